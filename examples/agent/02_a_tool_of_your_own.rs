@@ -1,4 +1,4 @@
-//! A tool of one's own, added while the agent lives, that gives the final answer.
+//! A custom tool, added while the agent exists, that gives the final answer.
 //!
 //! `cargo run -p haft-agent --example 02_a_tool_of_your_own`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -33,7 +33,7 @@ impl Tool for Add {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = haft::Runtime::builder().dir(".").preset("none").build()?;
-    // Models write numbers as texts; that is repaired.
+    // Models sometimes write numbers as strings; haft repairs this.
     let model = Told::model([answer(
         "",
         Some(("1", "add", json!({ "a": 20, "b": "22" }))),

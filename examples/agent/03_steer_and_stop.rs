@@ -1,5 +1,5 @@
-//! Something said while the agent works is heard before its next turn; and it can be
-//! stopped at any moment, with every call answered.
+//! Sends a message to a working agent, which reads it before its next turn, and stops the
+//! agent with every call answered.
 //!
 //! `cargo run -p haft-agent --example 03_steer_and_stop`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]

@@ -1,5 +1,5 @@
-//! A call that needs a person's word: nobody is there, so it waits; the answer comes
-//! later, with changed arguments.
+//! A call that needs approval: no user is present, so it waits. The answer comes later, with
+//! changed arguments.
 //!
 //! `cargo run -p haft-agent --example 04_approvals`
 #![expect(
@@ -11,20 +11,20 @@
 mod model;
 
 use async_trait::async_trait;
-use haft::{Answer, Approver, Question, Runtime};
+use haft::{ApprovalAnswer, Approver, Question, Runtime};
 use haft_agent::{Agent, Resumed};
 use model::{Told, answer};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Nobody is there now. A program with a window would show the question and wait.
+/// Postpones every question. A program with a window would show it and wait.
 struct Away;
 
 #[async_trait]
 impl Approver for Away {
-    async fn ask(&self, question: &Question) -> Answer {
+    async fn ask(&self, question: &Question) -> ApprovalAnswer {
         println!("{} asks: {}", question.tool, question.arguments);
-        Answer::Later
+        ApprovalAnswer::Later
     }
 }
 
@@ -51,10 +51,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut events = agent.prompt("Set the price").await?;
     while events.next().await.is_some() {}
 
-    for call in agent.waiting() {
+    for call in agent.pending_calls() {
         println!("waits: {} {}", call.id, call.name);
     }
-    let changed = Answer::ApproveWith {
+    let changed = ApprovalAnswer::ApproveWith {
         arguments: json!({ "content": "90" }),
     };
     let resumed = Resumed {

@@ -1,5 +1,4 @@
-//! A say in what happens: a call is changed before it runs, a secret is taken out of
-//! what the model gets.
+//! Hooks: one changes a call before it runs, another removes a secret from the reply.
 //!
 //! `cargo run -p haft-agent --example 05_hooks`
 #![expect(
@@ -44,8 +43,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut events = agent.prompt("Look around").await?;
     while events.next().await.is_some() {}
 
-    for said in agent.history() {
-        if let Message::Tool { results } = &said.message {
+    for message in agent.history() {
+        if let Message::Tool { results } = &*message {
             println!("{:?}", results.first().map(|result| &result.content));
         }
     }

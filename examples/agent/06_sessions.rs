@@ -1,4 +1,4 @@
-//! A session that outlives its process: recorded as it happens, gone on with later.
+//! A session that outlives its process: recorded as it happens, resumed later.
 //!
 //! `cargo run -p haft-agent --example 06_sessions`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -7,7 +7,7 @@ mod model;
 
 use haft::Runtime;
 use haft_agent::Agent;
-use haft_store::sessions::{Kind, New, Sessions, new_id};
+use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
 use model::{Told, answer};
 
 #[tokio::main]
@@ -17,9 +17,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let id = new_id();
     {
         let sessions = Sessions::open(&file)?;
-        let session = sessions.begin(New {
+        let session = sessions.begin(NewSession {
             id: Some(id.clone()),
-            kind: Kind::Agent,
+            kind: SessionKind::Agent,
             work_dir: dir.path().to_owned(),
             toolset: "standard".to_owned(),
             provider: "example".to_owned(),
@@ -33,9 +33,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut events = agent.prompt("My name is Ada").await?;
         while events.next().await.is_some() {}
     }
-    // Another process, another day.
+    // Later, in another process.
     let sessions = Sessions::open(&file)?;
-    let (session, loaded) = sessions.take(&id)?;
+    let (session, loaded) = sessions.resume(&id)?;
     let runtime = Runtime::builder().dir(dir.path()).session(&id).build()?;
     let agent =
         Agent::new(Told::model([answer("Ada.", None)]), runtime).resuming(session, &loaded)?;

@@ -1,8 +1,8 @@
-//! Many agents in one process, each with tools and a session of its own; one model and
-//! one database serve all of them.
+//! Many agents in one process, each with its own tools and session; all share one model and
+//! one database.
 //!
-//! `cargo run -p haft-agent --example 07_many_at_once`, or with the address of a server
-//! that speaks Chat Completions, and how many: `… -- http://127.0.0.1:8080 100`
+//! `cargo run -p haft-agent --example 07_many_at_once`, or with the address of a Chat
+//! Completions server and the number of agents: `… -- http://127.0.0.1:8080 100`
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -14,7 +14,7 @@ mod model;
 use haft::Runtime;
 use haft_agent::provider::{self, Provider, Settings};
 use haft_agent::{Agent, AgentEvent, EventKind, Model};
-use haft_store::sessions::{Kind, New, Sessions};
+use haft_store::sessions::{NewSession, SessionKind, Sessions};
 use model::{Told, answer};
 use serde_json::json;
 use std::path::Path;
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Failure> {
                     reason = end;
                 }
             }
-            // All of them stay until the last is done.
+            // Every agent is kept until the last one is done.
             Ok::<_, Failure>((agent, reason))
         });
     }
@@ -80,9 +80,9 @@ fn model(server: Option<&str>, number: usize) -> Result<Arc<dyn Model>, Failure>
 fn agent(model: Arc<dyn Model>, dir: &Path, sessions: &Sessions) -> Result<Agent, Failure> {
     let runtime = Runtime::builder().dir(dir).build()?;
     let id = model.id();
-    let session = sessions.begin(New {
+    let session = sessions.begin(NewSession {
         id: Some(runtime.session().to_owned()),
-        kind: Kind::Agent,
+        kind: SessionKind::Agent,
         work_dir: dir.to_owned(),
         toolset: "standard".to_owned(),
         provider: id.provider,
@@ -94,7 +94,7 @@ fn agent(model: Arc<dyn Model>, dir: &Path, sessions: &Sessions) -> Result<Agent
     Ok(Agent::new(model, runtime).recorded(session))
 }
 
-/// The most memory this process has had, where the system says so.
+/// Peak memory of this process in KiB, if the system reports it.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,22 +1,22 @@
-//! A model of one's own, for the examples: it needs no key, and says what it was told
-//! to. Whatever can turn a conversation into an answer can be a model.
+//! A custom model for the examples: it needs no key and gives prepared answers. Anything
+//! that turns a conversation into an answer can be a model.
 
 use async_trait::async_trait;
 use haft_agent::{
-    Answer, Model, ModelError, ModelId, Part, Piece, Request, Stop, ToolCall, Trouble,
+    Chunk, Model, ModelAnswer, ModelError, ModelErrorKind, ModelId, Part, Request, Stop, ToolCall,
 };
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Gives these answers, one after the other.
+/// Returns these answers, one after the other.
 pub(crate) struct Told {
-    answers: Mutex<VecDeque<Answer>>,
+    answers: Mutex<VecDeque<ModelAnswer>>,
 }
 
 impl Told {
     #[must_use]
-    pub(crate) fn model(answers: impl IntoIterator<Item = Answer>) -> Arc<dyn Model> {
+    pub(crate) fn model(answers: impl IntoIterator<Item = ModelAnswer>) -> Arc<dyn Model> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
         })
@@ -35,22 +35,22 @@ impl Model for Told {
     async fn answer(
         &self,
         _request: Request<'_>,
-        show: &(dyn Fn(Piece) + Send + Sync),
-    ) -> Result<Answer, ModelError> {
+        show: &(dyn Fn(Chunk) + Send + Sync),
+    ) -> Result<ModelAnswer, ModelError> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = answers
             .pop_front()
-            .ok_or_else(|| ModelError::new(Trouble::Hopeless, "nothing more to say"))?;
+            .ok_or_else(|| ModelError::new(ModelErrorKind::Permanent, "nothing more to say"))?;
         for word in answer.text().split_inclusive(' ') {
-            show(Piece::Text(word.to_owned()));
+            show(Chunk::Text(word.to_owned()));
         }
         Ok(answer)
     }
 }
 
-/// An answer in words, or with a call: its id, the tool, the arguments.
+/// Returns an answer with text, a call (id, tool, arguments), or both.
 #[must_use]
-pub(crate) fn answer(text: &str, call: Option<(&str, &str, Value)>) -> Answer {
+pub(crate) fn answer(text: &str, call: Option<(&str, &str, Value)>) -> ModelAnswer {
     let said = (!text.is_empty()).then(|| Part::Text {
         text: text.to_owned(),
     });
@@ -66,9 +66,9 @@ pub(crate) fn answer(text: &str, call: Option<(&str, &str, Value)>) -> Answer {
             arguments,
         })
     });
-    Answer {
+    ModelAnswer {
         parts: said.into_iter().chain(called).collect(),
         stop,
-        ..Answer::default()
+        ..ModelAnswer::default()
     }
 }

@@ -1,5 +1,5 @@
-//! One tree for the toolset `deepagents`: a folder of the disk at `/`, and notes of
-//! the session at `/notes`. A tool of the program's own counts what it was asked.
+//! One tree for the toolset `deepagents`: a folder on disk at `/`, and notes in the
+//! session at `/notes`. A custom tool counts its calls.
 //!
 //! `cargo run -p haft --example a_tree_of_backends`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -7,7 +7,7 @@
 use haft::prelude::*;
 use haft::{Backing, Disk, Runtime};
 
-/// Say how often this was asked.
+/// Return how often this tool was called.
 #[derive(Deserialize, JsonSchema)]
 struct Args {}
 

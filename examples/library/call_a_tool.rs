@@ -1,4 +1,4 @@
-//! Calls a tool of the standard toolset, the way an agent's loop would.
+//! Calls a tool of the standard toolset, as the loop of an agent would.
 //!
 //! `cargo run -p haft --example call_a_tool`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .preset("all")
         .build()?;
 
-    // What you send to the model: names, descriptions, JSON Schemas.
+    // Send these to the model: names, descriptions, JSON Schemas.
     let names: Vec<String> = runtime
         .definitions()
         .into_iter()
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect();
     println!("tools: {}", names.join(" "));
 
-    // What the model sends back. A failure is a reply too: pass it on.
+    // A call from the model. A failure is a reply too: pass it on.
     let reply = runtime
         .call(
             "write",
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await;
     println!("write: {}", reply.text());
 
-    // Several calls of one turn run together; replies come in their order.
+    // The calls of one turn run concurrently; replies come in their order.
     let calls = vec![
         Call::new("read", json!({ "path": "notes.txt" })).id("call_1"),
         Call::new(

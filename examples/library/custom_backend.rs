@@ -1,5 +1,5 @@
-//! A place for files of your own: here one that keeps a log of every change of
-//! the backend it wraps. Five methods, and every tool works on it.
+//! A custom backend that logs every change to the backend it wraps. It needs five
+//! methods, and every tool works on it.
 //!
 //! `cargo run -p haft --example custom_backend`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]

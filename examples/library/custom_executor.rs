@@ -1,6 +1,6 @@
-//! Commands that go through an executor of your own: this one runs them on this machine
-//! with a low priority, and says what it runs. One that runs them in a container or on
-//! another machine has the same two methods.
+//! A custom executor: it runs commands on this machine with a low priority, and prints
+//! what it runs. One that runs them in a container or on another machine has the same two
+//! methods.
 //!
 //! `cargo run -p haft --example custom_executor`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -10,7 +10,7 @@
 )]
 
 use async_trait::async_trait;
-use haft::commands::Place;
+use haft::commands::CommandLocation;
 use haft::ops::exec::environment;
 use haft::ops::executor::{Executor, Finished, Itself, Launch, Program, Running, Watch, hidden};
 use haft::{Commands, Folders, Mode, Runtime};
@@ -26,7 +26,7 @@ struct Nice {
 }
 
 impl Nice {
-    /// The same command below `nice`.
+    /// Returns the same command, run by `nice`.
     fn lowered(mut launch: Launch) -> Launch {
         if let Program::Shell {
             shell,
@@ -85,18 +85,18 @@ async fn run() -> Result<(), Box<dyn Error>> {
             state: Some(state.path().to_owned()),
             ..Folders::default()
         })
-        // What an executor elsewhere runs is not confined by this machine's kernel.
+        // This machine's kernel cannot confine commands that run elsewhere.
         .rules(Mode::Off.rules())
         .commands(Commands {
             executor: Arc::new(Nice { inner }),
             environment: environment::for_commands(std::env::vars_os(), &[]),
-            place: Place::Elsewhere { dir: None },
+            place: CommandLocation::Elsewhere { dir: None },
         })
         .build()?;
     let reply = runtime.call("bash", json!({ "command": "nice" })).await;
     println!("{}", reply.text());
 
-    // A session that runs no commands says which tools it lacks.
+    // A session that cannot run commands lists the tools it lacks.
     let without = Runtime::builder()
         .dir(dir.path())
         .preset("coding")

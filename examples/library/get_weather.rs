@@ -1,5 +1,5 @@
-//! A tool of your own, compiled in: typed arguments, updates while it runs,
-//! details for the host.
+//! A custom tool, compiled in: typed arguments, updates while it runs, details for the
+//! host.
 //!
 //! `cargo run -p haft --example get_weather`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -26,7 +26,7 @@ enum Units {
 }
 
 struct GetWeather {
-    /// What the service knows. A real tool would hold a client and a key.
+    /// Data of the service. A real tool would hold a client and a key.
     cities: Vec<(&'static str, f64, &'static str)>,
 }
 

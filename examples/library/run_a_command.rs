@@ -7,7 +7,7 @@
     reason = "a program reads its own arguments and environment"
 )]
 
-use haft::commands::Place;
+use haft::commands::CommandLocation;
 use haft::ops::exec::environment;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, hidden};
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    // This program is also the supervisor of every command it runs. First thing:
+    // This program is also the supervisor of every command it runs. This comes first:
     // there must be no other thread yet.
     if let Some(code) = hidden(std::env::args_os()) {
         return code;
@@ -45,7 +45,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         .commands(Commands {
             executor: Arc::new(itself.executor()),
             environment: environment::for_commands(std::env::vars_os(), &[]),
-            place: Place::Here {
+            place: CommandLocation::Here {
                 helper: itself.helper(),
                 network: Network::Off,
                 sockets: Vec::new(),

@@ -1,5 +1,5 @@
-//! Descriptive statistics as a tool, and the same with a schema that is only
-//! known at run time.
+//! Descriptive statistics as a tool, and a tool with a schema that is only known at run
+//! time.
 //!
 //! `cargo run -p haft --example stats`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -36,7 +36,7 @@ impl Tool for Stats {
         if numbers.is_empty() {
             return Err(Error::failed("numbers must be a non-empty array"));
         }
-        #[expect(clippy::cast_precision_loss, reason = "nobody sends 2^52 numbers")]
+        #[expect(clippy::cast_precision_loss, reason = "no caller sends 2^52 numbers")]
         let n = numbers.len() as f64;
         let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
         let most = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -81,7 +81,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .text()
     );
 
-    // Added while the session lives, from a schema that arrived as data.
+    // Added during the session, with a schema that arrived as data.
     let schema = json!({
         "type": "object",
         "properties": { "numbers": { "type": "array", "items": { "type": "number" } } },

@@ -1,5 +1,5 @@
-//! A tool in another language: the Python plugin of `examples/tools`, called like
-//! any other.
+//! A tool in another language: the Python plugin in `examples/tools`, called like any
+//! other.
 //!
 //! `cargo run -p haft --example use_a_plugin`
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
@@ -8,7 +8,7 @@
     reason = "a program reads its own arguments and environment"
 )]
 
-use haft::commands::Place;
+use haft::commands::CommandLocation;
 use haft::ops::exec::environment;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    // Programs run below a supervisor, which is this one started again.
+    // Programs run below a supervisor, which is this program started again.
     if let Some(code) = haft::ops::executor::hidden(std::env::args_os()) {
         return code;
     }
@@ -49,7 +49,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
             executor: Arc::new(itself.executor()),
             // Plugins see the usual variables of these, such as PATH and HOME.
             environment: environment::for_commands(std::env::vars_os(), &[]),
-            place: Place::Here {
+            place: CommandLocation::Here {
                 helper: itself.helper(),
                 network: Network::On,
                 sockets: Vec::new(),
@@ -63,7 +63,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let reply = runtime.call("stats", json!({ "numbers": [1, 2, 3] })).await;
     println!("{}", reply.text());
 
-    // Another one, while the session is under way.
+    // Another plugin, added during the session.
     let bash = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../examples/tools/bash/tool.sh"

@@ -65,7 +65,7 @@ await check("a person is asked, and their word counts", async () => {
   const write = (path) => client.callTool({ name: "write", arguments: { path, content: "x" } });
   assert.ok(!(await write("yes.txt")).isError);
   assert.ok(existsSync(join(work, "yes.txt")));
-  assert.match(asked[0], /write wants to run/);
+  assert.match(asked[0], /Allow write to run\?/);
   decision = "reject";
   assert.ok((await write("no.txt")).isError);
   assert.ok(!existsSync(join(work, "no.txt")));

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! prompt ─▶ commit the prompt                              run.rs
-//!   ┌────▶ ask the model; retry where that may help        ask.rs, provider/
-//!   │      commit the answer and the calls it will make    turn.rs
-//!   │      make the calls, in parallel where allowed       calls.rs → Runtime::run_each
-//!   │      commit their results, then emit the events      turn.rs, tell.rs
+//!   ┌────▶ ask the model, retry if that may help           ask.rs, provider/
+//!   │      commit the answer and its calls                 turn.rs
+//!   │      run the calls, in parallel where allowed        calls.rs → Runtime::run_each
+//!   │      commit their results, then emit the events      turn.rs, emit.rs
 //!   └───── until there are no more calls, a limit is reached, or approval is pending
 //! ```
 //!
@@ -14,7 +14,7 @@
 //! prompt, `tool_start` after the intent, `tool_end` and `turn_end` after the result; events
 //! without a transaction of their own, such as `turn_start`, get a small one. So whatever was
 //! visible before a SIGKILL is there after it. A call without a result has an unknown outcome:
-//! it is not repeated, and the model is told so (`repair.rs`). Files in memory
+//! it is not repeated, and a note tells the model (`resume.rs`). Files in memory
 //! (`Backing::State`) are part of the same transaction and belong to the session of the
 //! outermost agent.
 //!
@@ -25,26 +25,26 @@ mod ask;
 mod background;
 mod calls;
 mod compact;
+mod emit;
+mod files;
 mod handle;
-mod hide;
-mod keeper;
 mod limits;
 mod load;
-mod outer;
+mod outermost;
 mod pictures;
 mod record;
-mod repair;
+mod redact;
+mod resume;
 mod run;
-mod tell;
 mod turn;
 
 pub(crate) use handle::WeakHandle;
 pub use handle::{BackgroundEvents, Busy, Events, Handle};
-pub use load::{Asked, LoadError};
-pub use repair::Resumed;
+pub use load::{ApprovalQuestion, LoadError};
+pub use resume::Resumed;
 
 use crate::hooks::{Hooks, NoHooks};
-use crate::{Event, EventKind, Message, Model, ResponseFormat, Said, Usage};
+use crate::{Event, EventKind, Message, Model, ResponseFormat, Usage};
 use haft::{Runtime, Tools};
 use haft_store::sessions::Session;
 pub(crate) use handle::Shared;
@@ -53,7 +53,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How an agent works.
+/// Options of an agent.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) system: String,
@@ -63,18 +63,18 @@ pub(crate) struct Settings {
     pub(crate) max_retries: u64,
     pub(crate) max_output: Option<u64>,
     pub(crate) backoff: Duration,
-    /// How many tokens a conversation may have where the model does not say.
+    /// Context window in tokens for models whose own is unknown.
     pub(crate) context: u64,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) parent: Option<String>,
     pub(crate) format: Option<Arc<ResponseFormat>>,
-    /// A run goes on until its background sub-agents have ended.
+    /// Whether a run waits for its sub-agents in the background.
     pub(crate) waits_for_background: bool,
 }
 
 impl Settings {
-    /// What the model is told first.
-    pub(crate) fn told(&self) -> Cow<'_, str> {
+    /// Returns the system prompt, including the instructions for the response format.
+    pub(crate) fn system_prompt(&self) -> Cow<'_, str> {
         match &self.format {
             None => Cow::Borrowed(&self.system),
             Some(format) => {
@@ -85,8 +85,8 @@ impl Settings {
     }
 }
 
-/// A model that works with tools. One prompt at a time; what is said meanwhile
-/// [steers](Handle::steer) it.
+/// A model that works with tools. It works on one prompt at a time; messages sent meanwhile
+/// [steer](Handle::steer) it.
 ///
 /// ```no_run
 /// # use futures::StreamExt;
@@ -106,7 +106,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent that has heard nothing yet.
+    /// Creates an agent with an empty conversation.
     #[must_use]
     pub fn new(model: Arc<dyn Model>, runtime: Runtime) -> Self {
         Self {
@@ -128,149 +128,148 @@ impl Agent {
         }
     }
 
-    /// The system prompt.
+    /// Sets the system prompt.
     #[must_use]
     pub fn system(mut self, system: impl Into<String>) -> Self {
         self.settings.system = system.into();
         self
     }
 
-    /// The most turns for one prompt.
+    /// Limits the number of turns per run.
     #[must_use]
     pub fn max_turns(mut self, turns: u64) -> Self {
         self.settings.max_turns = turns;
         self
     }
 
-    /// The most tokens, both ways, for one prompt.
+    /// Limits the number of input and output tokens per run.
     #[must_use]
     pub fn max_tokens(mut self, tokens: Option<u64>) -> Self {
         self.settings.max_tokens = tokens;
         self
     }
 
-    /// The most USD for one prompt, where the price is known.
+    /// Limits the cost per run in USD. Has no effect if the price is unknown.
     #[must_use]
     pub fn max_cost(mut self, cost: Option<f64>) -> Self {
         self.settings.max_cost = cost;
         self
     }
 
-    /// How often a request is repeated that may pass.
+    /// Sets how often a request is retried after a transient error.
     #[must_use]
     pub fn max_retries(mut self, retries: u64) -> Self {
         self.settings.max_retries = retries;
         self
     }
 
-    /// How long the first repetition waits; each further one waits twice as long.
+    /// Sets the delay before the first retry. It doubles with each further one.
     #[must_use]
     pub fn backoff(mut self, backoff: Duration) -> Self {
         self.settings.backoff = backoff;
         self
     }
 
-    /// The most tokens of one answer.
+    /// Limits the number of tokens per answer.
     #[must_use]
     pub fn max_output(mut self, tokens: Option<u64>) -> Self {
         self.settings.max_output = tokens;
         self
     }
 
-    /// How many tokens a conversation may have before it is made shorter, where the
-    /// model does not say how many it can take.
+    /// Sets the context window in tokens for models whose own is unknown. The conversation
+    /// is compacted before it exceeds the window.
     #[must_use]
     pub fn context(mut self, tokens: u64) -> Self {
         self.settings.context = tokens;
         self
     }
 
-    /// A format that the final answer must satisfy. An answer that does not goes back to
-    /// the model with the problems, up to three times; then the run fails.
+    /// Sets a format that the final answer must satisfy. If it does not, the model is asked
+    /// to correct it, up to three times; then the run fails.
     #[must_use]
     pub fn response_format(mut self, format: Option<ResponseFormat>) -> Self {
         self.settings.format = format.map(Arc::new);
         self
     }
 
-    /// Whether a run goes on until the sub-agents that it has started in the background
-    /// have ended. Otherwise they keep working between runs, for as long as the agent
-    /// lives.
+    /// Sets whether a run waits for the sub-agents that it started in the background.
+    /// Otherwise they keep working between runs, until the agent is dropped.
     #[must_use]
     pub fn waits_for_background(mut self, waits: bool) -> Self {
         self.settings.waits_for_background = waits;
         self
     }
 
-    /// Somebody who has a say.
+    /// Sets the hooks.
     #[must_use]
     pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.settings.hooks = hooks;
         self
     }
 
-    /// Part of the work of another agent, by its session.
+    /// Sets the session of the agent that this one works for.
     #[must_use]
     pub fn parent(mut self, session: impl Into<String>) -> Self {
         self.settings.parent = Some(session.into());
         self
     }
 
-    /// Everything is recorded there, before it counts as done.
+    /// Records the conversation in a session. Facts are recorded before events report them.
     #[must_use]
     pub fn recorded(self, session: Session) -> Self {
         self.shared.record(Record::new(Some(session)));
         self
     }
 
-    /// Begins to work on a prompt. Dropping the events stops it.
+    /// Starts a run with a prompt. Dropping the events stops the run.
     ///
     /// # Errors
-    /// When it works on another one: say it to [`steer`](Handle::steer), or wait.
+    /// When a run is active: use [`steer`](Handle::steer), or wait for its end.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<Events, Busy> {
-        self.begin(run::Begin::Prompt(text.into()))
+        self.start(run::RunInput::Prompt(text.into()))
     }
 
-    /// Goes on where it stopped: calls that wait for an answer are made or refused,
-    /// what was interrupted is told to the model.
+    /// Continues a session: pending calls run or are rejected, depending on the user's
+    /// answers, and the model learns which calls were interrupted.
     ///
     /// # Errors
-    /// When it works already.
+    /// When a run is active.
     pub async fn resume(&self, resumed: Resumed) -> Result<Events, Busy> {
-        self.begin(run::Begin::Resume(resumed))
+        self.start(run::RunInput::Resume(resumed))
     }
 
-    /// Makes the conversation shorter now.
+    /// Compacts the conversation: replaces older messages with a summary.
     ///
     /// # Errors
-    /// When it works already.
+    /// When a run is active.
     pub async fn compact(&self) -> Result<Events, Busy> {
-        self.begin(run::Begin::Compact)
+        self.start(run::RunInput::Compact)
     }
 
-    fn begin(&self, begin: run::Begin) -> Result<Events, Busy> {
-        run::begin(Arc::new(self.settings.clone()), &self.shared, begin)
+    fn start(&self, input: run::RunInput) -> Result<Events, Busy> {
+        run::start(Arc::new(self.settings.clone()), &self.shared, input)
     }
 
-    /// To steer and stop it from elsewhere.
+    /// Returns a handle that steers and stops the agent from elsewhere.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle::new(&self.shared)
     }
 
-    /// Says something while it works; it hears it before its next turn. While it does
-    /// not work, that is with the next prompt.
+    /// Queues a message that the model receives before the next turn, in the current run or
+    /// the next one.
     pub fn steer(&self, text: impl Into<String>) {
         self.handle().steer(text);
     }
 
-    /// Stops it. What it was doing is ended and recorded as such.
+    /// Stops the current run. Calls that are running are cancelled and recorded as such.
     pub fn abort(&self) {
         self.handle().abort();
     }
 
-    /// Ends everything that its tools started, and answers with what had happened at
-    /// protected places, a line each: see [`Runtime::close`]. It is recorded as well.
+    /// Ends everything that its tools started. Returns and records one line per change to a
+    /// protected path: see [`Runtime::close`].
     pub async fn close(&self) -> Vec<String> {
         let notes = self.shared.runtime.close().await;
         if !notes.is_empty() {
@@ -280,77 +279,79 @@ impl Agent {
             let event = stamped(&self.shared, &self.settings, kind);
             let text = serde_json::to_string(&event).unwrap_or_default();
             let record = self.shared.lock().record.clone();
-            if let Err(error) = record.note(vec![(event.seq, text)]).await {
-                tracing::error!(%error, "the end of a session could not be recorded");
+            if let Err(error) = record.commit_events(vec![(event.seq, text)]).await {
+                tracing::error!(%error, "cannot record the end of the session");
             }
         }
         notes
     }
 
-    /// The tools, which may come and go while it works.
+    /// Returns the tools. Tools may be added and removed during a run.
     #[must_use]
     pub fn tools(&self) -> &Tools {
         self.shared.runtime.tools()
     }
 
-    /// The session of tools it works with.
+    /// Returns the runtime that runs the calls.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.shared.runtime
     }
 
-    /// Whether its final answer must satisfy a format.
+    /// Whether the final answer must satisfy a format.
     #[must_use]
     pub fn has_response_format(&self) -> bool {
         self.settings.format.is_some()
     }
 
-    /// The `task_id`s of its sub-agents that work in the background.
+    /// Returns the ids of the sub-agents that are working in the background.
     #[must_use]
     pub fn background_tasks(&self) -> Vec<String> {
         self.shared.background.live_ids()
     }
 
-    /// What its sub-agents in the background do from now on, also while the agent itself does
-    /// nothing. Those events are told here instead of among those of a run. So is every
-    /// change of their status, at once, as a [`BackgroundTask`](crate::AgentEvent) of the
-    /// agent's own session that is not recorded; a run tells of an end once more, when the
-    /// model hears of it. Only the newest of several who watch is told.
+    /// Returns the events of sub-agents in the background, also between runs. From now on
+    /// these events appear here and not in the events of a run.
+    ///
+    /// Each change of status is reported immediately, as a
+    /// [`BackgroundTask`](crate::AgentEvent) of the agent's own session that is not recorded.
+    /// When the model learns of the end of a task, the run emits the event once more. Only
+    /// the newest stream receives events.
     #[must_use]
     pub fn watch_background(&self) -> BackgroundEvents {
         self.shared.watch_background()
     }
 
-    /// The session's id.
+    /// Returns the session id.
     #[must_use]
     pub fn session(&self) -> &str {
         self.shared.runtime.session()
     }
 
-    /// Another model, from the next turn on.
+    /// Replaces the model, starting with the next request.
     pub fn set_model(&self, model: Arc<dyn Model>) {
         self.shared.set_model(model);
     }
 
-    /// The model it asks.
+    /// Returns the model.
     #[must_use]
     pub fn model(&self) -> Arc<dyn Model> {
         self.shared.model()
     }
 
-    /// What all prompts so far took.
+    /// Returns the usage of all runs so far, including sub-agents.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.shared.lock().total
     }
 
-    /// What was said so far, as the model hears it.
+    /// Returns the conversation as the model sees it.
     #[must_use]
-    pub fn history(&self) -> Vec<Arc<Said>> {
+    pub fn history(&self) -> Vec<Arc<Message>> {
         Vec::clone(&self.shared.lock().history)
     }
 
-    /// The text of the last answer.
+    /// Returns the text of the last answer.
     #[must_use]
     pub fn last_text(&self) -> String {
         let conversation = self.shared.lock();
@@ -358,7 +359,7 @@ impl Agent {
             .history
             .iter()
             .rev()
-            .find_map(|said| match &said.message {
+            .find_map(|message| match &**message {
                 Message::Assistant(answer) => Some(answer.text()),
                 _ => None,
             });
@@ -366,7 +367,7 @@ impl Agent {
     }
 }
 
-/// An event that is about to be told.
+/// Creates an event with the next number and the current time.
 pub(crate) fn stamped(shared: &Shared, settings: &Settings, kind: EventKind) -> Event {
     Event {
         kind,

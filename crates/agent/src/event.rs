@@ -1,14 +1,14 @@
-//! What happens while an agent works. These are the lines of `haft run --json`.
+//! Events of a run. `haft run --json` prints one per line.
 
 use crate::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The version of events. It rises when one that was there means something else; new
-/// kinds and new fields may come without that.
+/// Version of the event format. It increases when an existing event or field changes its
+/// meaning; new events and new fields do not change it.
 pub const VERSION: u32 = 1;
 
-/// A JSON Schema of every event.
+/// Returns a JSON Schema for events.
 #[must_use]
 pub fn schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Event).to_value();
@@ -19,21 +19,21 @@ pub fn schema() -> serde_json::Value {
     schema
 }
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Event {
-    /// What.
+    /// The event itself, with its `type`.
     #[serde(flatten)]
     pub kind: EventKind,
-    /// In which session.
+    /// Id of the session.
     pub session: String,
-    /// The session of the agent that started this one.
+    /// Session of the agent that started this one, if it is a sub-agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Rises within a session, also when it is resumed.
+    /// Increases within a session, also across resumes.
     pub seq: u64,
-    /// When, RFC 3339 in UTC.
+    /// Time, as RFC 3339 in UTC.
     pub time: String,
 }
 
@@ -42,142 +42,142 @@ pub struct Event {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// Something of the agent's own.
+    /// An event of the agent.
     Agent(AgentEvent),
-    /// Something of a tool call: `tool_start tool_update tool_end tool_denied
+    /// An event of a tool call: `tool_start tool_update tool_end tool_denied
     /// approval_needed`.
     Tool(haft::EventKind),
 }
 
-/// What only an agent has.
+/// Events of the agent itself.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// It begins to work.
+    /// A run starts.
     AgentStart {
-        /// The version of these events: [`VERSION`].
+        /// Version of the event format: [`VERSION`].
         version: u32,
-        /// Who runs the model.
+        /// Provider of the model.
         provider: String,
-        /// The model.
+        /// Name of the model.
         model: String,
     },
-    /// The model is asked.
+    /// A turn starts: a request goes to the model.
     TurnStart {
-        /// The number of the turn in this run, from 1.
+        /// Number of the turn in this run, from 1.
         turn: u64,
     },
-    /// A piece of an answer.
+    /// A chunk of an answer.
     MessageUpdate {
         /// `text`, `reasoning` or `call` (the name of a tool that will be called).
         kind: &'static str,
-        /// What came.
+        /// The new text.
         delta: String,
     },
-    /// The conversation was made shorter.
+    /// Older messages were replaced with a summary.
     Compaction {
-        /// Tokens before, estimated.
+        /// Estimated tokens before.
         before: u64,
-        /// Tokens after, estimated.
+        /// Estimated tokens after.
         after: u64,
     },
-    /// A picture is not sent any more, because the provider refused the conversation with
-    /// it. Words stand in its place.
+    /// A picture was replaced with a note because the provider rejected the conversation
+    /// with it.
     PictureLeftOut {
-        /// The call whose result it was in, if it was in one.
+        /// Call whose result contains the picture, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
-        /// What it was: `[image image/png, 12KB]`.
+        /// Description of the picture: `[image image/png, 12KB]`.
         picture: String,
-        /// What the provider said.
+        /// Message of the provider.
         reason: String,
     },
-    /// The provider failed and is asked again.
+    /// A request failed and will be retried.
     Retry {
-        /// The number of this try, from 1.
+        /// Number of the retry, from 1.
         attempt: u64,
-        /// How many there may be.
+        /// Maximum number of retries.
         of: u64,
-        /// How long it waits first.
+        /// Delay before the retry.
         delay_ms: u64,
-        /// What failed.
+        /// The failure.
         reason: String,
     },
-    /// The person said something while it worked.
+    /// A message from the user during the run reaches the model.
     Steering {
-        /// What.
+        /// The message.
         text: String,
     },
-    /// A sub-agent in the background has ended, or waits for a person. Whoever watches those
-    /// in the background is also told that it is `queued` and that it is `running`.
+    /// A sub-agent in the background has ended or waits for approval. The stream of
+    /// background events also reports the statuses `queued` and `running`.
     BackgroundTask {
-        /// Its `task_id`, which is its session too.
+        /// Id of the task and of its session.
         task_id: String,
-        /// Which sub-agent it is, by the name of its tool.
+        /// Name of the sub-agent's tool.
         agent: String,
-        /// Its work in a few words, as the call that started it describes it.
+        /// Short description of the work, from the call that started it.
         description: String,
         /// `done stopped failed cancelled interrupted waiting`.
         status: &'static str,
     },
-    /// The run has nothing to do but to wait for sub-agents in the background.
+    /// The run waits for sub-agents in the background.
     BackgroundWait {
-        /// Their `task_id`s.
+        /// Ids of the tasks.
         tasks: Vec<String>,
     },
-    /// It has to stop.
+    /// A limit stops the run.
     TurnLimitReached {
-        /// Why.
+        /// The limit.
         reason: Limit,
     },
-    /// An answer and the results of its calls are complete.
+    /// A turn ended: the answer and the results of its calls are complete.
     TurnEnd {
-        /// The number of the turn.
+        /// Number of the turn.
         turn: u64,
-        /// What the answer took.
+        /// Usage of the answer.
         usage: Usage,
-        /// What it cost in USD, where the price is known.
+        /// Cost of the answer in USD, if the price is known.
         cost: Option<f64>,
     },
-    /// It has stopped working. Always the last.
+    /// The run ended. Always the last event.
     AgentEnd {
         /// `done failed limit approval interrupted`.
         reason: &'static str,
-        /// The text of the last answer.
+        /// Text of the last answer.
         text: String,
-        /// The last answer as JSON, where the run has a `response_format` and is done.
+        /// The last answer as JSON, if the run has a `response_format` and is done.
         #[serde(skip_serializing_if = "Option::is_none")]
         response: Option<serde_json::Value>,
-        /// What the run took.
+        /// Usage of the run.
         usage: Usage,
-        /// What it cost in USD, where the price is known.
+        /// Cost of the run in USD, if the price is known.
         cost: Option<f64>,
     },
-    /// It failed.
+    /// The run failed.
     Error {
-        /// Why, and what to do.
+        /// The failure, and how to fix it.
         message: String,
     },
-    /// When the session was closed, something had happened at protected places. Only the
-    /// record has it: it comes after the last event that is told.
+    /// When the session was closed, protected paths had changed. This event is only
+    /// recorded, since it comes after the end of the stream.
     LastLook {
-        /// What, a line each.
+        /// One line per change.
         notes: Vec<String>,
     },
 }
 
-/// Why an agent has to stop.
+/// A limit that stops a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// So many turns.
+    /// Maximum number of turns.
     MaxTurns,
-    /// So many tokens.
+    /// Maximum number of tokens.
     MaxTokens,
-    /// So much money.
+    /// Maximum cost.
     MaxCost,
-    /// The same turn again and again.
+    /// The model repeats the same calls and gets the same results.
     Loop,
 }

@@ -4,11 +4,11 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ReferencingError, Validator};
 use serde_json::Value;
 
-/// How often an answer that does not fit goes back to the model.
-pub(crate) const REPAIRS: u32 = 3;
+/// Number of times that the model is asked to correct its answer.
+pub(crate) const MAX_CORRECTIONS: u32 = 3;
 
-/// How many problems the model is told at once.
-const NAMED: usize = 10;
+/// Maximum number of problems in one note to the model.
+const MAX_PROBLEMS: usize = 10;
 
 /// A JSON Schema that the final answer of an agent must satisfy.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ impl ResponseFormat {
     /// Compiles the schema.
     ///
     /// # Errors
-    /// When it is not a valid JSON Schema. The text says why.
+    /// When it is not a valid JSON Schema, with the reason.
     pub fn new(schema: Value) -> Result<Self, String> {
         if !schema.is_object() {
             return Err("must be a JSON Schema, which is an object".to_owned());
         }
         let compiled = jsonschema::options()
-            // These take no longer than linear time, whatever a schema says.
+            // These patterns match in linear time, whatever the schema contains.
             .with_pattern_options(PatternOptions::regex())
             .offline()
             .build(&schema);
@@ -37,7 +37,7 @@ impl ResponseFormat {
                 ValidationErrorKind::Referencing(ReferencingError::Unretrievable {
                     uri, ..
                 }) => format!(
-                    "$ref leads to another document, {uri}, and none is fetched; put that part \
+                    "$ref refers to another document, {uri}, which is not fetched; put that part \
                      below $defs in this schema and refer to it as #/$defs/NAME"
                 ),
                 _ => format!("not a valid JSON Schema: {error}"),
@@ -45,7 +45,7 @@ impl ResponseFormat {
         }
     }
 
-    /// What the model is told about it.
+    /// Returns the instructions for the model.
     pub(crate) fn instructions(&self) -> String {
         format!(
             "When you are done, your last message must be one JSON value that satisfies the \
@@ -54,17 +54,17 @@ impl ResponseFormat {
         )
     }
 
-    /// Reads an answer.
+    /// Parses and validates an answer.
     ///
     /// # Errors
-    /// When it is not JSON, or does not satisfy the schema: all problems, one per line.
+    /// When it is not JSON, or does not satisfy the schema. Lists the problems, one per line.
     pub(crate) fn read(&self, answer: &str) -> Result<Value, String> {
         let value: Value = serde_json::from_str(unfenced(answer))
             .map_err(|error| format!("not valid JSON: {}", reason(&error)))?;
         let mut problems: Vec<_> = self
             .validator
             .iter_errors(&value)
-            .take(NAMED + 1)
+            .take(MAX_PROBLEMS + 1)
             .map(|error| match error.instance_path().as_str() {
                 "" => error.to_string(),
                 path => format!("{path}: {error}"),
@@ -73,23 +73,23 @@ impl ResponseFormat {
         if problems.is_empty() {
             return Ok(value);
         }
-        if problems.len() > NAMED {
-            problems.truncate(NAMED);
+        if problems.len() > MAX_PROBLEMS {
+            problems.truncate(MAX_PROBLEMS);
             problems.push("and more".to_owned());
         }
         Err(problems.join("\n"))
     }
 }
 
-/// What is wrong with a text that is not JSON.
+/// Describes a syntax error in JSON.
 #[must_use]
 pub(crate) fn reason(error: &serde_json::Error) -> String {
-    // Its word for the beginning of `true`, `false` or `null`.
+    // serde_json's term for the start of `true`, `false` or `null`.
     let text = error.to_string();
     text.replace("expected ident", "expected a JSON value")
 }
 
-/// The text without a code fence around all of it.
+/// Removes a code fence around the whole text.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let inner = text
@@ -108,7 +108,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn answers_are_read_with_and_without_a_fence() {
+    fn answers_are_parsed_with_and_without_a_code_fence() {
         let schema = json!({
             "type": "object",
             "properties": { "count": { "type": "integer" } },
@@ -137,7 +137,7 @@ mod tests {
         assert!(ResponseFormat::new(json!("text")).is_err());
         for elsewhere in ["https://example.com/schema.json", "file:///etc/passwd"] {
             let error = ResponseFormat::new(json!({ "$ref": elsewhere })).unwrap_err();
-            assert!(error.contains("none is fetched"), "{error}");
+            assert!(error.contains("which is not fetched"), "{error}");
             assert!(error.contains(elsewhere), "{error}");
         }
         let error = ResponseFormat::new(json!({ "type": "nonsense" })).unwrap_err();

@@ -1,34 +1,34 @@
-//! Where a program that uses the agent may have its say. What may run is decided by
-//! the runtime's rules and its [`haft::Approver`]; this is for everything else.
+//! Hooks for programs that embed the agent. The runtime's rules and its [`haft::Approver`]
+//! decide what may run; hooks are for everything else.
 
-use crate::{Said, ToolCall};
+use crate::{Message, ToolCall};
 use async_trait::async_trait;
 use haft::Reply;
 use std::sync::Arc;
 
-/// A say in what an agent does. Every method has a default that changes nothing.
+/// Callbacks at certain points of a run. By default they change nothing.
 #[async_trait]
 pub trait Hooks: Send + Sync {
-    /// Before it begins to work on a prompt, which may be changed.
+    /// Called before a run starts. May change the prompt.
     async fn before_agent(&self, _prompt: &mut String) {}
 
-    /// Before a call is made. Its arguments may be changed; they are checked and
-    /// judged afterwards like any others. A reply stands for the call, which is then
-    /// not made.
+    /// Called before a tool call. May change the arguments, which are validated and checked
+    /// against the rules afterwards. If it returns a reply, the model receives that and the
+    /// call does not run.
     async fn before_tool(&self, _call: &mut ToolCall) -> Option<Reply> {
         None
     }
 
-    /// After a call, with what the model will get.
+    /// Called after a tool call. May change the reply that the model will receive.
     async fn after_tool(&self, _call: &ToolCall, _reply: &mut Reply) {}
 
-    /// What is sent instead of the conversation; the record stays as it is.
-    async fn transform_context(&self, _history: &[Arc<Said>]) -> Option<Vec<Arc<Said>>> {
+    /// Returns the messages to send instead of the conversation. The record does not change.
+    async fn transform_context(&self, _history: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
         None
     }
 }
 
-/// No say.
+/// Hooks that change nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHooks;
 

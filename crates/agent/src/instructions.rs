@@ -1,8 +1,8 @@
-//! `AGENTS.md`: what a person and a project want an agent to know. Text for a prompt,
-//! and nothing else: it allows nothing.
+//! `AGENTS.md`: instructions of the user and the project. They are text for the prompt and grant
+//! no rights.
 //!
-//! A project's files are read before the project is trusted. So links are followed only
-//! inside the project, and never to files that the session keeps from models.
+//! A project's files are read before the project is trusted. Links are therefore followed only
+//! inside the project, and never to files that are closed to models.
 
 use haft::Runtime;
 use haft::ops::backend::Local;
@@ -14,56 +14,56 @@ use haft::truncate::format_size;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// The name of the files.
+/// Name of the files.
 const FILE: &str = "AGENTS.md";
 
-/// The most bytes of all of them together.
-pub(crate) const MOST: usize = 32 << 10;
+/// Maximum size of all files together in bytes.
+pub(crate) const MAX_TOTAL: usize = 32 << 10;
 
-/// What was found.
+/// Instructions for the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Instructions {
-    /// The text, each file below a heading that names it; empty if there is none.
+    /// The text, with a heading for each file; empty without files.
     pub text: String,
-    /// The files it is from, in order.
+    /// The files, in order.
     pub files: Vec<PathBuf>,
-    /// What was left out, and why.
+    /// Warnings about files that were left out or truncated.
     pub warnings: Vec<String>,
 }
 
-/// Reads the instructions for work in a folder: the person's own, if `own` names the
-/// folder of those, then those from the root of the repository down to the folder. A
-/// folder that is in no repository has only its own.
+/// Reads the instructions for a work folder: the user's, if `own` is their folder, then the
+/// project's, from the root of the repository down to the work folder. Without a repository,
+/// only the work folder itself is searched.
 ///
-/// Files that the session keeps from models are left out: secret places, haft's own
-/// folders, and paths that its rules close to all tools.
+/// Files that are closed to models are left out: secret paths, haft's own folders, and paths
+/// that the rules close to all tools.
 ///
-/// When they are too long together, the person's own and those nearest to the folder
-/// are kept.
+/// If they are too long together, the user's instructions and those nearest to the work
+/// folder are kept.
 pub async fn instructions(runtime: &Runtime, work_dir: &Path, own: Option<&Path>) -> Instructions {
     let mut found = Instructions::default();
-    let mut places = Vec::new();
+    let mut paths = Vec::new();
     if let Some(own) = own {
-        places.extend(place(runtime, own, own, &mut found.warnings));
+        paths.extend(find(runtime, own, own, &mut found.warnings));
     }
-    let is_own = places.len();
+    let is_own = paths.len();
     if let Some(folder) = scope::real(work_dir) {
         let root = repository(&folder).unwrap_or_else(|| folder.clone());
         let holds_home = holds_home(&root, runtime.home());
         let inside = folder.ancestors().take_while(|one| one.starts_with(&root));
         for folder in inside {
-            // A repository that covers a home folder is not a project: other files in it
-            // have nothing to do with the work in this folder.
+            // A repository that contains the home folder is not a project. Its other files
+            // are unrelated to the work folder.
             let project = if holds_home { folder } else { &root };
-            places.extend(place(runtime, project, folder, &mut found.warnings));
+            paths.extend(find(runtime, project, folder, &mut found.warnings));
         }
     }
-    // So far the nearest is first: that is the order in which they get room.
-    let mut left = MOST;
+    // The nearest comes first, so that it is truncated last.
+    let mut left = MAX_TOTAL;
     let local = Local::new();
     let mut sections = Vec::new();
-    for path in &places {
+    for path in &paths {
         let section = section(&local, path, &mut left, &mut found.warnings).await;
         sections.push(section.map(|text| (path.real().to_owned(), text)));
     }
@@ -79,11 +79,11 @@ pub async fn instructions(runtime: &Runtime, work_dir: &Path, own: Option<&Path>
     found
 }
 
-/// The root of the repository that a folder is in: the nearest folder with `.git`.
+/// Returns the root of the repository that contains a folder: the nearest one with `.git`.
 fn repository(folder: &Path) -> Option<PathBuf> {
     let has_git = |folder: &&Path| is_there(&folder.join(".git"));
     let root = folder.ancestors().find(has_git)?;
-    // A folder that is open to all could be made a repository by anybody.
+    // In a world-writable folder, another user could have created the repository.
     (owner(root)? == owner(folder)?).then(|| root.to_owned())
 }
 
@@ -105,48 +105,45 @@ fn is_there(path: &Path) -> bool {
     std::fs::metadata(path).is_ok()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "whose a folder is is nothing that a backend tells"
-)]
+#[expect(clippy::disallowed_methods, reason = "backends do not report owners")]
 fn owner(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     Some(std::fs::metadata(folder).ok()?.uid())
 }
 
-/// The file of a folder, if there is one that may be read. A link must not lead out of
-/// the project.
-fn place(
+/// Finds the file in a folder, if it exists and may be read. Links must not lead out of the
+/// project.
+fn find(
     runtime: &Runtime,
     project: &Path,
     folder: &Path,
     warnings: &mut Vec<String>,
 ) -> Option<FilePath> {
     let file = folder.join(FILE);
-    // A folder that is not there has none.
+    // A missing folder has no instructions.
     let files = runtime.prompt_files(project).ok()?;
     let why = match files.resolve(&file) {
         Ok(path) if !path.is_there() => return None,
-        Ok(path) if path.closed().is_none() => return Some(path),
+        Ok(path) if path.exclusion().is_none() => return Some(path),
         Ok(path) => {
             let target = path.real().to_string_lossy();
             format!(
-                "a rule keeps {target} from the model; put the text into a file that no rule \
-                 is about, or change the rule in haft.yaml"
+                "a rule closes {target} to the model; move the text to another file, or change the \
+                 rule in haft.yaml"
             )
         }
         Err(Error::NotAllowed { .. }) => {
             let project = scope::real(project).unwrap_or_else(|| project.to_owned());
             let target = scope::real(&file).unwrap_or_else(|| file.clone());
             if target.starts_with(&project) {
-                "it leads to a place for keys or for haft's own files, which no model gets to \
-                 see; put the text itself into the file"
+                "it is a link to a path for keys or for haft's own files, which are closed to \
+                 models; replace the link with the text"
                     .to_owned()
             } else {
                 let project = project.to_string_lossy();
                 format!(
-                    "it is a link that leads out of {project}; put the text itself into the \
-                     file, or link to a file in that folder"
+                    "it is a link that leads out of {project}; replace the link with the text, or \
+                     link to a file in that folder"
                 )
             }
         }
@@ -157,17 +154,17 @@ fn place(
 }
 
 pub(crate) fn left_out(file: &Path, why: &str) -> String {
-    visible(&format!("{} is left out: {why}", file.to_string_lossy()))
+    visible(&format!("{} left out: {why}", file.to_string_lossy()))
 }
 
-/// As much of a file as there is room for.
+/// Reads a file, truncated to the bytes that are `left`.
 pub(crate) async fn section(
     backend: &dyn Backend,
     path: &FilePath,
     left: &mut usize,
     warnings: &mut Vec<String>,
 ) -> Option<String> {
-    let (bytes, size) = match beginning(backend, path, MOST).await {
+    let (bytes, size) = match read_start(backend, path, MAX_TOTAL).await {
         Ok(read) => read,
         Err(error) => {
             warnings.push(left_out(path.real(), &error.to_string()));
@@ -175,7 +172,7 @@ pub(crate) async fn section(
         }
     };
     if sniff::is_binary(&bytes) {
-        warnings.push(left_out(path.real(), "it is no text"));
+        warnings.push(left_out(path.real(), "not a text file"));
         return None;
     }
     let text = decode(&bytes);
@@ -184,7 +181,7 @@ pub(crate) async fn section(
     if text.contains(hidden) {
         let file = visible(&path.real().to_string_lossy());
         warnings.push(format!(
-            "{file} has characters that cannot be seen; the model gets them as escapes"
+            "{file} contains invisible characters; the model sees them as escapes"
         ));
     }
     let text = visible(&text);
@@ -198,27 +195,27 @@ pub(crate) async fn section(
         return Some(kept.to_owned());
     }
     let note = format!(
-        "cut: {} of {} are here, as all together may have {}",
+        "truncated: {} of {} are included; the limit for all files together is {}",
         format_size(kept.len() as u64),
         format_size(size),
-        format_size(MOST as u64)
+        format_size(MAX_TOTAL as u64)
     );
     let file = visible(&path.real().to_string_lossy());
     warnings.push(format!("{file} is {note}"));
     Some(format!("{kept}\n[this file is {note}]"))
 }
 
-/// The beginning of a file, and how large all of it is.
-async fn beginning(
+/// Reads the start of a file, and the size of the file.
+async fn read_start(
     backend: &dyn Backend,
     path: &FilePath,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<(Vec<u8>, u64), Error> {
     let content = backend.read(path).await?;
     let given = path.given().to_owned();
     blocking::run(content.weight, move || {
         let mut bytes = Vec::new();
-        let mut reader = content.reader.take(most as u64);
+        let mut reader = content.reader.take(max_bytes as u64);
         reader
             .read_to_end(&mut bytes)
             .map_err(|source| Error::io("read", given, source))?;

@@ -1,8 +1,8 @@
-//! The loop between a model and the tools: the model answers, its calls run, their
-//! results go back, until it has nothing more to call.
+//! The loop between a model and the tools: the model answers, its calls run, their results
+//! go back to the model, until an answer has no calls.
 //!
-//! A [`Model`] is whoever answers; everything below it (protocols, streams, keys) is
-//! behind that trait. A conversation is a list of [`Said`].
+//! [`Model`] hides protocols, streams and keys of the providers. A conversation is a list of
+//! [`Message`]s.
 
 mod agent;
 mod event;
@@ -14,12 +14,14 @@ mod message;
 mod model;
 mod prompt;
 pub mod provider;
-mod shape;
 mod skills;
 mod subagents;
+mod tool_reply;
 mod usage;
 
-pub use agent::{Agent, Asked, BackgroundEvents, Busy, Events, Handle, LoadError, Resumed};
+pub use agent::{
+    Agent, ApprovalQuestion, BackgroundEvents, Busy, Events, Handle, LoadError, Resumed,
+};
 pub use event::{
     AgentEvent, Event, EventKind, Limit, VERSION as EVENTS_VERSION, schema as events_schema,
 };
@@ -27,12 +29,12 @@ pub use format::ResponseFormat;
 pub use hooks::{Hooks, NoHooks};
 pub use instructions::{Instructions, instructions};
 pub use memory::{Memory, MemoryFile, memory};
-pub use message::{Answer, LeftOut, Message, Origin, Part, Said, Stop, ToolCall, ToolResult};
-pub use model::{Model, ModelError, ModelId, Piece, Request, Trouble};
+pub use message::{Message, ModelAnswer, OmittedPicture, Origin, Part, Stop, ToolCall, ToolResult};
+pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelId, Request};
 pub use prompt::{Prompt, system_prompt};
 pub use skills::{SKILL as SKILL_TOOL, Skill, SkillFolder, Skills};
 pub use subagents::{
-    Child, GENERAL_PURPOSE, MakeAgent, ModelByName, Records, Start, Subagent, SubagentError,
-    SubagentSpec, Subagents, TASK_TOOLS, Waits, tool_name,
+    Child, GENERAL_PURPOSE, MakeAgent, ModelByName, PendingApproval, Records, Subagent,
+    SubagentError, SubagentSetup, SubagentSpec, Subagents, TASK_TOOLS, tool_name,
 };
 pub use usage::{Price, Usage};

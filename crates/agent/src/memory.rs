@@ -1,7 +1,7 @@
-//! Memory: files that the person or the project names, whose text is part of the prompt,
-//! and which the model keeps up to date. They live wherever the files of the session do.
+//! Memory: files named by the user or the project that are part of the prompt and that the model
+//! keeps up to date. They are in the same backend as the other files of the session.
 
-use crate::instructions::{MOST, left_out, section};
+use crate::instructions::{MAX_TOTAL, left_out, section};
 use haft::ops::text::decode::visible;
 use haft::ops::{Access, FilePath};
 use haft::{Effect, Runtime};
@@ -27,17 +27,17 @@ pub struct Memory {
     pub warnings: Vec<String>,
 }
 
-const ABOUT: &str = "What is worth knowing from earlier sessions, as it was when this one began.";
+const ABOUT: &str = "Notes from earlier sessions, as of the start of this one.";
 
 const UPDATE: &str = "When you learn something that will matter later, such as a preference, a \
 decision or a correction, update the file with the file tools in the same turn. Keep it short, \
 remove what is no longer true, and never put secrets in it.";
 
-/// Reads the memory of a session. All files together may have 32 KiB; the first ones get
-/// their room first.
+/// Reads the memory of a session. All files together are limited to 32 KiB; if they are longer,
+/// the last ones are truncated first.
 pub async fn memory(runtime: &Runtime, files: &[MemoryFile]) -> Memory {
     let mut found = Memory::default();
-    let mut left = MOST;
+    let mut left = MAX_TOTAL;
     let (mut parts, mut writable) = (Vec::new(), Vec::new());
     let names = runtime.tools().names();
     let can_write = names
@@ -68,9 +68,9 @@ pub async fn memory(runtime: &Runtime, files: &[MemoryFile]) -> Memory {
         let text = section(runtime.backend(), &path, &mut left, &mut found.warnings).await;
         match text {
             Some(text) => parts.push(format!("### {shown}\n\n{text}")),
-            // It is a folder, a pipe or no text: nothing that file tools could update.
+            // Not a text file, so file tools cannot update it.
             None if found.warnings.len() > before => continue,
-            None if may_update => parts.push(format!("{shown} holds no text yet.")),
+            None if may_update => parts.push(format!("{shown} is empty.")),
             None => {}
         }
         if may_update {
@@ -91,22 +91,22 @@ pub async fn memory(runtime: &Runtime, files: &[MemoryFile]) -> Memory {
     found
 }
 
-/// The file, if it may be put before the model.
+/// Resolves a memory file, if the model may see it.
 fn resolved(runtime: &Runtime, file: &MemoryFile) -> Result<FilePath, String> {
     let path = runtime
         .resolve(&file.path, Access::Read)
         .map_err(|error| error.to_string())?;
-    let is_inside = runtime.has_a_tree() || path.real().starts_with(runtime.work_dir());
+    let is_inside = runtime.has_virtual_paths() || path.real().starts_with(runtime.work_dir());
     if file.by_project && !is_inside {
         return Err(
-            "the project's haft.yaml names it, and it is outside the work folder; name it in your own file to use it"
+            "it is outside the work folder, and only the project's haft.yaml names it; add it to your own haft.yaml to use it"
                 .to_owned(),
         );
     }
     let path = runtime.for_prompt(path);
-    if path.closed().is_some() {
+    if path.exclusion().is_some() {
         return Err(
-            "a rule keeps it from the model; change the rule in haft.yaml to use it".to_owned(),
+            "a rule closes it to the model; change the rule in haft.yaml to use it".to_owned(),
         );
     }
     Ok(path)

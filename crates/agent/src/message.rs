@@ -1,85 +1,84 @@
-//! What was said: the form that is kept, exported and played back. No provider's
-//! words are in it but those it needs to hear again verbatim.
+//! Messages of a conversation, in the form that is recorded, exported and replayed. It does
+//! not depend on a provider, except for [`ModelAnswer::native`].
 
 use crate::Usage;
 use haft::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// From the person, or from haft on their behalf.
+    /// A message from the user, or from haft in the user's role.
     User {
-        /// What.
+        /// Text and pictures.
         content: Vec<Content>,
-        /// Why it is there.
+        /// The reason for the message.
         #[serde(default)]
         origin: Origin,
     },
-    /// From the model.
-    Assistant(Answer),
-    /// What came of the calls of the message before, in their order.
+    /// An answer of the model.
+    Assistant(ModelAnswer),
+    /// Results of the calls in the previous message.
     Tool {
-        /// One for each call.
+        /// One result per call, in the order of the calls.
         results: Vec<ToolResult>,
     },
 }
 
-/// Why a message of the user's is there.
+/// The reason for a message in the user's role.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// They asked for something.
+    /// The user asked for something.
     #[default]
     Prompt,
-    /// They said it while the model was at work.
+    /// The user said it while the agent was working.
     Steering,
-    /// haft says something the model should know, such as that it repeats itself.
+    /// haft tells the model something, such as that it repeats itself.
     Note,
-    /// What was said before, in short.
+    /// Summary that replaces earlier messages.
     Summary,
 }
 
 /// An answer of the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// Its parts in order.
+pub struct ModelAnswer {
+    /// Text, reasoning and calls, in order.
     pub parts: Vec<Part>,
-    /// Why it ended.
+    /// Reason why the model stopped.
     pub stop: Stop,
-    /// What it took.
+    /// Tokens and cost.
     #[serde(default)]
     pub usage: Usage,
-    /// Who gave it.
+    /// Name of the model that answered.
     #[serde(default)]
     pub model: String,
-    /// What its provider wants to see again verbatim, in a form that only the module
-    /// of that provider reads. Another provider goes by the parts.
+    /// The answer as its provider wants it back in later requests, which only that
+    /// provider's module reads. Other providers use `parts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<Value>,
-    /// The pictures that the model was not sent, because its provider refused the
-    /// conversation with them. They stay out from here on.
+    /// Pictures that were omitted from the request because the provider rejected the
+    /// conversation with them. Later requests omit them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedPicture>,
 }
 
-/// A picture of a recorded conversation.
+/// Position of an omitted picture in a recorded conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// The number of the message in the record.
+pub struct OmittedPicture {
+    /// Id of the message in the record.
     pub message: i64,
-    /// The number of the result in it, if it is one of a tool's.
+    /// Index of the result in the message, if the picture belongs to a tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<usize>,
-    /// The number of the block in that.
+    /// Index of the content block.
     pub block: usize,
 }
 
-impl Answer {
-    /// The calls in it.
+impl ModelAnswer {
+    /// Returns the calls.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
@@ -87,7 +86,7 @@ impl Answer {
         })
     }
 
-    /// Its text, without reasoning.
+    /// Returns the text, without reasoning.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
@@ -102,85 +101,69 @@ impl Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
-    /// Words for the person.
+    /// Text for the user.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// How it came to them, as far as the provider shows it.
+    /// Reasoning, as far as the provider reveals it.
     Reasoning {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// A tool is to be called.
+    /// A tool call.
     Call(ToolCall),
 }
 
-/// A call that the model wants.
+/// A tool call that the model requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Its id, distinct within the session.
+    /// Id, unique within the session.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// An object; or a text, where what came is none.
+    /// An object, or the raw text if the model did not send a JSON object.
     pub arguments: Value,
 }
 
-/// What came of a call.
+/// The result of a call, as the model receives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What the model gets.
+    /// Text and pictures for the model.
     pub content: Vec<Content>,
-    /// Whether it failed.
+    /// Whether the call failed.
     #[serde(default)]
     pub is_error: bool,
 }
 
-/// Why an answer ended.
+/// The reason why an answer ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It was done.
+    /// The model finished.
     #[default]
     End,
-    /// It waits for calls.
+    /// The model waits for the results of its calls.
     Calls,
-    /// It became too long.
+    /// The answer reached its maximum length.
     Length,
-    /// The provider or the model declined.
+    /// The provider or the model declined to answer.
     Refusal,
-    /// Somebody stopped it; this much had come.
+    /// The run was stopped; the answer is partial.
     Interrupted,
 }
 
-/// A message in a conversation. Whoever sends it again and again knows it by this
-/// place in memory, so a conversation is kept and grown, not rebuilt.
-#[derive(Debug)]
-pub struct Said {
-    /// The message.
-    pub message: Message,
-}
-
-impl Said {
-    /// A message that nobody has sent yet.
-    #[must_use]
-    pub fn new(message: Message) -> Arc<Self> {
-        Arc::new(Self { message })
-    }
-}
-
 impl Message {
-    /// A text of the person's.
+    /// Creates a prompt from the user.
     pub fn prompt(text: impl Into<String>) -> Self {
         Self::user(text, Origin::Prompt)
     }
 
-    /// A text that haft says.
+    /// Creates a message in the user's role.
     pub fn user(text: impl Into<String>, origin: Origin) -> Self {
         let content = vec![Content::Text { text: text.into() }];
         Self::User { content, origin }

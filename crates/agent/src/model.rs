@@ -1,129 +1,131 @@
-//! Whoever answers: the port between the loop and providers.
+//! The interface between the agent and the providers of models.
 
 use crate::provider::Secret;
-use crate::{Answer, Said};
+use crate::{Message, ModelAnswer};
 use async_trait::async_trait;
 use haft::Definition;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A model that can be asked.
+/// A model that answers requests.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Who it is.
+    /// Returns the provider and the name of the model.
     fn id(&self) -> ModelId;
 
-    /// How many tokens it can take at once, if that is known.
+    /// Returns the context window in tokens, if it is known.
     fn context_window(&self) -> Option<u64> {
         None
     }
 
-    /// The key that it is asked with. Nobody who watches is shown it, and no record has
-    /// it; what the model says of it reaches the tools as it is.
+    /// Returns the API key. It is redacted from events and from the record, but not from
+    /// the arguments of calls: tools receive them as the model sent them.
     fn secret(&self) -> Option<&Secret> {
         None
     }
 
-    /// Sends a conversation and waits for the whole answer, showing pieces as they
-    /// come. Dropping the future ends the request. It does not try again by itself.
+    /// Sends a conversation and returns the complete answer. `show` receives chunks as they
+    /// arrive. Dropping the future ends the request. This method does not retry.
     ///
     /// # Errors
-    /// When there is no whole answer. No error has a key in it.
+    /// If the answer is missing or incomplete. Errors never contain the key.
     async fn answer(
         &self,
         request: Request<'_>,
-        show: &(dyn Fn(Piece) + Send + Sync),
-    ) -> Result<Answer, ModelError>;
+        show: &(dyn Fn(Chunk) + Send + Sync),
+    ) -> Result<ModelAnswer, ModelError>;
 }
 
 /// A provider and one of its models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelId {
-    /// As the configuration names it.
+    /// Provider, by its name in the configuration.
     pub provider: String,
-    /// As the provider names it.
+    /// Model, by the name that the provider uses.
     pub model: String,
 }
 
-/// What is sent.
+/// A request to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The session, for providers that keep a cache by name.
+    /// Session id, for providers whose prompt cache has a name.
     pub session: &'a str,
-    /// The system prompt.
+    /// System prompt.
     pub system: &'a str,
-    /// The tools, in a stable order.
+    /// Tools, in a stable order so that the provider can cache them.
     pub tools: &'a [Definition],
-    /// What was said so far; the last is not the model's.
-    pub history: &'a [Arc<Said>],
-    /// The most tokens of an answer, if there is a bound.
+    /// The conversation. The last message is not the model's.
+    pub history: &'a [Arc<Message>],
+    /// Maximum number of tokens in the answer.
     pub max_output: Option<u64>,
 }
 
-/// A piece of an answer that is on its way.
+/// A chunk of an answer while it is streamed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Piece {
-    /// Words.
+pub enum Chunk {
+    /// Text for the user.
     Text(String),
-    /// Reasoning.
+    /// Reasoning, as far as the provider reveals it.
     Reasoning(String),
-    /// The name of a tool that will be called, as soon as it is known.
+    /// Name of a tool that will be called, as soon as it is known.
     Call(String),
 }
 
-/// Why there is no answer.
+/// A failed request to a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What kind of trouble.
-    pub trouble: Trouble,
-    /// What happened, to what address (without a key), and what to do.
+    /// Decides whether a retry makes sense.
+    pub kind: ModelErrorKind,
+    /// The failure, the host, and how to fix it. Never contains the key.
     pub message: String,
-    /// When the provider wants to be asked again.
+    /// Delay that the provider asks for before a retry.
     pub retry_after: Option<Duration>,
 }
 
-/// Kinds of trouble with a provider.
+/// Kinds of failed requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Trouble {
-    /// It could not be reached, or the connection broke.
+pub enum ModelErrorKind {
+    /// The provider cannot be reached, or the connection broke.
     Network,
-    /// It answered with this status.
+    /// The provider returned this HTTP status.
     Status(u16),
-    /// What it sent ended early.
-    Cut,
-    /// What it sent had nothing in it.
+    /// The answer ended early.
+    Truncated,
+    /// The answer was empty.
     Empty,
-    /// What it sent makes no sense.
+    /// The answer is not valid.
     Malformed,
-    /// The conversation is longer than the model can take.
+    /// The conversation exceeds the model's context window.
     TooLong,
-    /// The request has more bytes than the provider takes.
+    /// The request has more bytes than the provider accepts.
     TooLarge,
-    /// It cannot work, whatever is tried: no key, no such model, an encoding that is
-    /// not possible, a recording that is over.
-    Hopeless,
+    /// A retry cannot help: TLS cannot be set up, or a recording has ended.
+    Permanent,
 }
 
 impl ModelError {
-    /// Trouble of a kind.
-    pub fn new(trouble: Trouble, message: impl Into<String>) -> Self {
+    /// Creates an error without a retry delay.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self {
-            trouble,
+            kind,
             message: message.into(),
             retry_after: None,
         }
     }
 
-    /// Whether the same request may go well a little later.
+    /// Whether the same request may succeed a little later.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
-        match self.trouble {
-            Trouble::Network | Trouble::Cut | Trouble::Empty | Trouble::Malformed => true,
-            Trouble::Status(code) => code == 408 || code == 429 || code >= 500,
-            Trouble::TooLong | Trouble::TooLarge | Trouble::Hopeless => false,
+    pub fn is_transient(&self) -> bool {
+        match self.kind {
+            ModelErrorKind::Network
+            | ModelErrorKind::Truncated
+            | ModelErrorKind::Empty
+            | ModelErrorKind::Malformed => true,
+            ModelErrorKind::Status(code) => code == 408 || code == 429 || code >= 500,
+            ModelErrorKind::TooLong | ModelErrorKind::TooLarge | ModelErrorKind::Permanent => false,
         }
     }
 }

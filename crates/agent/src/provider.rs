@@ -1,41 +1,42 @@
-//! Who answers: the providers of models.
+//! The providers of models.
 //!
-//! Everybody else knows a [`Model`]. Below here, `rig/` translates between
-//! what was said and what each protocol calls it, and is the only place that knows
-//! the library; `lane.rs` keeps the bytes of a conversation, so that a turn costs
-//! what is new in it; `http.rs` sends them; `failure.rs` says what went wrong
-//! without saying the key.
+//! The rest of the agent knows only [`Model`]. `remote.rs` is one that asks a provider: it
+//! builds the request and reads the answer with `wire/`, where one module knows each wire
+//! format. `http.rs` sends requests, `failure.rs` describes errors without showing the key,
+//! and `catalog.rs` holds prices and limits. `replay.rs` answers from a recording instead.
 
 mod address;
+mod catalog;
+mod draft;
 mod failure;
-mod frames;
 mod http;
-mod lane;
+mod ids;
+mod remote;
 mod replay;
-mod rig;
-mod secret;
+mod wire;
 
+pub use haft::Secret;
 pub use replay::{Recording, RecordingError, replay};
-pub use secret::Secret;
 
 use crate::{Model, Price};
 use address::Endpoint;
+use remote::Remote;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the first byte of an answer may take, and each one after it.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Default timeout for the first byte of an answer, and for pauses in it.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A protocol that models are spoken to in, by the names the configuration has.
+/// A provider, which implies a wire format. The configuration uses the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// Anthropic's Messages.
     Anthropic,
     /// `OpenAI`'s Responses.
     OpenaiResponses,
-    /// `OpenAI`'s Chat Completions, which many others speak too.
+    /// `OpenAI`'s Chat Completions, which many other servers support.
     OpenaiCompletions,
     /// Google's Gemini.
     Google,
@@ -44,7 +45,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 5] = [
         Self::Anthropic,
         Self::OpenaiResponses,
@@ -53,7 +54,7 @@ impl Provider {
         Self::Ollama,
     ];
 
-    /// Its name in the configuration.
+    /// Returns the name in the configuration.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,7 +66,7 @@ impl Provider {
         }
     }
 
-    /// The variable its key is usually in; `None` where it needs none.
+    /// Returns the environment variable with the key; `None` if no key is needed.
     #[must_use]
     pub fn key_variable(self) -> Option<&'static str> {
         match self {
@@ -94,30 +95,29 @@ impl FromStr for Provider {
     }
 }
 
-/// Who to connect to, and how.
+/// Settings of a connection to a model.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The protocol.
+    /// The provider, which decides the wire format.
     pub provider: Provider,
     /// The model, as the provider names it.
     pub model: String,
-    /// Another address than the provider's own: up to where the path of the protocol
-    /// begins.
+    /// Address to use instead of the provider's own, without the path of the protocol.
     pub base_url: Option<String>,
-    /// The key.
+    /// API key. Only `base_url` makes it optional.
     pub api_key: Option<Secret>,
-    /// How many tokens the model can take, where that is not known or known better.
+    /// Context window in tokens; overrides what is known of the model.
     pub context_window: Option<u64>,
-    /// The most tokens of an answer.
+    /// Maximum number of tokens in an answer.
     pub max_output: Option<u64>,
-    /// How long the first byte of an answer may take.
+    /// Timeout for the first byte of an answer.
     pub first_byte: Duration,
-    /// How long an answer may pause.
+    /// Timeout for pauses within an answer.
     pub idle: Duration,
 }
 
 impl Settings {
-    /// A model of a provider, without a key.
+    /// Creates settings without a key.
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
         Self {
             provider,
@@ -126,52 +126,52 @@ impl Settings {
             api_key: None,
             context_window: None,
             max_output: None,
-            first_byte: PATIENCE,
-            idle: PATIENCE,
+            first_byte: TIMEOUT,
+            idle: TIMEOUT,
         }
     }
 }
 
-/// Settings that lead to no model.
+/// A setting that is missing or not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// A provider nobody knows.
+    /// The provider is unknown.
     #[error(
-        "unknown provider {}: it can be {}",
+        "unknown provider {}; known providers: {}",
         crate::provider::failure::quoted(name),
         known()
     )]
     Provider {
-        /// Its name.
+        /// The name as given.
         name: String,
     },
-    /// No model.
+    /// The model is missing.
     #[error("no model for provider {provider}: set `model`, or --model")]
     Model {
-        /// Whose.
+        /// The provider of the model.
         provider: Provider,
     },
-    /// No key, where one is needed.
+    /// The key is missing.
     #[error("no key for provider {provider}: set {variable}, or `api_key` in haft.yaml")]
     Key {
-        /// Whose.
+        /// The provider of the model.
         provider: Provider,
-        /// Where it is looked for.
+        /// Environment variable that may contain the key.
         variable: &'static str,
     },
-    /// A key that no header can hold.
-    #[error("the key for provider {provider} holds characters that no key has: copy it again")]
+    /// The key cannot be sent in a header.
+    #[error("the key for provider {provider} contains invalid characters: copy it again")]
     KeyCharacters {
-        /// Whose.
+        /// The provider of the model.
         provider: Provider,
     },
-    /// An address that is none.
+    /// The address is not valid.
     #[error("`base_url` of provider {provider} {reason}")]
     Address {
-        /// Whose.
+        /// The provider of the model.
         provider: Provider,
-        /// What is wrong with it.
+        /// The problem, as the rest of the sentence.
         reason: &'static str,
     },
 }
@@ -181,19 +181,19 @@ fn known() -> String {
     format!("{} or replay", names.join(", "))
 }
 
-/// A model, ready to be asked. Nothing is sent and no certificate is read before it
-/// is. Models of one process share their connections.
+/// Creates a model. Nothing is sent and no certificate is read before the first request.
+/// The models of a process share their connections.
 ///
 /// # Errors
-/// When the settings lead to no model.
+/// When a setting is missing or not valid.
 pub fn connect(settings: Settings) -> Result<Arc<dyn Model>, SettingsError> {
     let endpoint = Endpoint::new(&settings)?;
-    Ok(rig::model(settings, endpoint))
+    Ok(Arc::new(Remote::new(settings, endpoint)))
 }
 
-/// What a model costs, where that is known: the list price of its provider when this
-/// version was made, without discounts and surcharges.
+/// Returns the price of a model, if it is known: the provider's list price when this version
+/// was made, without discounts and surcharges.
 #[must_use]
 pub fn price(provider: Provider, model: &str) -> Option<Price> {
-    rig::price(provider, model)
+    catalog::known(provider, model)?.price
 }

@@ -1,10 +1,10 @@
-//! Skills: folders with a `SKILL.md` that says how some work is done. A prompt lists
-//! their names and what they are for; the rest is read when it is needed.
+//! Skills: folders with a `SKILL.md` that describes how to do some kind of work. The prompt
+//! lists their names and descriptions; the model reads the rest when it needs it.
 //!
-//! What is in them is text from files: it is bounded, control characters are made
-//! visible, and nothing outside the folder of a skill is read through it.
+//! Skills are untrusted text: their size is limited, control characters are made visible, and
+//! no files outside the folder of the skill can be read through it.
 
-mod front;
+mod front_matter;
 mod tool;
 
 pub use tool::SKILL;
@@ -17,16 +17,16 @@ use haft::{Duplicate, PromptFiles, Runtime};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file that makes a folder a skill.
+/// Name of the file that makes a folder a skill.
 const FILE: &str = "SKILL.md";
 
-/// The largest such file that is read.
-const LARGEST: u64 = 256 << 10;
+/// Maximum size of that file in bytes.
+const MAX_FILE: u64 = 256 << 10;
 
-/// How many skills there may be.
-const MOST: usize = 200;
+/// Maximum number of skills.
+const MAX_SKILLS: usize = 200;
 
-/// A folder with skills in it, or with one.
+/// A folder that contains skills or is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFolder {
     root: PathBuf,
@@ -35,7 +35,7 @@ pub struct SkillFolder {
 }
 
 impl SkillFolder {
-    /// One that somebody named: it should be there.
+    /// A folder from the configuration. If it is missing, there is a warning.
     pub fn named(path: impl AsRef<Path>) -> Self {
         Self {
             root: path.as_ref().to_owned(),
@@ -44,7 +44,7 @@ impl SkillFolder {
         }
     }
 
-    /// One that may be there.
+    /// A default folder, which may be missing.
     pub fn usual(path: impl AsRef<Path>) -> Self {
         Self {
             is_named: false,
@@ -52,7 +52,7 @@ impl SkillFolder {
         }
     }
 
-    /// One that may be there, below a folder that no link may lead out of.
+    /// A default folder below `root`. Links must not lead out of `root`.
     pub fn within(root: impl AsRef<Path>, below: impl AsRef<Path>) -> Self {
         Self {
             root: root.as_ref().to_owned(),
@@ -69,27 +69,27 @@ impl SkillFolder {
     }
 }
 
-/// What a skill is called, is for, and where it is.
+/// A Markdown file with instructions that the model can load.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Skill {
-    /// Its name: letters, digits, `-`, `_` and `.`.
+    /// Name, of letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it is for, on one line.
+    /// Purpose, on one line.
     pub description: String,
-    /// Its folder.
+    /// Real path of the folder.
     pub folder: PathBuf,
-    /// The folder as it was checked when it was found.
+    /// The folder as a checked path.
     at: FilePath,
     scope: Scope,
 }
 
 impl Skill {
-    /// A file of it, by its path from the folder.
+    /// Resolves a path relative to the folder.
     fn resolve(&self, file: &str) -> Result<FilePath, Error> {
-        let wanted = self.at.real().join(file);
-        let path = self.scope.resolve_as(file, &wanted, Access::Read)?;
-        // Links may lead elsewhere among the skills, but not out of this one.
+        let full = self.at.real().join(file);
+        let path = self.scope.resolve_as(file, &full, Access::Read)?;
+        // The scope also allows links to other skills.
         if path.real().starts_with(self.at.real()) {
             return Ok(path);
         }
@@ -100,52 +100,52 @@ impl Skill {
     }
 }
 
-/// Skills, in a stable order.
+/// A list of skills, in a stable order.
 #[derive(Debug, Clone, Default)]
 pub struct Skills {
     skills: Arc<Vec<Skill>>,
 }
 
 impl Skills {
-    /// Finds the skills in folders. Of two with one name the first counts. What is
-    /// wrong with a skill is a warning that names its file, and the others are there.
-    /// What the session keeps from models is no skill.
+    /// Loads the skills in folders. If two have the same name, the first one is used. Returns
+    /// warnings about invalid skills, which are left out. Files that the session's rules
+    /// close to the model are left out too.
     pub async fn load(runtime: &Runtime, folders: &[SkillFolder]) -> (Self, Vec<String>) {
-        let mut finding = Finding {
+        let mut loader = SkillLoader {
             runtime,
             skills: Vec::new(),
             warnings: Vec::new(),
         };
         for folder in folders {
-            finding.look_in(folder).await;
+            loader.load_folder(folder).await;
         }
         let skills = Self {
-            skills: Arc::new(finding.skills),
+            skills: Arc::new(loader.skills),
         };
-        (skills, finding.warnings)
+        (skills, loader.warnings)
     }
 
-    /// Whether there are none.
+    /// Whether there are no skills.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
     }
 
-    /// All of them.
+    /// Returns all skills.
     #[must_use]
     pub fn list(&self) -> &[Skill] {
         &self.skills
     }
 
-    /// The section of a prompt that says which there are; empty if there are none.
+    /// Returns the section of the system prompt that lists the skills; empty without skills.
     #[must_use]
     pub fn section(&self) -> String {
         if self.is_empty() {
             return String::new();
         }
         let mut text = format!(
-            "## Skills\nHow some work is done. If one fits, read it with the tool {SKILL} before \
-             you begin."
+            "## Skills\nInstructions for certain kinds of work. If one fits the task, read it with \
+             the tool {SKILL} before you start."
         );
         for skill in self.skills.iter() {
             text.push_str(&format!("\n- {}: {}", skill.name, skill.description));
@@ -153,15 +153,17 @@ impl Skills {
         text
     }
 
-    /// Adds the tool that reads them; none, if there are none.
+    /// Adds the tool that reads skills, if there are any.
     ///
     /// # Errors
-    /// When there is a tool of its name.
+    /// When a tool with the same name exists.
     pub fn add_to(&self, runtime: &Runtime) -> Result<(), Duplicate> {
         if self.is_empty() {
             return Ok(());
         }
-        runtime.tools().add_any(Arc::new(tool::Read::new(self)))
+        runtime
+            .tools()
+            .add_any(Arc::new(tool::SkillTool::new(self)))
     }
 
     fn find(&self, name: &str) -> Option<&Skill> {
@@ -169,33 +171,30 @@ impl Skills {
     }
 }
 
-/// Skills that were found so far.
-struct Finding<'a> {
+/// Collects skills and warnings while folders are read.
+struct SkillLoader<'a> {
     runtime: &'a Runtime,
     skills: Vec<Skill>,
     warnings: Vec<String>,
 }
 
-impl Finding<'_> {
+impl SkillLoader<'_> {
     fn warn(&mut self, path: &Path, why: impl std::fmt::Display) {
         let path = visible(&path.to_string_lossy());
         self.warnings.push(format!("{path}: {why}"));
     }
 
-    async fn look_in(&mut self, folder: &SkillFolder) {
+    async fn load_folder(&mut self, folder: &SkillFolder) {
         let files = match self.runtime.prompt_files(&folder.root) {
             Ok(files) => files,
             Err(error) => {
                 if folder.is_named {
-                    self.warn(
-                        &folder.root,
-                        format!("no folder of skills: {}", why(&error)),
-                    );
+                    self.warn(&folder.root, format!("cannot load skills: {}", why(&error)));
                 }
                 return;
             }
         };
-        // The root itself is there: it was opened.
+        // The root exists, since it was opened.
         let is_root = folder.below.as_os_str().is_empty();
         let below = match is_root {
             true => Path::new("."),
@@ -204,14 +203,14 @@ impl Finding<'_> {
         let top = match files.resolve(below) {
             Ok(top) if is_root || top.is_there() => top,
             Ok(_) => return,
-            Err(error) => return self.warn(&folder.path(), said(&error)),
+            Err(error) => return self.warn(&folder.path(), left_out(&error)),
         };
-        if self.one(&files, &top).await {
+        if self.load_skill(&files, &top).await {
             return;
         }
         let entries = match Local::new().list(&top).await {
             Ok(entries) => entries,
-            Err(error) => return self.warn(&folder.path(), said(&error)),
+            Err(error) => return self.warn(&folder.path(), left_out(&error)),
         };
         for entry in entries {
             let is_folder = match &entry.target {
@@ -223,44 +222,45 @@ impl Finding<'_> {
             }
             let path = top.real().join(&entry.name);
             match files.resolve(&path) {
-                Ok(found) => drop(self.one(&files, &found).await),
-                Err(error) => self.warn(&path, said(&error)),
+                Ok(found) => drop(self.load_skill(&files, &found).await),
+                Err(error) => self.warn(&path, left_out(&error)),
             }
-            if self.skills.len() >= MOST {
+            if self.skills.len() >= MAX_SKILLS {
                 return self.warn(
                     &folder.path(),
-                    format!("more than {MOST} skills; the others are left out"),
+                    format!("more than {MAX_SKILLS} skills; the others are left out"),
                 );
             }
         }
     }
 
-    /// Takes in the skill in a folder; whether it is one, be it good or bad.
-    async fn one(&mut self, files: &PromptFiles, folder: &FilePath) -> bool {
+    /// Loads the skill in a folder. Returns whether the folder has a `SKILL.md`, even if that is
+    /// not valid.
+    async fn load_skill(&mut self, files: &PromptFiles, folder: &FilePath) -> bool {
         let file = folder.real().join(FILE);
         let path = match files.resolve(&file) {
             Ok(path) if !path.is_there() => return false,
-            Ok(path) if path.closed().is_none() => path,
+            Ok(path) if path.exclusion().is_none() => path,
             Ok(_) => {
                 self.warn(
                     &file,
-                    "left out: a rule keeps it from the model; haft.yaml has the rules",
+                    "left out: a rule closes it to the model; see the rules in haft.yaml",
                 );
                 return true;
             }
             Err(error) => {
-                self.warn(&file, said(&error));
+                self.warn(&file, left_out(&error));
                 return true;
             }
         };
         let named = folder.real().file_name();
         let named = named.map(|name| name.to_string_lossy().into_owned());
-        match front_of(&path, named.as_deref().unwrap_or_default()).await {
+        match read_front_matter(&path, named.as_deref().unwrap_or_default()).await {
             Err(why) => self.warn(&file, why),
             Ok(front) => match self.skills.iter().find(|other| other.name == front.name) {
                 Some(first) => {
                     let first = visible(&first.folder.to_string_lossy());
-                    let why = format!("left out: the skill {} is in {first} too", front.name);
+                    let why = format!("left out: the skill {} is also in {first}", front.name);
                     self.warn(&file, why);
                 }
                 None => self.skills.push(Skill {
@@ -276,30 +276,31 @@ impl Finding<'_> {
     }
 }
 
-async fn front_of(path: &FilePath, folder: &str) -> Result<front::Front, String> {
-    let bytes = read::whole(&Local::new(), path, LARGEST)
+async fn read_front_matter(
+    path: &FilePath,
+    folder: &str,
+) -> Result<front_matter::FrontMatter, String> {
+    let bytes = read::whole(&Local::new(), path, MAX_FILE)
         .await
-        .map_err(|error| said(&error))?;
+        .map_err(|error| left_out(&error))?;
     if sniff::is_binary(&bytes) {
-        return Err("left out: it is no text".to_owned());
+        return Err("left out: not a text file".to_owned());
     }
-    front::read(&decode(&bytes), folder).map_err(|why| format!("left out: {why}"))
+    front_matter::read(&decode(&bytes), folder).map_err(|why| format!("left out: {why}"))
 }
 
-fn said(error: &Error) -> String {
+fn left_out(error: &Error) -> String {
     format!("left out: {}", why(error))
 }
 
 fn why(error: &Error) -> String {
     match error {
-        Error::NotAllowed { .. } => {
-            "a link in it leads out of the folder, or to a secret place".to_owned()
-        }
-        Error::NotRegular { kind, .. } => format!("it is a {kind}"),
+        Error::NotAllowed { .. } => "a link leads out of the folder or to a secret path".to_owned(),
+        Error::NotRegular { kind, .. } => format!("is a {kind}, not a file"),
         Error::TooLarge { size, limit, .. } => {
-            format!("it has {size} bytes, and at most {limit} are read")
+            format!("has {size} bytes, but at most {limit} are read")
         }
-        Error::NotFound { .. } => "it is not there".to_owned(),
+        Error::NotFound { .. } => "not found".to_owned(),
         error => visible(&error.to_string()),
     }
 }

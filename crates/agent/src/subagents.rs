@@ -1,27 +1,27 @@
-//! Agents that work for an agent, each a tool of it. One starts with nothing but what
-//! it is asked, works on its own, and its last text is the reply.
+//! Sub-agents: agents that are tools of another agent. A sub-agent starts with an empty
+//! conversation and a prompt, works on its own, and its last text is the reply.
 //!
-//! A sub-agent works in a session within that of the agent that asked it
-//! ([`haft::Runtime::narrowed`]), under the same rules and the same person. It has the
-//! tools it was given among those of that agent, and more only where the user says so
+//! A sub-agent works in a session within its parent's session
+//! ([`haft::Runtime::narrowed`]), under the same rules and with the same user. It has some of
+//! the parent's tools, and others only if the user allows that
 //! ([`SubagentSpec::may_exceed`]).
 
 mod background;
+mod background_run;
 mod control;
-mod drive;
-mod follow;
+mod dispatcher;
 mod names;
+mod observe;
+mod pending;
 mod reply;
-mod start;
 mod tasks;
 mod team;
 mod tool;
-mod within;
 
-pub(crate) use background::{Background, News};
+pub(crate) use background::{Background, TaskUpdate};
 pub use names::{GENERAL_PURPOSE, tool_name};
+pub use pending::PendingApproval;
 pub use team::{SubagentError, TASK_TOOLS};
-pub use within::Waits;
 
 use crate::{Agent, Model, ModelId};
 use haft::Runtime;
@@ -31,35 +31,35 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A sub-agent as a configuration describes it.
+/// Description of a sub-agent in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubagentSpec {
-    /// Its name; its tool has it in the letters that names of tools are made of.
+    /// Name. The name of its tool is derived from it: see [`tool_name`].
     pub name: String,
-    /// What it is for: the model that may ask it reads this.
+    /// Purpose, for the model that may call it.
     pub description: String,
-    /// What it is told first.
+    /// Start of its system prompt.
     #[serde(default)]
     pub system_prompt: Option<String>,
-    /// Its model, by name; else that of the agent that asks it.
+    /// Name of its model. Default: the parent's model.
     #[serde(default)]
     pub model: Option<String>,
-    /// Its tools, by name, among those of the agent that asks it; else the file and
-    /// todo tools of the toolset.
+    /// Names of its tools, which the parent must have. Default: the file and todo tools of
+    /// the toolset.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
-    /// Whether `tools` may also name tools that the preset keeps from the agent itself.
-    /// That is for the user to decide, so the text of a configuration cannot set it.
+    /// Whether `tools` may include tools that the preset hides from the parent. Only the user
+    /// can decide that, so it is not read from the configuration text.
     #[serde(skip)]
     pub may_exceed: bool,
     /// A JSON Schema that its last message must satisfy.
     #[serde(default)]
     pub response_format: Option<serde_json::Value>,
-    /// Folders of skills of its own.
+    /// Folders with skills for this sub-agent.
     #[serde(default)]
     pub skills: Vec<PathBuf>,
-    /// Tools whose calls wait for a person, besides those that do anyway.
+    /// Tools whose calls wait for approval, in addition to those that the rules ask about.
     #[serde(default)]
     pub interrupt_on: BTreeMap<String, bool>,
 }
@@ -67,15 +67,15 @@ pub struct SubagentSpec {
 /// A sub-agent.
 #[derive(Clone)]
 pub enum Subagent {
-    /// Made from a description.
+    /// Created from a description.
     Spec(SubagentSpec),
-    /// Made by the program.
+    /// Created by the embedding program.
     Built {
-        /// Its name.
+        /// Name, from which the name of the tool is derived.
         name: String,
-        /// What it is for.
+        /// Purpose, for the model that may call it.
         description: String,
-        /// Makes it, each time anew.
+        /// Creates the agent for each task.
         make: MakeAgent,
     },
 }
@@ -86,37 +86,37 @@ impl From<SubagentSpec> for Subagent {
     }
 }
 
-/// Makes an agent that works for another one. An error is what the other one is told.
-pub type MakeAgent = Arc<dyn Fn(Start) -> Result<Agent, String> + Send + Sync>;
+/// Creates a sub-agent. The parent's model receives the error.
+pub type MakeAgent = Arc<dyn Fn(SubagentSetup) -> Result<Agent, String> + Send + Sync>;
 
-/// What an agent that works for another one is made from.
+/// Input for creating a sub-agent.
 #[derive(Clone)]
-pub struct Start {
-    /// A session within that of the other one, with its file and todo tools. An agent
-    /// that works in another session than this is not bound by the other one's rights.
+pub struct SubagentSetup {
+    /// Session within the parent's, with its file and todo tools. An agent that uses a
+    /// different runtime is not limited to the parent's rights.
     pub runtime: Runtime,
-    /// The model of the other one.
+    /// The parent's model.
     pub model: Arc<dyn Model>,
 }
 
 /// Finds a model by its name.
 pub type ModelByName = Arc<dyn Fn(&str) -> Result<Arc<dyn Model>, String> + Send + Sync>;
 
-/// The sub-agents of an agent.
+/// Configuration of an agent's sub-agents.
 #[derive(Clone)]
 pub struct Subagents {
-    /// Which. `general_purpose` is there too, unless one of them has its name.
+    /// The sub-agents. `general_purpose` is added unless one of them has this name.
     pub agents: Vec<Subagent>,
-    /// Finds the models that they name.
+    /// Finds models by the names in the descriptions.
     pub model_by_name: Option<ModelByName>,
-    /// Where what is said in them is recorded.
+    /// Records their conversations.
     pub records: Option<Arc<dyn Records>>,
-    /// What each of them is told besides: where it works, what the project wants.
+    /// Added to each system prompt: the work folder and the project's instructions.
     pub surroundings: String,
-    /// How deeply they may ask each other: at 1, sub-agents have none of their own.
+    /// Maximum nesting depth. At 1, sub-agents cannot have sub-agents.
     pub max_depth: usize,
-    /// How many of one depth work at once; the others wait for their turn. As many more
-    /// may work in the background.
+    /// Maximum number of sub-agents per depth that work in parallel; others wait. The same
+    /// number may work in the background.
     pub max_at_once: usize,
 }
 
@@ -133,53 +133,53 @@ impl Default for Subagents {
     }
 }
 
-/// A sub-agent at work, as a record knows it.
+/// The session of a sub-agent, for the record.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Child {
-    /// The id of its session.
+    /// Session id.
     pub id: String,
-    /// The session of the agent that asked it.
+    /// Session id of the parent.
     pub parent: String,
-    /// The call of that one that started it.
+    /// Call of the parent that started it.
     pub call_id: String,
-    /// Which sub-agent it is, by the name of its tool.
+    /// Name of the sub-agent's tool.
     pub kind: String,
-    /// The model.
+    /// Provider and name of its model.
     pub model: ModelId,
-    /// What it was told first.
+    /// System prompt.
     pub system: String,
 }
 
-/// Where conversations of sub-agents are recorded.
+/// Records conversations of sub-agents.
 pub trait Records: Send + Sync {
-    /// Begins the record of a new one; nothing, if it is not to be recorded.
+    /// Creates a session for a new sub-agent, or returns `None` to not record it.
     ///
     /// # Errors
-    /// When it cannot be: then the sub-agent does not start.
+    /// When the session cannot be created. Then the sub-agent does not start.
     fn begin(&self, child: &Child) -> Result<Option<Session>, String>;
 
-    /// Gives an agent that was just made what was said in its session before.
+    /// Restores the conversation of a recorded sub-agent into a new agent.
     ///
     /// # Errors
-    /// When there is no such session, when `child.parent` did not start it, or when it
-    /// cannot be read.
+    /// When the session does not exist, cannot be read, or was not started by
+    /// `child.parent`.
     fn restore(&self, agent: Agent, child: &Child) -> Result<Agent, String>;
 }
 
 impl Agent {
-    /// Gives it sub-agents: a tool for each, `task`, which starts one or goes on with one,
-    /// and the tools for those in the background. They work as this agent is set up now, so say this last. The texts are
-    /// warnings about their skills.
+    /// Adds sub-agents: a tool for each of them, `task`, which starts or continues one, and the
+    /// tools for background tasks. Sub-agents inherit the current settings, so call this
+    /// last. Returns warnings about their skills.
     ///
     /// # Errors
-    /// When a sub-agent names tools that are not there, or its name is taken.
+    /// When a sub-agent uses unknown tools, or its name is taken.
     pub async fn subagents(
         self,
         subagents: Subagents,
     ) -> Result<(Self, Vec<String>), SubagentError> {
         let (team, warnings) = team::Team::gather(subagents, self.runtime()).await?;
-        tool::seat(&Arc::new(team), &self, 0, None)?;
+        tool::add_tools(&Arc::new(team), &self, 0, None)?;
         Ok((self, warnings))
     }
 }

@@ -1,37 +1,37 @@
-//! What an answer cost.
+//! Tokens and costs of answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one answer, or of several together.
+/// Token counts and cost of one or more answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens that were sent, those from a cache included.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Tokens that came back, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Of those sent: how many came from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cache_read: u64,
-    /// Of those sent: how many were put into it.
+    /// Input tokens written to the provider's cache.
     pub cache_write: u64,
-    /// Of those that came back: how many were reasoning.
+    /// Output tokens spent on reasoning.
     pub reasoning: u64,
-    /// What it cost in USD, where the price is known.
+    /// Cost in USD, if the price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
 impl Usage {
-    /// All tokens, both ways.
+    /// Returns the sum of input and output tokens.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// Adds another answer's. The cost stays known as long as one of them is.
+    /// Adds another usage. An unknown cost counts as zero if the other one is known.
     pub fn add(&mut self, other: &Self) {
-        // Numbers of a provider may be any, and must not begin again at zero.
+        // A provider may report absurd counts, which must not overflow.
         let add = |own: &mut u64, other: u64| *own = own.saturating_add(other);
         add(&mut self.input, other.input);
         add(&mut self.output, other.output);
@@ -45,25 +45,25 @@ impl Usage {
     }
 }
 
-/// USD for a million tokens.
+/// Prices in USD per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Sent, not from a cache.
+    /// Uncached input.
     pub input: f64,
-    /// Came back.
+    /// Output, including reasoning.
     pub output: f64,
-    /// Sent, from the cache.
+    /// Input read from the cache.
     pub cache_read: f64,
-    /// Sent, and put into the cache.
+    /// Input written to the cache.
     pub cache_write: f64,
 }
 
 impl Price {
-    /// What this usage costs.
+    /// Returns the cost of a usage.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "nobody sends so many tokens that a price would notice"
+        reason = "token counts are far below 2^52"
     )]
     pub fn of(&self, usage: &Usage) -> f64 {
         let plain = usage

@@ -1,4 +1,4 @@
-//! The numbered examples run and say what they are meant to say.
+//! The numbered examples run and print the expected output.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -8,7 +8,7 @@
 
 use std::process::Command;
 
-/// The last line an example prints.
+/// Runs an example and returns the last line it prints.
 fn last_line(example: &str) -> String {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
@@ -27,7 +27,7 @@ fn last_line(example: &str) -> String {
 }
 
 #[test]
-fn each_says_what_it_should() {
+fn each_example_prints_the_expected_line() {
     for (example, last) in [
         ("01_prompt", "I wrote hello.txt."),
         ("02_a_tool_of_your_own", "42"),

@@ -1,17 +1,16 @@
-//! From settings to an agent: its model, its tools, its record.
+//! Builds an agent from settings: its model, tools, system prompt and recorded session.
 
 mod children;
 pub(crate) mod driver;
 mod headless;
+mod instructions;
 mod progress;
 pub(crate) mod seed;
-mod told;
 
-pub(crate) use told::skills_of_project;
+pub(crate) use headless::{DeferApprovals, OutputMode, Task, work};
+pub(crate) use instructions::skills_of_project;
 
-pub(crate) use headless::{Away, Manner, Task, work};
-
-use crate::config::provider::{key_of, prefix, usual_model};
+use crate::config::provider::{default_model, key_of, prefix};
 use crate::config::{Settings, format, model};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -21,57 +20,58 @@ use crate::signals::Signals;
 use haft::Approver;
 use haft_agent::provider::{self, Provider, Recording};
 use haft_agent::{Agent, Model, ResponseFormat};
-use haft_store::sessions::{Kind, Loaded, New, Session, Sessions, new_id};
+use haft_store::sessions::{Loaded, NewSession, Session, SessionKind, Sessions, new_id};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The model that answers; nothing if nobody has said which.
+/// Connects to the configured model; `None` if no model is configured.
 pub(crate) fn model(settings: &Settings) -> Result<Option<Arc<dyn Model>>, Failure> {
     let model = settings.model.as_ref().map_err(Failure::clone)?;
     model_of(model, model.model.as_deref())
 }
 
-/// The same with another name.
+/// Connects to a model by name, with the other settings of `model`.
 pub(crate) fn model_of(
     model: &model::Model,
     name: Option<&str>,
 ) -> Result<Option<Arc<dyn Model>>, Failure> {
     if model.provider.as_deref() == Some("replay") {
         let file = model.replay.as_ref().ok_or_else(|| {
-            Failure::usage("provider replay needs a recording")
-                .hint("`replay: session.jsonl`, as `haft sessions export` makes it")
+            Failure::usage("provider replay needs a recording: `replay` is not set")
+                .hint("set `replay: session.jsonl` to a file written by `haft sessions export`")
         })?;
         let recording = Recording::read(file).map_err(|error| Failure::usage(error.to_string()))?;
         return Ok(Some(recording.model()));
     }
-    let asked = name;
+    let requested = name;
     let (provider, name) = match (&model.provider, name) {
         (Some(provider), name) => {
             let provider = named(provider)?;
-            // Said twice is said once.
+            // The prefix of `anthropic/claude-…` may repeat the provider.
             let rest = name
                 .and_then(prefix)
                 .filter(|(named, _)| *named == provider);
             (provider, rest.map(|(_, rest)| rest).or(name))
         }
-        (None, name) => match (name.and_then(prefix), &model.otherwise) {
+        (None, name) => match (name.and_then(prefix), &model.fallback_provider) {
             // `anthropic/claude-…` names both.
             (Some((provider, rest)), _) => (provider, Some(rest)),
             (None, Some(provider)) => (named(provider)?, name),
             (None, None) => match name.and_then(|name| name.split_once('/')) {
-                // Without a provider, what stands before the slash is meant as one.
+                // Without a provider, the part before the slash should be one; if it is
+                // not, the error says so.
                 Some((provider, _)) => (named(provider)?, None),
                 None => return Ok(None),
             },
         },
     };
-    let name = name.or(usual_model(provider)).unwrap_or_default();
+    let name = name.or(default_model(provider)).unwrap_or_default();
     let mut settings = provider::Settings::new(provider, name);
     let address = model.base_url.as_ref();
     settings.base_url = address.and_then(|given| given.for_provider(provider).cloned());
     let key = model.api_key.as_ref();
     settings.api_key = key.and_then(|given| given.for_provider(provider).cloned());
-    if asked == model.model.as_deref() {
+    if requested == model.model.as_deref() {
         settings.context_window = model.context_window;
     }
     if settings.api_key.is_none() && !model.is_keyless {
@@ -88,7 +88,7 @@ fn named(name: &str) -> Result<Provider, Failure> {
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// The format of the final answer: as the command line says, or the configuration.
+/// Returns the format of the final answer, from the command line or the configuration.
 pub(crate) fn response_format(
     settings: &Settings,
     file: Option<&Path>,
@@ -105,52 +105,52 @@ pub(crate) fn response_format(
     format.transpose()
 }
 
-/// What to do where there is no model.
+/// Error for a missing model, with the ways to get one.
 pub(crate) fn no_model() -> Failure {
-    Failure::usage("no model to ask: there is neither a key nor a configuration")
-        .hint("a key: export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)")
-        .hint("a model of your own: `provider: ollama` and `model: NAME` in haft.yaml")
-        .hint("neither: `haft demo` plays a recorded session with real tools")
+    Failure::usage("no model configured: found neither an API key nor a provider")
+        .hint("with a key: export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY)")
+        .hint("with a local model: set `provider: ollama` and `model: NAME` in haft.yaml")
+        .hint("without a model: `haft demo` plays a recorded session with real tools")
 }
 
-/// What an agent begins with.
+/// Starting point of an agent.
 pub(crate) enum Past {
-    /// Nothing.
+    /// An empty conversation.
     New,
-    /// Nothing but files that the session keeps, by their path in the tree.
+    /// An empty conversation, and files to store in the session, by path.
     Files(Vec<(String, Vec<u8>)>),
-    /// A recorded session.
+    /// A recorded session to resume.
     Session(Box<(Session, Loaded)>),
 }
 
-/// Whether it is known what a model costs.
+/// Whether the model's price is known.
 fn has_price(provider: &str, model: &str) -> bool {
     let known = provider.parse::<Provider>().ok();
     known.is_some_and(|provider| provider::price(provider, model).is_some())
 }
 
-/// The sessions of this person; nothing without a state folder.
+/// Opens the user's sessions; `None` without a state folder.
 pub(crate) fn sessions(settings: &Settings) -> Result<Option<Sessions>, Failure> {
     let Some(state) = settings.folders.state.as_deref() else {
         return Ok(None);
     };
     let opened = record::open(state, &settings.secrets).map_err(|reason| {
         Failure::failed(format!(
-            "nothing can be recorded, so nothing is begun: {reason}"
+            "cannot record the session, so it was not started: {reason}"
         ))
     })?;
     Ok(Some(opened))
 }
 
-/// Ends what an agent started, and says and records what was found when somebody looked
-/// for the last time at what was not to be touched.
+/// Ends everything the agent started; prints and records the result of the last check of
+/// protected files.
 pub(crate) async fn close_now(agent: &Agent) {
     for note in agent.close().await {
         output::note(&haft::ops::text::decode::visible(&note));
     }
 }
 
-/// The same, but a signal does not wait for it.
+/// Closes the agent unless a signal comes first.
 pub(crate) async fn close(agent: &Agent, signals: &mut Signals) -> Option<Exit> {
     tokio::select! {
         () = close_now(agent) => None,
@@ -158,7 +158,7 @@ pub(crate) async fn close(agent: &Agent, signals: &mut Signals) -> Option<Exit> 
     }
 }
 
-/// Makes the agent.
+/// Builds the agent.
 pub(crate) async fn agent(
     settings: &Settings,
     model: Arc<dyn Model>,
@@ -188,7 +188,7 @@ pub(crate) async fn agent(
     };
     let state = loaded.as_ref().and_then(|loaded| loaded.state.as_deref());
     let state = state.and_then(|state| serde_json::from_str(state).ok());
-    let going_on = session::GoingOn {
+    let saved = session::SessionState {
         id: match &session {
             Some(session) => session.id().to_owned(),
             None => new_id(),
@@ -196,10 +196,10 @@ pub(crate) async fn agent(
         state: state.unwrap_or_default(),
         files,
     };
-    let runtime = session::build_for_agent(settings, approver, going_on)?;
+    let runtime = session::build_for_agent(settings, approver, saved)?;
     seed::seed(&runtime, seeds).await?;
     session::ready(&runtime, settings.quiet).await;
-    let told = told::told(settings, limits, &runtime).await;
+    let parts = instructions::collect(settings, limits, &runtime).await;
     let id = model.id();
     let mut agent = Agent::new(model, runtime)
         .max_tokens(limits.max_tokens)
@@ -210,16 +210,16 @@ pub(crate) async fn agent(
     if let Some(retries) = limits.max_retries {
         agent = agent.max_retries(retries);
     }
-    let surroundings = told.surroundings();
+    let surroundings = parts.surroundings();
     let agent = children::with_children(agent, settings, limits, sessions, surroundings).await?;
     let stored = loaded
         .as_ref()
         .and_then(|loaded| loaded.info.system.clone());
-    // Sub-agents are tools: the section about the tools names them.
-    let system = stored.unwrap_or_else(|| told.system(agent.runtime()));
-    let new = New {
+    // Built last: sub-agents are tools too, and the section about tools lists them.
+    let system = stored.unwrap_or_else(|| parts.system_prompt(agent.runtime()));
+    let new = NewSession {
         id: Some(agent.session().to_owned()),
-        kind: Kind::Agent,
+        kind: SessionKind::Agent,
         work_dir: settings.work_dir.clone(),
         toolset: settings.toolset.clone(),
         provider: id.provider,

@@ -1,43 +1,46 @@
-//! Asking the person at the terminal, line by line: for commands that have no screen
-//! of their own.
+//! Prompts on the terminal, line by line, for commands that do not run a full-screen
+//! chat.
 
-use crate::chat::{Around, Extent, Line, Paint, Sheet, edited, question_lines};
+use crate::chat::{
+    Extent, FormState, Line, Paint, QuestionContext, edit_arguments, question_lines,
+};
 use crate::config::{FILE, Settings};
 use crate::exit::Failure;
-use crate::{env, output, place, text};
+use crate::{confinement, env, output, text};
 use async_trait::async_trait;
-use haft::{Answer, Approver, Filled, Form, Question};
+use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
 use std::io::BufRead;
 use std::sync::Arc;
 
-/// The person at this terminal, if there is one.
-pub(crate) fn here(settings: &Settings) -> Option<Arc<dyn Approver>> {
+/// Returns an approver that prompts on this terminal, if the user can see and answer
+/// prompts.
+pub(crate) fn terminal_approver(settings: &Settings) -> Option<Arc<dyn Approver>> {
     let folder = settings.folders.config.as_ref();
-    let person = || {
-        Arc::new(Person {
-            around: Around {
+    let approver = || {
+        Arc::new(TerminalApprover {
+            context: QuestionContext {
                 file: folder.map(|folder| folder.join(FILE)),
-                sandbox: Some(place::on_a_line(settings)),
+                sandbox: Some(confinement::summary(settings)),
             },
             scratch: settings.folders.state.clone(),
         }) as Arc<dyn Approver>
     };
-    output::can_ask().then(person)
+    output::can_ask().then(approver)
 }
 
-struct Person {
-    around: Around,
-    /// Where arguments are put while an editor changes them.
+struct TerminalApprover {
+    context: QuestionContext,
+    /// Folder for the temporary file that holds the arguments while the user edits them.
     scratch: Option<std::path::PathBuf>,
 }
 
 #[async_trait]
-impl Approver for Person {
+impl Approver for TerminalApprover {
     async fn ask(&self, question: &Question) -> Answer {
         let mut extent = Extent::Usual;
         loop {
-            let shown = self.shown(question, extent);
-            let Some(line) = typed(&shown).await else {
+            let prompt = self.prompt(question, extent);
+            let Some(line) = read_line(&prompt).await else {
                 return Answer::Reject { reason: None };
             };
             let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
@@ -45,7 +48,7 @@ impl Approver for Person {
                 "y" | "yes" if rest.is_empty() => return Answer::Approve,
                 "a" | "always" if question.suggestion.is_some() => return Answer::Always,
                 "v" => extent = Extent::Whole,
-                "e" => match self.edited(question).await {
+                "e" => match self.edit_arguments(question).await {
                     Ok(arguments) => return Answer::ApproveWith { arguments },
                     Err(why) => output::note(&format!("  {why}")),
                 },
@@ -59,28 +62,28 @@ impl Approver for Person {
     }
 
     async fn fill(&self, form: &Form) -> Filled {
-        let mut sheet = match Sheet::new(form.clone()) {
-            Ok(sheet) => sheet,
+        let mut form_state = match FormState::new(form.clone()) {
+            Ok(form_state) => form_state,
             Err(why) => {
                 output::note(&why);
                 return Filled::Declined;
             }
         };
-        let asked = plain(&sheet.lines(text::WIDTH)) + "Answer? [y/N] ";
-        match typed(&asked).await {
+        let prompt = plain(&form_state.lines(text::WIDTH)) + "Answer? [y/N] ";
+        match read_line(&prompt).await {
             Some(line) if is_yes(&line) => {}
             Some(_) => return Filled::Declined,
             None => return Filled::Dismissed,
         }
-        while let Some(prompt) = sheet.prompt() {
-            let Some(line) = typed(&format!("  {prompt}: ")).await else {
+        while let Some(prompt) = form_state.prompt() {
+            let Some(line) = read_line(&format!("  {prompt}: ")).await else {
                 return Filled::Dismissed;
             };
-            if let Err(why) = sheet.take(&line) {
+            if let Err(why) = form_state.take(&line) {
                 output::note(&format!("  {why}"));
             }
         }
-        sheet.filled()
+        form_state.filled()
     }
 }
 
@@ -93,9 +96,9 @@ fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-impl Person {
-    fn shown(&self, question: &Question, extent: Extent) -> String {
-        let lines = question_lines(question, &self.around, extent, text::WIDTH);
+impl TerminalApprover {
+    fn prompt(&self, question: &Question, extent: Extent) -> String {
+        let lines = question_lines(question, &self.context, extent, text::WIDTH);
         let mut out = plain(&lines);
         let always = match question.suggestion {
             Some(_) => ", a: always",
@@ -108,14 +111,14 @@ impl Person {
         out
     }
 
-    async fn edited(&self, question: &Question) -> Result<serde_json::Value, String> {
+    async fn edit_arguments(&self, question: &Question) -> Result<serde_json::Value, String> {
         if let Some(editor) = env::editor() {
-            return edited(&editor, self.scratch.as_deref(), &question.arguments);
+            return edit_arguments(&editor, self.scratch.as_deref(), &question.arguments);
         }
-        let line = typed("  changed arguments as JSON: ").await;
+        let line = read_line("  changed arguments as JSON: ").await;
         let line = line
             .filter(|line| !line.is_empty())
-            .ok_or("nothing was changed")?;
+            .ok_or("no arguments were entered")?;
         match serde_json::from_str(&line) {
             Ok(arguments @ serde_json::Value::Object(_)) => Ok(arguments),
             Ok(_) => Err("not a JSON object".to_owned()),
@@ -124,9 +127,9 @@ impl Person {
     }
 }
 
-/// Asks for a yes, where nothing but the answer is waited for.
-pub(crate) fn yes(question: &str) -> Result<bool, Failure> {
-    // What was typed before the question is no answer to it.
+/// Asks a yes-or-no question and blocks until it is answered.
+pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
+    // Discard what was typed before the question: it cannot be the answer.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     output::prompt(question);
     let mut line = String::new();
@@ -137,31 +140,31 @@ pub(crate) fn yes(question: &str) -> Result<bool, Failure> {
     Ok(is_yes(&line))
 }
 
-/// A line that is typed after something was asked; none at the end of all input.
-async fn typed(asked: &str) -> Option<String> {
-    // What was typed before the question is no answer to it.
+/// Prints a prompt and reads the user's line; `None` at end of input.
+async fn read_line(prompt: &str) -> Option<String> {
+    // Discard what was typed before the question: it cannot be the answer.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-    output::prompt(asked);
-    let mut open = Open { line: true };
-    // A thread that waits for the terminal does not keep haft from ending.
+    output::prompt(prompt);
+    let mut unfinished = UnfinishedLine { is_open: true };
+    // A thread, so that a read that never returns does not keep haft from exiting.
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         std::io::stdin().lock().read_line(&mut line).map(|_| line)
     });
     let line = line.await.ok()?.ok()?;
-    open.line = !line.ends_with('\n');
+    unfinished.is_open = !line.ends_with('\n');
     (!line.is_empty()).then(|| line.trim().to_owned())
 }
 
-/// A question without an end of its line: what is said next must not stand
-/// behind it, also when nobody waits for the answer any more.
-struct Open {
-    line: bool,
+/// Ends the line of a prompt when dropped, unless the user's own newline did. Later
+/// output then starts on a new line, even if the wait for the answer was cancelled.
+struct UnfinishedLine {
+    is_open: bool,
 }
 
-impl Drop for Open {
+impl Drop for UnfinishedLine {
     fn drop(&mut self) {
-        if self.line {
+        if self.is_open {
             output::note("");
         }
     }

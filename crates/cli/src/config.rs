@@ -1,19 +1,20 @@
-//! The configuration: what is in force, and where each value comes from.
+//! The effective configuration, and where each value comes from.
 
 pub(crate) mod approve;
+mod broad_folders;
 mod channels;
 pub(crate) mod commands;
-mod file;
 pub(crate) mod files;
 pub(crate) mod format;
 mod keys;
 mod layer;
 pub(crate) mod mcp;
 pub(crate) mod model;
-mod places;
+pub(crate) mod paths;
 pub(crate) mod plugins;
 mod policy;
 pub(crate) mod provider;
+mod read;
 pub(crate) mod redact;
 mod sandbox;
 pub(crate) mod schema;
@@ -21,12 +22,11 @@ mod sources;
 pub(crate) mod template;
 mod value;
 pub(crate) mod web;
-mod wide;
 mod withheld;
 mod yaml;
 
 pub(crate) use keys::{APPROVE, MODES};
-pub(crate) use places::Chosen;
+pub(crate) use paths::FolderChoice;
 pub(crate) use sources::FILE;
 
 use crate::args::Shared;
@@ -37,50 +37,50 @@ use haft::ops::scope::FileRules;
 use haft::truncate::format_size;
 use haft::{Approve, Policy};
 use haft_web::Channel;
-use places::Named;
+use paths::NamedPath;
 use serde_json::Value;
 use sources::{Given, Origin, Sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is in force.
+/// Effective settings, after merging flags, variables and files.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) toolset: String,
-    /// `None` for the toolset's own.
+    /// `None` for the toolset's default.
     pub(crate) preset: Option<String>,
     pub(crate) work_dir: PathBuf,
-    pub(crate) chosen: Chosen,
-    /// The folder that the person works in, unless a project's file moves it.
+    pub(crate) folder_choice: FolderChoice,
+    /// The folder the user works in, unless a project's file moves it.
     pub(crate) started: PathBuf,
-    /// The folder that the process itself runs in, where `--dir` or `HAFT_DIR` names another
-    /// one. Its code is no more trusted than the project's.
+    /// The process's current folder, if `--dir` or `HAFT_DIR` names another one. Its code
+    /// is no more trusted than the project's.
     pub(crate) current: Option<PathBuf>,
-    /// Zero for none.
+    /// Limit of each call; zero for none.
     pub(crate) timeout: Duration,
     pub(crate) roots: Vec<PathBuf>,
-    /// What the person lists, and every file that may be configuration.
+    /// Paths in `tools.protect`, and every file that could be a configuration file.
     pub(crate) protect: Vec<PathBuf>,
-    /// Whether the person or the project lists anything to protect.
+    /// Whether `tools.protect` lists anything.
     pub(crate) protects: bool,
     pub(crate) rules: FileRules,
-    /// The name of the sandbox mode that makes them.
+    /// Name of the sandbox mode that `rules` come from.
     pub(crate) mode: String,
     pub(crate) commands: commands::Commands,
     pub(crate) files: files::Files,
     pub(crate) channels: BTreeMap<String, Channel>,
     pub(crate) web: web::Web,
     pub(crate) plugins: Vec<plugins::Configured>,
-    /// MCP servers whose tools a session has.
     pub(crate) mcp: Vec<mcp::Configured>,
-    /// Which model answers; or what keeps that from being known.
+    /// The model's settings, or what is wrong with them. Only commands that need a model
+    /// fail.
     pub(crate) model: Result<model::Model, Failure>,
-    /// What the project's file says that has to be looked at first: the variables it uses,
-    /// and which model answers.
+    /// Parts of the project's file that need trust: the variables it uses, and where the
+    /// model runs.
     pub(crate) of_project: Vec<Item>,
     pub(crate) interrupt_on: BTreeSet<String>,
-    /// Whether everything of the project may run, this once.
+    /// `--trust`: trust everything in the project for this run.
     pub(crate) trust: bool,
     pub(crate) policy: Policy,
     pub(crate) approve: Approve,
@@ -88,41 +88,42 @@ pub(crate) struct Settings {
     pub(crate) quiet: bool,
     pub(crate) concurrency: usize,
     pub(crate) folders: haft::Folders,
-    /// Keys, tokens and passwords in the files.
+    /// Keys, tokens and passwords in the configuration files.
     pub(crate) secrets: Vec<String>,
-    /// What the person should know about the files.
+    /// Warnings about the configuration files.
     pub(crate) warnings: Vec<String>,
-    /// Every key that is set or has a default, to be shown.
+    /// Every key that is set or has a default, for `haft config show`.
     pub(crate) shown: Vec<Shown>,
 }
 
 impl Settings {
-    /// Whether tools may be given the work folder.
+    /// Checks that tools may use the work folder.
     ///
     /// # Errors
-    /// When it is a home folder or one of the system, and nobody named it.
+    /// If it is a home folder or a system folder and the user did not choose it.
     pub(crate) fn open_to_tools(&self) -> Result<(), Failure> {
-        match wide::what(&self.work_dir) {
-            Some(what) if self.chosen == Chosen::ByNobody => {
-                Err(wide::refusal(&self.work_dir, what))
+        match broad_folders::describe(&self.work_dir) {
+            Some(description) if self.folder_choice == FolderChoice::Default => {
+                Err(broad_folders::refusal(&self.work_dir, description))
             }
             _ => Ok(()),
         }
     }
 
-    /// The folder of the project: the one that haft was started in. A home folder or `/` is
-    /// none, where the person has chosen another folder to work in.
+    /// Returns the project's folder: the one haft was started in. If that is a home
+    /// folder or `/` and the user chose another folder to work in, it is the work folder.
     pub(crate) fn project(&self) -> &Path {
-        let is_elsewhere = self.chosen == Chosen::ByPerson && self.started != self.work_dir;
-        if is_elsewhere && wide::holds_home(&self.started) {
+        let is_elsewhere =
+            self.folder_choice == FolderChoice::User && self.started != self.work_dir;
+        if is_elsewhere && broad_folders::holds_home(&self.started) {
             &self.work_dir
         } else {
             &self.started
         }
     }
 
-    /// The text of a key as its file writes it, if there are variables in it: what they
-    /// hold is not shown.
+    /// Returns the text of a key as written in its file, if it contains variables, whose
+    /// values must not be shown.
     pub(crate) fn as_written(&self, key: &str) -> Option<&str> {
         let shown = self.shown.iter().find(|shown| shown.key == key)?;
         let written = shown.value.as_str()?;
@@ -138,20 +139,19 @@ pub(crate) struct Shown {
     pub(crate) from: String,
 }
 
-/// The folder that a command without configuration works in.
+/// Returns the folder that a command works in if it does not read the configuration.
 pub(crate) fn folder(flags: &Shared) -> Result<PathBuf, Failure> {
-    Ok(places::here(flags, &env::current_folder()?)?.0)
+    Ok(paths::start_folder(flags, &env::current_folder()?)?.0)
 }
 
-/// Checks the text of a file before it is written: its size, its keys, their values and its
-/// rules.
+/// Checks the text of a file before it is written: its size, keys, values and rules.
 pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
     let shown = path.display().to_string();
     let size = text.len() as u64;
-    if size > file::MAX_BYTES {
-        let most = format_size(file::MAX_BYTES);
+    if size > read::MAX_BYTES {
+        let most = format_size(read::MAX_BYTES);
         let message = format!(
-            "would be {}, and haft reads at most {most}",
+            "the file would have {}, but haft reads at most {most}",
             format_size(size)
         );
         return Err(Failure::at(&shown, &message));
@@ -160,23 +160,23 @@ pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
     policy::check(&layer)
 }
 
-/// The text of another program's file, or `None` if there is none. Such files may be
-/// large: some programs keep histories beside their settings.
+/// Reads another program's file; `None` if it does not exist. Such files may be large:
+/// some programs store histories in their settings.
 pub(crate) fn read_text(path: &Path, shown: &str) -> Result<Option<String>, Failure> {
-    file::read_up_to(path, shown, file::Links::Followed, 64 << 20)
+    read::read_up_to(path, shown, read::Links::Followed, 64 << 20)
 }
 
-/// Whether a variable is one that a project's file never gets.
+/// Whether a variable may hold a secret, so that a project's file never gets it.
 pub(crate) fn is_secret(variable: &str) -> bool {
     withheld::is_secret(variable)
 }
 
-/// The names of the variables in a text.
+/// Returns the names of the variables in a text.
 pub(crate) fn variables(text: &str) -> Vec<String> {
     value::variables(text).map(str::to_owned).collect()
 }
 
-/// A YAML document as a value.
+/// Parses a YAML document.
 pub(crate) fn yaml_value(text: &str, shown: &str) -> Result<Value, Failure> {
     let node = yaml::parse(text).map_err(|malformed| {
         let place = match malformed.at {
@@ -188,8 +188,8 @@ pub(crate) fn yaml_value(text: &str, shown: &str) -> Result<Value, Failure> {
     Ok(sources::plain(&node))
 }
 
-/// The preset, which must be one of the toolset. Which tools are offered is a
-/// choice and not a right: what they may touch is decided elsewhere.
+/// Returns the preset, which must belong to the toolset. A project may choose it freely:
+/// it decides which tools are offered, not what they may touch.
 fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure> {
     let given = sources.first("tools.preset")?;
     if let (Some(given), Some(toolset)) = (&given, haft::toolsets::by_name(toolset))
@@ -197,44 +197,43 @@ fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure
     {
         error.name = written(given).to_owned();
         let failure = Failure::usage(format!("{}: {error}", given.from));
-        return Err(failure.hint("--preset NAME chooses another for this run"));
+        return Err(failure.hint("use --preset NAME to choose another one for this run"));
     }
     Ok(given)
 }
 
-/// Whether a preset of the toolset lists the tools of the web.
+/// Whether a preset includes the web tools.
 pub(crate) fn lists_web(toolset: &str, preset: Option<&str>) -> bool {
     let toolset = haft::toolsets::by_name(toolset);
     let listed = toolset.and_then(|toolset| Some(toolset.preset(preset).ok()?.tools));
     listed.is_some_and(|tools| tools.contains(&"web_fetch"))
 }
 
-/// Whether the tools of the web are offered because the project says so, and the person
-/// does not. Then a person is asked first: what a page is asked for can carry away what
-/// the model has read.
+/// Whether only the project, and not the user, chose a preset with the web tools. Calls
+/// then need approval: the address of a page can carry away what the model has read.
 fn web_by_project(sources: &Sources<'_>, toolset: &str) -> Result<bool, Failure> {
     let (person, project) = sources.apart("tools.preset")?;
     let lists = |given: &Given| lists_web(toolset, Some(text(given)));
     Ok(project.as_ref().is_some_and(lists) && !person.as_ref().is_some_and(lists))
 }
 
-/// Reads flags, variables and files.
+/// Reads flags, variables and configuration files.
 pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let folders = env::folders();
     if let Some(state) = &folders.state {
-        haft::ops::private::ours(state).map_err(|error| {
+        haft::ops::private::check_own_folder(state).map_err(|error| {
             Failure::failed(format!(
-                "{} cannot be used for sessions, trust and outputs: {error}",
+                "cannot use {} for sessions, trust and outputs: {error}",
                 state.display()
             ))
-            .hint("make it a folder of yours, or name another place with XDG_STATE_HOME")
+            .hint("make it a folder that you own, or set XDG_STATE_HOME to another folder")
         })?;
     }
     let home = folders.home.as_deref();
     let current = env::current_folder()?;
-    let here = places::here(flags, &current)?;
-    let started = here.0.clone();
-    let mut sources = Sources::read(flags, &current, &here.0, folders.config.as_deref())?;
+    let start = paths::start_folder(flags, &current)?;
+    let started = start.0.clone();
+    let mut sources = Sources::read(flags, &current, &start.0, folders.config.as_deref())?;
     let trust = Trust::load(folders.state.as_deref(), &started, flags.trust);
     let mut warnings = Vec::new();
     let variables = sources.withhold(&trust, &mut warnings)?;
@@ -253,7 +252,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let in_force = given_or(preset.clone(), own.into());
     show("tools.preset", in_force.written, in_force.from.to_string());
 
-    let (work_dir, from, chosen) = places::work_dir(&sources, here, home)?;
+    let (work_dir, from, folder_choice) = paths::work_dir(&sources, start, home)?;
     show("tools.work_dir", work_dir.shown.into(), from.to_string());
     let work_dir = work_dir.path;
     let timeout = timeout(&sources, &mut warnings)?;
@@ -262,22 +261,23 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         timeout.written.clone(),
         timeout.from.to_string(),
     );
-    let (roots, from) = places::roots(&sources, home, &mut warnings)?;
-    show("tools.roots", places_shown(&roots), from.to_string());
+    let (roots, from) = paths::roots(&sources, home, &mut warnings)?;
+    show("tools.roots", shown_paths(&roots), from.to_string());
     let mut bases = vec![work_dir.as_path()];
     if started != work_dir {
         bases.push(&started);
     }
-    let (protect, from) = places::protect(&sources, &bases, home)?;
-    show("tools.protect", places_shown(&protect), joined(&from));
+    let (protect, from) = paths::protect(&sources, &bases, home)?;
+    show("tools.protect", shown_paths(&protect), joined(&from));
 
     let concurrency = given_or(sources.first("max_tool_concurrency")?, 4.into());
     let protects = !protect.is_empty();
     let protect = protect
         .into_iter()
         .map(|place| place.path)
-        // A tool that writes settings would decide what the next start allows.
-        .chain(sources.looked_at.iter().cloned())
+        // A tool that could write configuration files would decide what the next session
+        // allows.
+        .chain(sources.searched_files.iter().cloned())
         .collect();
     show(
         "max_tool_concurrency",
@@ -303,10 +303,10 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     }
     let mcp = mcp::load(&sources, &mut warnings, &mut shown)?;
     let model_of_project = model::of_project(&sources);
-    let heeds = model_of_project
+    let is_model_trusted = model_of_project
         .as_ref()
         .is_none_or(|item| trust.allows(item));
-    let model = model::load(&sources, heeds, home, &mut warnings, &mut shown);
+    let model = model::load(&sources, is_model_trusted, home, &mut warnings, &mut shown);
     let interrupt_on = model::interrupt_on(&sources, &mut shown)?;
     let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
     let policy = policy::load(&sources, &mut warnings)?;
@@ -315,8 +315,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     show("approve", name.into(), from.to_string());
     let log = given_or(sources.first("log")?, "warn".into());
     show("log", log.written.clone(), log.from.to_string());
-    // What is noted is mostly about the project's file, which must not hide it.
-    let quiet = commands::person_only(&sources, "quiet", false.into(), &mut warnings)?;
+    // Most notes are about the project's file, so the project must not silence them.
+    let quiet = commands::user_only(&sources, "quiet", false.into(), &mut warnings)?;
     show("quiet", quiet.written.clone(), quiet.from.to_string());
 
     let proxy_password = web.proxy_password();
@@ -324,8 +324,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         toolset: text(&toolset).to_owned(),
         preset: preset.map(|preset| text(&preset).to_owned()),
         work_dir,
-        chosen,
-        current: Some(current).filter(|current| places::is_another_project(current, &started)),
+        folder_choice,
+        current: Some(current).filter(|current| paths::is_another_project(current, &started)),
         started,
         timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
             .unwrap_or_default(),
@@ -366,7 +366,7 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     })
 }
 
-/// The sandbox: what the person says, made stricter by the project if it likes.
+/// Returns the sandbox rules: the user's, which the project can make stricter.
 fn mode(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
@@ -386,7 +386,7 @@ fn mode(
         ));
         return Ok((rules, written(&person).to_owned(), vec![person.from]));
     }
-    // Only one pair of modes makes something that is no mode itself.
+    // Combining two different modes can give rules that match neither of them.
     Ok(if both == sandbox::rules(text(&project)) {
         (both, written(&project).to_owned(), vec![project.from])
     } else {
@@ -395,14 +395,14 @@ fn mode(
     })
 }
 
-/// The time limit: the person's, made shorter by the project if it likes.
+/// Returns the time limit: the user's, which the project can shorten.
 fn timeout(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, Failure> {
     let (person, project) = sources.apart("tools.timeout")?;
     let person = given_or(person, 0.into());
     let Some(project) = project else {
         return Ok(person);
     };
-    // Zero is no limit, which is longer than any.
+    // Zero means no limit.
     let length = |given: &Given| match given.value.as_f64() {
         Some(seconds) if seconds > 0.0 => seconds,
         _ => f64::INFINITY,
@@ -435,12 +435,12 @@ fn written(given: &Given) -> &str {
     given.written.as_str().unwrap_or_default()
 }
 
-/// Places as they are shown, each once: one text may mean two of them.
-fn places_shown(places: &[Named]) -> Value {
+/// Returns paths as they are shown, without duplicates: one text may stand for two paths.
+fn shown_paths(paths: &[NamedPath]) -> Value {
     let mut shown: Vec<&str> = Vec::new();
-    for place in places {
-        if !shown.contains(&place.shown.as_str()) {
-            shown.push(&place.shown);
+    for path in paths {
+        if !shown.contains(&path.shown.as_str()) {
+            shown.push(&path.shown);
         }
     }
     shown.into()

@@ -1,5 +1,5 @@
-//! What the process was started with: variables, folders, the current place.
-//! No other module looks at the environment.
+//! The process's environment: variables, the user's folders, the current folder. No other
+//! module reads it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,17 +11,18 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// A variable. One that is empty counts as not set, as people unset them so.
+/// Returns an environment variable. An empty one counts as unset, which is how people
+/// often unset variables.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// A variable as text.
+/// Returns a variable as text; invalid UTF-8 is replaced.
 pub(crate) fn text(name: &str) -> Option<String> {
     variable(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// A variable that lists paths, with colons between them.
+/// Returns the paths in a colon-separated variable.
 pub(crate) fn paths(name: &str) -> Vec<PathBuf> {
     variable(name)
         .map(|value| {
@@ -32,13 +33,13 @@ pub(crate) fn paths(name: &str) -> Vec<PathBuf> {
         .unwrap_or_default()
 }
 
-/// The folder that haft was started in.
+/// Returns the folder that haft was started in.
 pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir()
-        .map_err(|error| Failure::usage(format!("the current folder cannot be used: {error}")))
+        .map_err(|error| Failure::usage(format!("cannot use the current folder: {error}")))
 }
 
-/// The person's folders. None is created here.
+/// Returns the user's folders, without creating any.
 pub(crate) fn folders() -> haft::Folders {
     let mut folders = folders_of(account_home(), absolute);
     for name in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"] {
@@ -49,7 +50,7 @@ pub(crate) fn folders() -> haft::Folders {
     folders
 }
 
-/// The home folders of the person: what `HOME` says, and the account's own.
+/// Returns the user's home folders: the one in `HOME` and the account's.
 pub(crate) fn homes() -> Vec<PathBuf> {
     absolute("HOME").into_iter().chain(account_home()).collect()
 }
@@ -58,18 +59,18 @@ fn folders_of(
     account: Option<PathBuf>,
     absolute: impl Fn(&str) -> Option<PathBuf>,
 ) -> haft::Folders {
-    let given = absolute("HOME");
-    // Also where the variables point elsewhere: another start, without them,
-    // reads its settings there.
-    let own = given
+    let from_variable = absolute("HOME");
+    // Protect the default places even if XDG variables point elsewhere: haft started
+    // without those variables reads its settings there.
+    let own = from_variable
         .iter()
         .chain(&account)
         .flat_map(|home| [".config/haft", ".local/state/haft"].map(|below| home.join(below)))
-        // `HOME` may point elsewhere; the keys of the account are no less secret.
+        // The account's keys stay secret even if `HOME` points elsewhere.
         .chain(
             account
                 .iter()
-                .filter(|home| given.as_ref() != Some(home))
+                .filter(|home| from_variable.as_ref() != Some(home))
                 .flat_map(|home| {
                     haft::ops::scope::SECRET
                         .iter()
@@ -82,7 +83,7 @@ fn folders_of(
         .iter()
         .flat_map(|home| [".gitconfig", ".config/git/config"].map(|below| home.join(below)));
     let git_configs = xdg.into_iter().chain(of_account).collect();
-    let home = given.or(account);
+    let home = from_variable.or(account);
     let below_home = |below: &str| home.as_ref().map(|home| home.join(below));
     haft::Folders {
         config: absolute("XDG_CONFIG_HOME")
@@ -94,13 +95,13 @@ fn folders_of(
         home,
         git_configs,
         own,
-        // The shell knows the folder as the person went to it.
+        // The path by which the user reached the folder, with links unresolved.
         called: absolute("PWD").into_iter().collect(),
     }
 }
 
-/// The home folder of the account. Only what the system's file says: to ask a
-/// directory service would take the C library.
+/// Returns the account's home folder according to /etc/passwd. Directory services are not
+/// consulted; that would need the C library.
 pub(crate) fn account_home() -> Option<PathBuf> {
     let passwd = std::fs::read("/etc/passwd").ok()?;
     home_of(rustix::process::getuid().as_raw(), &passwd)
@@ -112,48 +113,50 @@ fn home_of(uid: u32, passwd: &[u8]) -> Option<PathBuf> {
         .split(|byte| *byte == b'\n')
         .find_map(|line| {
             let mut fields = line.split(|byte| *byte == b':');
-            let is_it = fields.nth(2)? == uid.as_bytes();
-            // The group and the name in between.
+            let is_match = fields.nth(2)? == uid.as_bytes();
+            // Skip the group and the full name.
             let home = fields.nth(2)?;
-            is_it.then(|| PathBuf::from(OsStr::from_bytes(home)))
+            is_match.then(|| PathBuf::from(OsStr::from_bytes(home)))
         })
         .filter(|home| home.is_absolute())
 }
 
-/// The XDG specification wants relative values ignored; for `HOME` it is as wise.
+/// Returns a variable that holds an absolute path. The XDG specification says to ignore
+/// relative paths; `HOME` is treated the same way.
 fn absolute(name: &str) -> Option<PathBuf> {
     variable(name)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
 }
 
-/// What commands see of the environment.
+/// Returns the environment of commands.
 pub(crate) fn for_commands(granted: &[String]) -> Vec<(OsString, OsString)> {
     haft::ops::exec::environment::for_commands(std::env::vars_os(), granted)
 }
 
-/// What plugins and programs that are tools see: little, and nothing secret.
+/// Returns the environment of plugins and executables: a small selection without secrets.
 pub(crate) fn for_programs(granted: &[String]) -> Vec<(OsString, OsString)> {
     haft::ops::exec::environment::for_programs(std::env::vars_os(), granted)
 }
 
-/// Values that are secrets, and should not be written down.
+/// Returns the values of secret variables, which must not be logged or recorded.
 pub(crate) fn secrets() -> Vec<String> {
     haft::ops::exec::environment::secrets(std::env::vars_os())
 }
 
-/// This very program.
-pub(crate) fn itself() -> PathBuf {
+/// Returns the path of the running program.
+pub(crate) fn own_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"))
 }
 
-/// What ssh itself sees: all of it. None of it reaches the command.
+/// Returns the environment of the ssh client: all of it. None of it reaches the remote
+/// command.
 pub(crate) fn for_ssh() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
 }
 
-/// What commands on another machine see: of this one's only what says how to
-/// speak to a person, and what was granted by name.
+/// Returns the environment of commands on another machine: locale, terminal and git
+/// identity, plus the variables that the configuration grants by name.
 pub(crate) fn for_another_machine(granted: &[String]) -> Vec<(OsString, OsString)> {
     for_commands(granted)
         .into_iter()
@@ -177,7 +180,7 @@ pub(crate) fn for_another_machine(granted: &[String]) -> Vec<(OsString, OsString
         .collect()
 }
 
-/// The system, in a few words.
+/// Returns the operating system, its version, the architecture and the user id.
 pub(crate) fn system() -> String {
     let name = rustix::system::uname();
     format!(
@@ -189,7 +192,7 @@ pub(crate) fn system() -> String {
     )
 }
 
-/// Folders of the person in which sockets live.
+/// Returns the folders in which the user's programs create sockets.
 pub(crate) fn socket_folders() -> Vec<PathBuf> {
     ["XDG_RUNTIME_DIR", "TMPDIR"]
         .into_iter()
@@ -197,13 +200,13 @@ pub(crate) fn socket_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The editor that the person has chosen.
+/// Returns the user's editor.
 pub(crate) fn editor() -> Option<OsString> {
     variable("VISUAL").or_else(|| variable("EDITOR"))
 }
 
-/// Whether colour is welcome where a terminal could show it.
-pub(crate) fn colour_welcome() -> bool {
+/// Whether the environment permits colour on a terminal.
+pub(crate) fn allows_colour() -> bool {
     variable("NO_COLOR").is_none() && variable("TERM").is_none_or(|term| term != "dumb")
 }
 
@@ -212,11 +215,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_account_stands_in_for_a_home_that_is_not_set() {
-        let nothing = folders_of(Some("/account".into()), |_| None);
-        assert_eq!(nothing.home, Some("/account".into()));
-        assert_eq!(nothing.config, Some("/account/.config/haft".into()));
-        assert_eq!(nothing.state, Some("/account/.local/state/haft".into()));
+    fn the_accounts_home_is_used_if_home_is_unset() {
+        let unset = folders_of(Some("/account".into()), |_| None);
+        assert_eq!(unset.home, Some("/account".into()));
+        assert_eq!(unset.config, Some("/account/.config/haft".into()));
+        assert_eq!(unset.state, Some("/account/.local/state/haft".into()));
         let all = folders_of(Some("/account".into()), |name| {
             Some(format!("/{name}").into())
         });
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_account_is_found_by_its_number() {
+    fn the_accounts_home_is_found_by_user_id() {
         let passwd = b"root:x:0:0:root:/root:/bin/sh\n+\n\nbad:x:7\n\
             a:x:1000:1001:Name \xff,,:/home/\xff:/bin/sh\nb:x:1000:1:::\nc:x:7:7::here:\n";
         let home = |uid| home_of(uid, passwd);

@@ -1,19 +1,19 @@
-//! How a command ends: an exit code, and words for the person if it failed.
+//! Exit codes, and the error that a failed command prints.
 
 use std::process::ExitCode;
 
-/// The exit codes that scripts may rely on.
+/// Exit codes that scripts may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It did what was asked.
+    /// The command succeeded.
     Done,
-    /// It tried and failed.
+    /// The command was carried out and failed.
     Failed,
     /// The command line or the configuration is wrong; nothing was tried.
     Usage,
-    /// Somebody has to say yes first.
+    /// A call waits for the user's approval.
     Waiting,
-    /// A signal of this number ended it.
+    /// A signal ended the command; the field is its number.
     Signal(u8),
 }
 
@@ -24,23 +24,23 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Waiting => 3,
-            // What a shell reports for a process that died of the signal.
+            // As shells report a process that a signal killed.
             Exit::Signal(number) => 128_u8.saturating_add(number),
         })
     }
 }
 
-/// Why a command did not do what was asked, and what may help.
+/// Error of a command, with hints.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    /// For a mistake in a file it begins with the place, as editors like it.
+    /// For an error in a file it starts with FILE:LINE:COLUMN, which editors can open.
     pub(crate) message: String,
     pub(crate) hints: Vec<String>,
 }
 
 impl Failure {
-    /// Something went wrong on the way.
+    /// Creates an error with exit code 1: the command was tried and failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Failed,
@@ -49,7 +49,7 @@ impl Failure {
         }
     }
 
-    /// The command line or the configuration is wrong.
+    /// Creates an error with exit code 2: the command line or the configuration is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Usage,
@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// A configuration file is wrong at a place of it.
+    /// Creates an error at a position in a configuration file.
     pub(crate) fn at(place: &str, message: &str) -> Self {
         Self {
             message: format!("{place}: {message}"),
@@ -65,7 +65,7 @@ impl Failure {
         }
     }
 
-    /// With something to do about it.
+    /// Adds a suggestion that is printed below the error.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

@@ -1,50 +1,49 @@
-//! Tools that are other programs: what there is, what of it may run, and how.
+//! Tools that are other programs: plugins, executables, Lua modules and MCP servers.
 //!
-//! Three tiers, the later one wins by name: built in, the person's `tools/` in the
-//! config folder, the project's `tools/` and what its file names. Of the project
-//! nothing runs that the person has not said yes to.
+//! There are three tiers, and a later one wins by name: built in; the user's `tools/` in
+//! the config folder; the project's `tools/` and its configuration file. Nothing in the
+//! project runs unless the user trusts it.
 
 pub(crate) mod command;
-mod folder;
-mod linked;
+mod config_links;
 mod lua_names;
-mod own;
+mod own_tools;
 mod page;
 mod standing;
+mod tools_folder;
 pub(crate) use page::limit;
-pub(crate) use standing::{STARTED, folders_of, held_back, trusted_folders};
+pub(crate) use standing::{STARTED, folders_of, trusted_folders, untrusted_folders};
 pub(crate) mod servers;
 
 use crate::config::Settings;
-use crate::config::plugins::{Configured, Environment, Whose};
+use crate::config::plugins::{Configured, Environment, Owner};
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
-use command::{Folders, Line, Written, paths_of_argument, paths_of_value};
-use folder::{Found, Tier};
+use command::{CommandLine, Folders, WrittenCommand, paths_of_argument, paths_of_value};
+use config_links::{linked_files, with_reachable_paths};
 use haft::ops::beneath;
 use haft::{Check, Overrides, Plugin, Protocol, Standing};
-use linked::{linked, started};
 use standing::{standing, standing_of, starting};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tools_folder::{FoundTool, Tier};
 
-/// What a session is given, and what the person should know about the rest.
+/// External tools of a session, and warnings about those that are not used.
 #[derive(Default)]
 pub(crate) struct External {
     pub(crate) plugins: Vec<Plugin>,
     pub(crate) programs: Vec<haft::Executable>,
-    /// MCP servers.
     pub(crate) servers: Vec<haft_mcp::client::Remote>,
     pub(crate) warnings: Vec<String>,
-    /// Files of theirs that lie where programs may not look otherwise.
+    /// Files of these programs in places that programs cannot read otherwise.
     pub(crate) readable: Vec<PathBuf>,
-    /// What the links of the config folder lead to: no tool may write it, since it runs in
-    /// other folders without a question.
+    /// Targets of links in the config folder. No tool may write them, since they run in
+    /// other folders without asking.
     pub(crate) protect: Vec<PathBuf>,
 }
 
-/// Everything of a project that would run.
+/// Returns everything in a project that needs trust, and problems with the rest.
 pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
     let mut items = settings.of_project.clone();
     items.extend(crate::agent::skills_of_project(settings));
@@ -55,9 +54,9 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
         }
     }
     items.extend(servers::of_project(settings));
-    let (found, problems) = folder::look(&settings.started, Tier::Project);
+    let (found, problems) = tools_folder::look(&settings.started, Tier::Project);
     let built_in = built_in(settings);
-    items.extend(own::needing_trust(settings));
+    items.extend(own_tools::needing_trust(settings));
     for tool in found {
         let names = tool.names();
         let replaced = built_in.iter().filter(|name| names.contains(name));
@@ -77,7 +76,7 @@ fn built_in(settings: &Settings) -> Vec<String> {
     tools.map(|tool| tool.definition().name.clone()).collect()
 }
 
-/// What a session gets.
+/// Loads the external tools of a session.
 pub(crate) fn load(settings: &Settings) -> External {
     let mut external = External::default();
     let state = settings.folders.state.as_deref();
@@ -90,9 +89,9 @@ pub(crate) fn load(settings: &Settings) -> External {
         external
             .warnings
             .extend(problem.map(|problem| format!("{}: {problem}", plugin.from)));
-        if plugin.whose == Whose::Person {
-            let files = beside(item.pin.files.clone(), settings);
-            external.protect.extend(linked(files, settings));
+        if plugin.owner == Owner::User {
+            let files = with_folders(item.pin.files.clone(), settings);
+            external.protect.extend(linked_files(files, settings));
         }
         let mut check = None;
         if needs_trust(plugin, &line) {
@@ -100,9 +99,9 @@ pub(crate) fn load(settings: &Settings) -> External {
                 waiting.push(item);
                 continue;
             }
-            check = Some(pinned(item.clone(), settings));
+            check = Some(trust_check(item.clone(), settings));
         } else {
-            let files = beside(item.pin.files.clone(), settings);
+            let files = with_folders(item.pin.files.clone(), settings);
             external.readable.extend(files);
         }
         let plugin = program(plugin, line, &item, check, settings);
@@ -118,17 +117,17 @@ pub(crate) fn load(settings: &Settings) -> External {
         external.readable.extend(server.own_files);
         external.servers.push(server.remote);
     }
-    // The person's first: the project's take their place.
+    // The user's tools first; the project's replace them.
     let own = settings.folders.config.as_deref();
     let (mut tools, problems) = own
-        .map(|own| folder::look(own, Tier::Person))
+        .map(|own| tools_folder::look(own, Tier::User))
         .unwrap_or_default();
     external
         .protect
-        .extend(own.into_iter().flat_map(folder::links));
+        .extend(own.into_iter().flat_map(tools_folder::links));
     external.warnings.extend(problems);
     let mut asked = Vec::new();
-    let (project, problems) = folder::look(&settings.started, Tier::Project);
+    let (project, problems) = tools_folder::look(&settings.started, Tier::Project);
     external.warnings.extend(problems);
     for tool in project {
         let item = tool.item();
@@ -141,8 +140,8 @@ pub(crate) fn load(settings: &Settings) -> External {
         }
     }
     for tool in tools {
-        if let Some(problem) = tool.leads_into(folders(settings)) {
-            // The project has the same file, and waits for a yes to it.
+        if let Some(problem) = tool.link_problem(folders(settings)) {
+            // The project has the same file, which already waits for trust.
             if !asked.iter().any(|other| other.is_file_of(&tool)) {
                 external.warnings.push(problem);
             }
@@ -150,30 +149,32 @@ pub(crate) fn load(settings: &Settings) -> External {
         }
         let item = match tool.tier {
             Tier::Project => Some(tool.item()),
-            Tier::Person => own::item_to_trust(&tool, settings),
+            Tier::User => own_tools::item_to_trust(&tool, settings),
         };
         match item {
             Some(item) if !trust.allows(&item) => waiting.push(item),
             item => external.add(tool, item, &trust, settings),
         }
     }
-    // What runs modules of Lua is haft itself, wherever it is installed.
+    // Lua modules are run by haft itself, wherever it is installed.
     if !external.plugins.is_empty() {
-        external.readable.push(env::itself());
+        external.readable.push(env::own_program());
     }
     if !waiting.is_empty() {
         let (all, _) = of_project(settings);
-        external.warnings.push(said_of(&waiting, &all, &trust));
+        external
+            .warnings
+            .push(untrusted_note(&waiting, &all, &trust));
     }
     external
 }
 
-/// One line about what waits for a yes.
-fn said_of(waiting: &[Item], all: &[Item], trust: &Trust) -> String {
+/// Names the items that were not run because they are not trusted.
+fn untrusted_note(waiting: &[Item], all: &[Item], trust: &Trust) -> String {
     let names: Vec<String> = waiting
         .iter()
         .map(|item| {
-            let changed = if trust.knew(item, all) {
+            let changed = if trust.trusted_before(item, all) {
                 ", changed"
             } else {
                 ""
@@ -182,7 +183,7 @@ fn said_of(waiting: &[Item], all: &[Item], trust: &Trust) -> String {
         })
         .collect();
     format!(
-        "not run, because this folder is not trusted with it: {}; `haft trust` shows it, --trust runs it this once",
+        "not run because it is not trusted: {}; review it with `haft trust`, or pass --trust to run it once",
         names.join(", ")
     )
 }
@@ -198,63 +199,62 @@ fn folders(settings: &Settings) -> Folders<'_> {
     }
 }
 
-/// The command line of a plugin, as it is run.
-fn line(plugin: &Configured, settings: &Settings) -> Line {
-    let written = Written {
+/// Returns a plugin's command line as it is run.
+fn line(plugin: &Configured, settings: &Settings) -> CommandLine {
+    let written = WrittenCommand {
         program: &plugin.program,
         arguments: &plugin.arguments,
         environment: &plugin.environment,
         dir: plugin.dir.as_deref(),
         base: &plugin.folder,
-        whose: plugin.whose,
+        owner: plugin.owner,
     };
     written.line(folders(settings))
 }
 
-/// What the project says, and what would run something of the project.
-fn needs_trust(plugin: &Configured, line: &Line) -> bool {
+/// Whether a plugin needs trust: it is configured by the project, or runs something in
+/// it.
+fn needs_trust(plugin: &Configured, line: &CommandLine) -> bool {
     plugin.is_project() || !line.reasons.is_empty()
 }
 
 impl External {
-    /// Adds a tool, with the item that the person trusted if it needs trust.
-    fn add(&mut self, tool: Found, item: Option<Item>, trust: &Trust, settings: &Settings) {
-        let check = item.clone().map(|item| pinned(item, settings));
-        // A module runs as it was read, and so is a page told: those very bytes must be
-        // the trusted ones.
+    /// Adds a tool, with its trusted item if it needs trust.
+    fn add(&mut self, tool: FoundTool, item: Option<Item>, trust: &Trust, settings: &Settings) {
+        let check = item.clone().map(|item| trust_check(item, settings));
+        // These bytes are run or shown to the model, so they must be the trusted ones.
         let is_trusted = |file: &Path, bytes: &[u8]| {
             let item = item.as_ref();
             item.is_none_or(|item| trust.allows_with(item, &[(file, bytes)]))
         };
-        match tool.made(check, &is_trusted, settings) {
-            Ok(folder::Made::Lua(plugin)) => self.plugins.push(*plugin),
-            Ok(folder::Made::Program(program)) => self.programs.push(*program),
+        match tool.build(check, &is_trusted, settings) {
+            Ok(tools_folder::BuiltTool::Lua(plugin)) => self.plugins.push(*plugin),
+            Ok(tools_folder::BuiltTool::Program(program)) => self.programs.push(*program),
             Err(problem) => return self.warnings.push(problem),
         }
-        if tool.tier == Tier::Person {
+        if tool.tier == Tier::User {
             self.readable.extend(tool.read());
         }
     }
 }
 
-/// A check that a thing is what was trusted, whatever it was when the session began.
-fn pinned(item: Item, settings: &Settings) -> Check {
+/// Returns a check that an item is still what was trusted.
+fn trust_check(item: Item, settings: &Settings) -> Check {
     let (everything, project) = (settings.trust, settings.started.clone());
     let state = settings.folders.state.clone();
     Arc::new(move || {
         let trust = Trust::load(state.as_deref(), &project, everything);
         trust.check(&item).ok_or_else(|| {
             format!(
-                "{} has changed since it was trusted, and was not run; `haft trust` shows it",
+                "{} was not run because it changed since it was trusted; review it with `haft trust`",
                 item.name
             )
         })
     })
 }
 
-/// What a plugin of the person's has to read to run: its files, and what lies beside
-/// them in a folder of its own below haft's.
-fn beside(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
+/// Adds the folders of files that are below the config folder.
+fn with_folders(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
     let config = settings.folders.config.as_deref();
     let folders: Vec<PathBuf> = files
         .iter()
@@ -268,8 +268,8 @@ fn beside(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
     files
 }
 
-/// What a script names in its first line belongs to it, when it is no program of the
-/// system.
+/// Adds the interpreters named in the first lines of scripts, unless they are system
+/// programs.
 fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
     let mut at = 0;
     while let Some(script) = files.get(at) {
@@ -294,7 +294,7 @@ fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
     }
 }
 
-/// What stands after `#!` in the first line of a script.
+/// Returns the text after `#!` in the first line of a script.
 fn first_line(script: &Path) -> Option<String> {
     let mut begin = [0; 256];
     let read = beneath::open(script).ok()?.begin(&mut begin).ok()?;
@@ -302,8 +302,9 @@ fn first_line(script: &Path) -> Option<String> {
     Some(text.strip_prefix("#!")?.lines().next()?.to_owned())
 }
 
-/// The files that a program is: itself, and what its arguments and variables name, as it
-/// would find it or as its file may mean it. The first folder is the one it runs in.
+/// Returns the files that belong to a program: itself, and files named by its arguments
+/// and variables, as the program or its configuration would find them. The first folder
+/// is its own.
 fn program_files<'a>(
     program: &Path,
     arguments: &'a [String],
@@ -335,7 +336,7 @@ fn program_files<'a>(
     files
 }
 
-fn item(plugin: &Configured, line: &Line) -> Item {
+fn item(plugin: &Configured, line: &CommandLine) -> Item {
     let values = plugin.environment.values.iter();
     let files = program_files(
         &plugin.program,
@@ -343,15 +344,15 @@ fn item(plugin: &Configured, line: &Line) -> Item {
         values.map(|(_, value)| value.as_str()),
         &[&line.dir, &plugin.folder],
     );
-    // As it is written: what a variable holds may be secret, and is not to be shown.
+    // As written, because variables may hold secrets.
     let shown = [vec![plugin.written_program()], plugin.written_arguments()].concat();
     let mut remarks = remarks(plugin);
     remarks.extend(runs_in(plugin.dir.as_deref()));
     remarks.extend(named_by(plugin.is_project(), &plugin.from, line));
     if files.is_empty() {
-        remarks.push("none of its files is known: they may change unnoticed".to_owned());
+        remarks.push("its files are unknown, so changes go unnoticed".to_owned());
     }
-    let program = where_it_is(&plugin.program);
+    let program = real_path(&plugin.program);
     Item {
         kind: "plugin",
         name: plugin.name.clone(),
@@ -365,7 +366,7 @@ fn item(plugin: &Configured, line: &Line) -> Item {
                 plugin
                     .dir
                     .as_ref()
-                    .map(|dir| format!("\n{:?}", where_it_is(dir)))
+                    .map(|dir| format!("\n{:?}", real_path(dir)))
                     .unwrap_or_default()
             ),
             files,
@@ -374,31 +375,31 @@ fn item(plugin: &Configured, line: &Line) -> Item {
     }
 }
 
-/// A path with every link followed: the project may be come to by another way.
-fn where_it_is(path: &Path) -> PathBuf {
+/// Returns the real path, because several paths may lead to the project.
+fn real_path(path: &Path) -> PathBuf {
     let real = haft::ops::scope::real(path).filter(|_| path.is_absolute());
     real.unwrap_or_else(|| path.to_owned())
 }
 
-/// The same with its keys in the order of the alphabet: another order is no change.
+/// Sorts the keys, because their order does not matter.
 fn sorted(written: &serde_json::Value) -> serde_json::Value {
     let mut written = written.clone();
     written.sort_all_objects();
     written
 }
 
-/// Why something that the project did not name is its matter all the same.
-fn named_by(is_project: bool, from: &str, line: &Line) -> Option<String> {
+/// Explains why something configured outside the project needs trust.
+fn named_by(is_project: bool, from: &str, line: &CommandLine) -> Option<String> {
     let is_asked = !is_project && !line.reasons.is_empty();
-    is_asked.then(|| format!("named by {from}: {}", line.reasons.join(", ")))
+    is_asked.then(|| format!("configured in {from}: {}", line.reasons.join(", ")))
 }
 
-/// The folder that an entry says its program runs in: code may be loaded from there.
+/// Names the configured folder, because the program may load code from there.
 fn runs_in(dir: Option<&Path>) -> Option<String> {
     dir.map(|dir| format!("runs in {}", dir.display()))
 }
 
-/// What a plugin would get and may replace, as it is written.
+/// Lists the variables that a plugin would get and the tools it may replace, as written.
 fn remarks(plugin: &Configured) -> Vec<String> {
     let own = plugin.environment.names.iter().cloned();
     let written = |name: &String| match &plugin.written["env"][name] {
@@ -408,16 +409,16 @@ fn remarks(plugin: &Configured) -> Vec<String> {
     let made = plugin.environment.values.iter();
     let names: Vec<String> = own.chain(made.map(|(name, _)| written(name))).collect();
     let sees =
-        (!names.is_empty()).then(|| format!("sees of the environment: {}", names.join(", ")));
+        (!names.is_empty()).then(|| format!("gets environment variables: {}", names.join(", ")));
     let replaces = plugin
         .overrides
-        .then(|| "may replace built-in tools of any name (override: true)".to_owned());
+        .then(|| "may replace any built-in tool (override: true)".to_owned());
     sees.into_iter().chain(replaces).collect()
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "what would be run is looked at before there is a scope"
+    reason = "programs are checked before a scope exists"
 )]
 fn is_file(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|data| data.is_file())
@@ -425,7 +426,7 @@ fn is_file(path: &Path) -> bool {
 
 fn program(
     plugin: &Configured,
-    line: Line,
+    line: CommandLine,
     item: &Item,
     check: Option<Check>,
     settings: &Settings,
@@ -434,7 +435,7 @@ fn program(
         true => Standing::Guest,
         false => standing(Some(&line), settings),
     };
-    let line = started(line, settings);
+    let line = with_reachable_paths(line, settings);
     Plugin {
         label: plugin.label.clone(),
         program: line.program,
@@ -446,8 +447,8 @@ fn program(
         protocol: plugin.protocol,
         timeout: plugin.timeout,
         start_timeout: plugin.start_timeout,
-        limits_set_in: match plugin.whose {
-            Whose::Typed => "an entry for it under `tools.plugins`".to_owned(),
+        limits_set_in: match plugin.owner {
+            Owner::Typed => "an entry for it under `tools.plugins`".to_owned(),
             _ => "its entry under `tools.plugins`".to_owned(),
         },
         overrides: if plugin.overrides {
@@ -466,8 +467,8 @@ fn program(
     }
 }
 
-/// All that a program sees of the environment. Its `PATH` leads nowhere into the project,
-/// also where the project moves the work folder: the session takes out the rest.
+/// Returns a program's environment. Its `PATH` contains no folder of the project; the
+/// session removes other writable folders.
 fn environment(own: &Environment, settings: &Settings) -> Vec<(OsString, OsString)> {
     let mut environment = env::for_programs(&own.names);
     for (name, value) in &own.values {
@@ -478,21 +479,21 @@ fn environment(own: &Environment, settings: &Settings) -> Vec<(OsString, OsStrin
     environment
 }
 
-/// What a program said of itself is remembered for exactly what it is.
+/// Stores a plugin's handshake, keyed by the content of its files.
 fn memory(item: &Item, settings: &Settings) -> Option<Arc<dyn haft::Memory>> {
     let folder = settings.folders.state.as_ref()?.join("plugins/known");
-    // One that runs nothing but a name from PATH may be another one tomorrow.
+    // A program known only by name could be a different one tomorrow.
     if item.pin.files.is_empty() {
         return None;
     }
-    Some(Arc::new(Known {
+    Some(Arc::new(RememberedPlugin {
         folder,
         pin: item.pin.clone(),
     }))
 }
 
-/// The same of a program that belongs to haft: too large to be read at every start, so
-/// what tells it from another is when and how large it was made.
+/// Stores the handshake of haft's own program, identified by its time and size because it
+/// is too large to hash at every start.
 pub(crate) fn memory_of_own(
     name: &str,
     program: &Path,
@@ -505,33 +506,33 @@ pub(crate) fn memory_of_own(
     (program, arguments, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
     stamp(vec![program.to_owned()])().hash(&mut hasher);
     let file = folder.join(format!("{name}-{:016x}.json", hasher.finish()));
-    Some(Arc::new(servers::Kept(file)))
+    Some(Arc::new(servers::PrivateFile(file)))
 }
 
-struct Known {
+struct RememberedPlugin {
     folder: PathBuf,
     pin: Pin,
 }
 
-impl Known {
+impl RememberedPlugin {
     fn file(&self) -> Option<PathBuf> {
         Some(self.folder.join(format!("{}.json", self.pin.hash().ok()?)))
     }
 }
 
-impl haft::Memory for Known {
+impl haft::Memory for RememberedPlugin {
     fn load(&self) -> Option<serde_json::Value> {
-        servers::Kept(self.file()?).load()
+        servers::PrivateFile(self.file()?).load()
     }
 
     fn store(&self, introduction: &serde_json::Value) {
         if let Some(file) = self.file() {
-            haft::Memory::store(&servers::Kept(file), introduction);
+            haft::Memory::store(&servers::PrivateFile(file), introduction);
         }
     }
 }
 
-/// A number for the state of some files.
+/// Returns a number that changes when the files change.
 #[expect(
     clippy::disallowed_methods,
     reason = "times and sizes of what is run; no content is read"
@@ -550,15 +551,15 @@ fn stamp(files: Vec<PathBuf>) -> haft::Stamp {
     })
 }
 
-/// Where what a program says to its log is kept.
+/// Returns the path of a program's log.
 fn log(label: &str, settings: &Settings) -> Option<PathBuf> {
     let state = settings.folders.state.as_ref()?;
     Some(state.join("plugins").join(format!("{label}.log")))
 }
 
-/// A module of Lua as the plugin that it becomes.
-fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) -> Plugin {
-    // haft ends a call that takes too long: the module's process must not do so before.
+/// Returns a Lua module as a plugin.
+fn lua(tool: &FoundTool, source: String, check: Option<Check>, settings: &Settings) -> Plugin {
+    // Haft enforces the time limit of calls; the module's process must not do so earlier.
     let mut limits = haft_script::Limits::default();
     limits.seconds = limits.seconds.max(settings.timeout.as_secs_f64());
     let load = haft_script::Load {
@@ -566,13 +567,13 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         source,
         rights: match tool.tier {
             Tier::Project => haft_script::Rights::Pure,
-            Tier::Person => haft_script::Rights::Full,
+            Tier::User => haft_script::Rights::Full,
         },
         limits,
     };
     Plugin {
         label: tool.name.clone(),
-        program: env::itself(),
+        program: env::own_program(),
         shown: None,
         arguments: vec!["__lua".into()],
         environment: Some(environment(&Environment::default(), settings)),
@@ -581,7 +582,7 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         timeout: None,
         start_timeout: None,
         limits_set_in: format!("the table that {} returns", tool.shown),
-        // No others: these are what somebody said yes to.
+        // Only these names, because the user trusted them.
         overrides: Overrides::Named(tool.names()),
         first_line: Some(load.line()),
         may_be_empty: true,
@@ -589,7 +590,8 @@ fn lua(tool: &Found, source: String, check: Option<Check>, settings: &Settings) 
         check,
         standing: standing_of(tool.tier, settings),
         memory: memory(&tool.item(), settings),
-        // Its source is in the first line: another one is another session's.
+        // The source is sent in the first line, so a changed file affects only the next
+        // session.
         stamp: None,
         guest: None,
         files: tool.files(),

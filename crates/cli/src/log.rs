@@ -1,4 +1,4 @@
-//! Logs: lines on stderr, at the level that was asked for.
+//! Logging: lines on stderr at the level the user chose.
 
 use crate::env;
 use haft_store::sessions::Redactor;
@@ -9,17 +9,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
-/// The levels, by the names that `--log` takes.
+/// Levels that `--log` accepts.
 pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
-/// Logs at `level` from now on; at an unknown level nothing. What libraries say may be
-/// what was sent and came: the secrets among it are left out.
+/// Starts logging to stderr; an unknown level means no logging. Libraries may log what
+/// they send and receive, so secrets are redacted.
 pub(crate) fn start(level: &str, secrets: &[String]) {
-    let ansi = io::stderr().is_terminal() && env::colour_welcome();
-    begin(level, secrets, &Place::Stderr, ansi);
+    let ansi = io::stderr().is_terminal() && env::allows_colour();
+    install(level, secrets, &LogTarget::Stderr, ansi);
 }
 
-/// The same into a file: the screen is somebody's.
+/// Starts logging to a file, while the chat uses the screen. Without a writable file
+/// nothing is logged.
 pub(crate) fn start_in(level: &str, secrets: &[String], file: Option<&Path>) {
     let opened = file.and_then(|file| {
         let mut options = std::fs::OpenOptions::new();
@@ -27,23 +28,22 @@ pub(crate) fn start_in(level: &str, secrets: &[String], file: Option<&Path>) {
         haft::ops::private::file(&options, file).ok()
     });
     match opened {
-        Some(file) => begin(level, secrets, &Place::File(Arc::new(file)), false),
-        None => begin("off", secrets, &Place::Stderr, false),
+        Some(file) => install(level, secrets, &LogTarget::File(Arc::new(file)), false),
+        None => install("off", secrets, &LogTarget::Stderr, false),
     }
 }
 
-/// Where entries go.
 #[derive(Clone)]
-enum Place {
+enum LogTarget {
     Stderr,
     File(Arc<File>),
 }
 
-fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
+fn install(level: &str, secrets: &[String], target: &LogTarget, ansi: bool) {
     let filter: LevelFilter = level.parse().unwrap_or(LevelFilter::OFF);
     if filter != LevelFilter::OFF {
-        // What the MCP library warns of is what we answered to the client, and what it
-        // calls an error of a server is told as one of that server.
+        // Below `debug` the MCP library adds nothing: its warnings repeat replies that
+        // haft gave the client, and a server's errors are reported by the tool call.
         let library = if filter <= LevelFilter::INFO {
             LevelFilter::OFF
         } else {
@@ -62,17 +62,17 @@ fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
                 let known = env::secrets().into_iter();
                 let secrets = known.chain(secrets.iter().cloned());
                 let secrets = Arc::new(Redactor::new(secrets));
-                let place = place.clone();
-                move || Quiet(Arc::clone(&secrets), place.clone())
+                let target = target.clone();
+                move || RedactingWriter(Arc::clone(&secrets), target.clone())
             })
             .with_ansi(ansi)
             .without_time()
             .finish();
-        // Set once; a second start would be a mistake that does no harm.
+        // Fails only if a subscriber is already set, which is harmless.
         let _ = tracing::subscriber::set_global_default(subscriber);
     }
-    // A tool that panics is answered for by the runtime. The person wants the
-    // reply, not a backtrace in the middle of it.
+    // The runtime turns a panic in a tool into an error reply; without this hook a
+    // backtrace would be printed into the output.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic
             .location()
@@ -83,31 +83,33 @@ fn begin(level: &str, secrets: &[String], place: &Place, ansi: bool) {
     }));
 }
 
-/// Keeps one more text out of the log, that was not known when it began.
-pub(crate) fn keep_out(secret: &str) {
-    let mut late = LATE.write().unwrap_or_else(PoisonError::into_inner);
-    late.get_or_insert_default().add([secret.to_owned()]);
+/// Redacts one more secret that was not known when logging started.
+pub(crate) fn redact(secret: &str) {
+    let mut added = ADDED_SECRETS
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
+    added.get_or_insert_default().add([secret.to_owned()]);
 }
 
-static LATE: RwLock<Option<Redactor>> = RwLock::new(None);
+static ADDED_SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 
-/// A place without them. An entry of the log comes as a whole. One that cannot be written
-/// is dropped without a word: reporting the error would write to stderr, which may be what
-/// is gone.
-struct Quiet(Arc<Redactor>, Place);
+/// Writes log entries without secrets; each call to `write` receives one complete entry.
+/// Write errors are ignored: reporting them would write to stderr, which may be what is
+/// gone.
+struct RedactingWriter(Arc<Redactor>, LogTarget);
 
-impl Write for Quiet {
+impl Write for RedactingWriter {
     fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(entry);
-        let late = LATE.read().unwrap_or_else(PoisonError::into_inner);
-        let text = match &*late {
-            Some(late) => late.clean(&text).into_owned(),
+        let added = ADDED_SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+        let text = match &*added {
+            Some(added) => added.clean(&text).into_owned(),
             None => text.into_owned(),
         };
         let text = self.0.scrub(&text);
         let _ = match &self.1 {
-            Place::Stderr => io::stderr().write_all(text.as_bytes()),
-            Place::File(file) => (&**file).write_all(text.as_bytes()),
+            LogTarget::Stderr => io::stderr().write_all(text.as_bytes()),
+            LogTarget::File(file) => (&**file).write_all(text.as_bytes()),
         };
         Ok(entry.len())
     }
@@ -126,19 +128,21 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// Set for the process that has no stderr.
-    const WITHOUT: &str = "HAFT_TEST_WITHOUT_STDERR";
+    /// Environment variable that marks the test's child process, which runs without a
+    /// usable stderr.
+    const WITHOUT_STDERR: &str = "HAFT_TEST_WITHOUT_STDERR";
 
-    /// Tools that panic at once and after they have waited, called as every tool is.
-    fn a_call_that_panics_is_answered() {
-        let falls = |name: &str, waits: bool| {
+    /// Calls tools that panic, some immediately and some after waiting; each call must
+    /// get an error reply.
+    fn check_panicking_calls_get_replies() {
+        let panicking = |name: &str, waits: bool| {
             let schema = serde_json::json!({ "type": "object" });
             let effect = haft::Effect::Pure;
             let tool = haft::FromSchema::new(name, "d", schema, effect, move |_, _| async move {
                 if waits {
                     tokio::task::yield_now().await;
                 }
-                panic!("{}", "it fell".repeat(2))
+                panic!("{}", "broken".repeat(2))
             });
             Arc::new(tool.unwrap())
         };
@@ -147,12 +151,12 @@ mod tests {
             let builder = haft::Runtime::builder().dir(folder.path()).preset("none");
             let runtime = builder.build().unwrap();
             for (name, waits) in [("once", false), ("later", true)] {
-                runtime.tools().add_any(falls(name, waits)).unwrap();
+                runtime.tools().add_any(panicking(name, waits)).unwrap();
             }
             for name in ["once", "later", "once"] {
                 let reply = runtime.call(name, serde_json::json!({})).await;
                 assert!(reply.is_error());
-                assert!(reply.text().contains("it fellit fell"), "{}", reply.text());
+                assert!(reply.text().contains("brokenbroken"), "{}", reply.text());
             }
             Ok(())
         })
@@ -160,20 +164,20 @@ mod tests {
         .unwrap();
     }
 
-    /// A log that cannot be written ends nothing, not even in a panic.
+    /// A failing log must not end the process, not even during a panic.
     #[test]
-    fn a_panic_without_stderr_is_survived() {
-        if std::env::var_os(WITHOUT).is_some() {
-            begin("trace", &[], &Place::Stderr, false);
-            tracing::error!("nobody hears this");
-            let caught = std::panic::catch_unwind(|| panic!("nor this"));
+    fn a_panic_without_stderr_does_not_abort() {
+        if std::env::var_os(WITHOUT_STDERR).is_some() {
+            install("trace", &[], &LogTarget::Stderr, false);
+            tracing::error!("cannot be written");
+            let caught = std::panic::catch_unwind(|| panic!("cannot be written either"));
             assert!(caught.is_err());
-            a_call_that_panics_is_answered();
+            check_panicking_calls_get_replies();
             return;
         }
         let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
         let broken = || Stdio::from(io::pipe().unwrap().1);
-        // The third closes stderr itself, before the process begins.
+        // The third closes stderr before the process starts.
         for (stderr, line) in [
             (full(), "exec \"$0\" \"$@\""),
             (broken(), "exec \"$0\" \"$@\""),
@@ -182,15 +186,18 @@ mod tests {
             let ended = Command::new("/bin/sh")
                 .args(["-c", line])
                 .arg(std::env::current_exe().unwrap())
-                .args(["--exact", "log::tests::a_panic_without_stderr_is_survived"])
+                .args([
+                    "--exact",
+                    "log::tests::a_panic_without_stderr_does_not_abort",
+                ])
                 .arg("--nocapture")
-                .env(WITHOUT, "1")
+                .env(WITHOUT_STDERR, "1")
                 .stderr(stderr)
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&ended.stdout).into_owned();
-            assert!(ended.status.success(), "{}: {said}", ended.status);
-            assert!(said.contains("1 passed"), "{said}");
+            let stdout = String::from_utf8_lossy(&ended.stdout).into_owned();
+            assert!(ended.status.success(), "{}: {stdout}", ended.status);
+            assert!(stdout.contains("1 passed"), "{stdout}");
         }
     }
 }

@@ -1,22 +1,22 @@
-//! `haft` on the command line: flags and files become a session, and its
-//! replies become text and an exit code. The only crate that reads the
-//! environment and prints.
+//! The program `haft`: turns flags and configuration files into a session, and replies
+//! into text and an exit code. This is the only crate that reads the environment and
+//! prints.
 
 mod agent;
 mod args;
 mod ask;
-mod backing;
 mod chat;
 mod commands;
 mod config;
+mod confinement;
 mod env;
 mod exit;
 mod external;
+mod file_backend;
+mod haft_sandbox;
 mod log;
 mod output;
-mod place;
 mod record;
-mod sandbox;
 mod session;
 mod signals;
 mod text;
@@ -27,7 +27,8 @@ use exit::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before anything else: every command that is run waits for this.
+    // First, because haft starts itself again as the supervisor of every command it runs,
+    // and the command waits for this.
     if let Some(code) = haft::ops::executor::hidden(std::env::args_os()) {
         return code;
     }
@@ -37,9 +38,9 @@ fn main() -> ExitCode {
     {
         return haft_script::serve();
     }
-    haft::ops::memory::be_modest();
-    // What this process holds, keys above all, is no business of the commands it
-    // runs. Where it cannot be said, they are no worse off than before.
+    haft::ops::address_space::reserve_less();
+    // Commands run as the same user; this keeps them from reading API keys out of this
+    // process's memory. If the kernel refuses, haft works as before.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let cli = match args::parse(std::env::args_os()) {
@@ -57,10 +58,10 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<Exit, Failure> {
     let shared = &cli.shared;
-    if cli.command.is_some() && (cli.chat.goes_on || cli.chat.resume.is_some()) {
+    if cli.command.is_some() && (cli.chat.continue_latest || cli.chat.resume.is_some()) {
         return Err(
-            Failure::usage("--resume and --continue in front of a command are not for it")
-                .hint("haft run \"PROMPT\" --continue, or haft resume SESSION \"PROMPT\""),
+            Failure::usage("--resume and --continue cannot be used before a command")
+                .hint("use `haft run \"PROMPT\" --continue` or `haft resume SESSION \"PROMPT\"`"),
         );
     }
     match cli.command {

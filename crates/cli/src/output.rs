@@ -1,5 +1,5 @@
-//! The one place that writes to the terminal: results to stdout, everything
-//! else to stderr.
+//! The only module that writes to the terminal: results to stdout, everything else to
+//! stderr.
 
 use crate::env;
 use crate::exit::{Exit, Failure};
@@ -7,38 +7,40 @@ use haft::ops::text::decode::visible;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-/// Whether a person looks at stdout.
+/// Whether stdout is a terminal.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// How many characters a line of the terminal has, if a person looks at stdout.
+/// Number of columns, if stdout is a terminal.
 pub(crate) fn width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    // A terminal that was never told its size says 0.
+    // Terminals whose size was never set report 0.
     let columns = usize::from(size.ws_col);
     Some(if columns == 0 { 80 } else { columns })
 }
 
-/// Writes a result. On a terminal, what could act on it is made visible.
+/// Writes a result and ends its last line. On a terminal, control characters are made
+/// visible.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     let shown = if is_terminal() {
         visible(text)
     } else {
         text.to_owned()
     };
-    raw(&ended(shown))
+    raw(&with_newline(shown))
 }
 
-/// Writes a part of a result as it is.
-pub(crate) fn result(text: &str) -> Result<(), Failure> {
+/// Writes a part of a result without adding a newline. On a terminal, control characters
+/// are made visible.
+pub(crate) fn partial_text(text: &str) -> Result<(), Failure> {
     match is_terminal() {
         true => raw(&visible(text)),
         false => raw(text),
     }
 }
 
-/// Writes all that can be read. On a terminal, what could act on it is made visible.
+/// Copies a reader to stdout. On a terminal, control characters are made visible.
 pub(crate) fn bytes(mut from: impl io::Read) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(format!("cannot write to stdout: {error}"));
     if !is_terminal() {
@@ -60,12 +62,12 @@ pub(crate) fn bytes(mut from: impl io::Read) -> Result<(), Failure> {
     }
 }
 
-/// Writes lines of JSON as they are.
+/// Writes lines of JSON.
 pub(crate) fn json_lines(lines: &str) -> Result<(), Failure> {
     match is_terminal() {
         true => raw(&lines
             .lines()
-            .map(|line| harmless(line) + "\n")
+            .map(|line| escape_control_characters(line) + "\n")
             .collect::<String>()),
         false => raw(lines),
     }
@@ -74,11 +76,15 @@ pub(crate) fn json_lines(lines: &str) -> Result<(), Failure> {
 /// Writes a result that is one line of JSON.
 pub(crate) fn json(value: &serde_json::Value) -> Result<(), Failure> {
     let line = value.to_string();
-    let line = if is_terminal() { harmless(&line) } else { line };
-    raw(&ended(line))
+    let line = if is_terminal() {
+        escape_control_characters(&line)
+    } else {
+        line
+    };
+    raw(&with_newline(line))
 }
 
-/// Writes text of our own, which may hold colours.
+/// Writes haft's own text, which may contain colours.
 pub(crate) fn raw(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout
@@ -86,37 +92,37 @@ pub(crate) fn raw(text: &str) -> Result<(), Failure> {
         .and_then(|()| stdout.flush())
     {
         Ok(()) => Ok(()),
-        // The reader has seen enough: `haft tools | head -1` is no failure.
+        // A reader that stops early, as in `haft tools | head -1`, is not a failure.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::failed(format!("cannot write to stdout: {error}"))),
     }
 }
 
-/// Says something beside the result.
+/// Writes a line to stderr.
 pub(crate) fn note(text: &str) {
     let mut stderr = io::stderr().lock();
-    // There is nobody left to tell that stderr is gone.
+    // Nothing can be done if stderr is gone.
     let _ = writeln!(stderr, "{}", visible(text));
 }
 
-/// Asks something beside the result; the answer is typed behind it.
+/// Writes a prompt to stderr; the user types the answer behind it.
 pub(crate) fn prompt(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "{}", visible(text));
     let _ = stderr.flush();
 }
 
-/// Whether a person can be asked: they see the question and can answer it.
+/// Whether the user can see a prompt and answer it.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether a person can chat: the keyboard and the screen are theirs.
+/// Whether a chat can use the keyboard and the screen.
 pub(crate) fn can_chat() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Says why a command failed, and what may help.
+/// Prints an error and its hints.
 pub(crate) fn failure(failure: &Failure) {
     note(&failure.message);
     for hint in &failure.hints {
@@ -124,11 +130,11 @@ pub(crate) fn failure(failure: &Failure) {
     }
 }
 
-/// Says what the parser of the command line has to say, help or a mistake.
+/// Prints what the argument parser returned: help, or a usage error.
 pub(crate) fn usage(error: &clap::Error) -> Exit {
     if error.use_stderr() {
-        // Without the parser's colours: it repeats what was typed, and that
-        // could hold others.
+        // Without the parser's colours: it repeats what was typed, which could contain
+        // escape sequences.
         note(error.render().to_string().trim_end());
         Exit::Usage
     } else {
@@ -142,17 +148,16 @@ pub(crate) fn usage(error: &clap::Error) -> Exit {
     }
 }
 
-/// Colours for text of our own, on a terminal that wants them.
+/// Colours for haft's own text, used only on a terminal that wants them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// For stdout.
     pub(crate) fn for_stdout() -> Self {
         Self {
-            on: is_terminal() && env::colour_welcome(),
+            on: is_terminal() && env::allows_colour(),
         }
     }
 
@@ -189,20 +194,20 @@ impl Paint {
     }
 }
 
-fn ended(mut text: String) -> String {
+fn with_newline(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     text
 }
 
-/// JSON whose characters cannot act on a terminal; it stays the same JSON.
-fn harmless(json: &str) -> String {
+/// Escapes characters that a terminal would act on; the JSON value stays the same.
+fn escape_control_characters(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        let mut own = [0; 4];
-        let own: &str = c.encode_utf8(&mut own);
-        if visible(own) == own {
+        let mut buffer = [0; 4];
+        let character: &str = c.encode_utf8(&mut buffer);
+        if visible(character) == character {
             out.push(c);
             continue;
         }
@@ -217,12 +222,12 @@ fn harmless(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::escape_control_characters;
 
     #[test]
-    fn json_on_a_terminal_stays_the_same_json() {
+    fn json_on_a_terminal_keeps_its_value() {
         let value = serde_json::json!({ "text": "a\u{1b}[31m\u{9b}1m\u{202e}é" });
-        let shown = harmless(&value.to_string());
+        let shown = escape_control_characters(&value.to_string());
         assert!(!shown.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{shown}");
         assert_eq!(
             serde_json::from_str::<serde_json::Value>(&shown).unwrap(),

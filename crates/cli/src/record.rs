@@ -1,54 +1,53 @@
-//! The record of calls that a person or another program makes: what is about to be done
-//! before it is done, what came of it after.
+//! Records calls made with `haft call` and `haft mcp`: the intent before a call runs, the
+//! outcome after it.
 
 use crate::config::Settings;
 use crate::{env, output};
 use async_trait::async_trait;
 use haft::{Effect, Error, Intent, Journal, Outcome};
-use haft_store::sessions::{self, Batch, Call, Kind, New, Session, Sessions};
+use haft_store::sessions::{self, Batch, Call, NewSession, Session, SessionKind, Sessions};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
-/// The database of sessions in a state folder.
+/// File name of the session database in the state folder.
 pub(crate) const FILE: &str = "sessions.db";
 
-/// What the record calls the end of a session, where it has something to say: no tool has
-/// such a name.
+/// Tool name under which a note at the end of a session is recorded. No tool can have
+/// this name.
 const END: &str = "(end of session)";
 
-/// Where calls are recorded.
+/// Journal of one session.
 pub(crate) struct Record {
     pub(crate) journal: Arc<dyn Journal>,
-    /// The id of the session.
     pub(crate) session: String,
 }
 
-/// Makes a record for calls. Without a state folder there is none. Nothing is opened
-/// before the first call.
-pub(crate) fn calls(settings: &Settings, kind: Kind) -> Option<Record> {
+/// Creates the record of a new session, or nothing without a state folder. The database
+/// is opened by the first call.
+pub(crate) fn calls(settings: &Settings, kind: SessionKind) -> Option<Record> {
     Some(Records::new(settings, kind)?.begin())
 }
 
-/// Makes records for several sessions, in one database that is opened once.
+/// Creates records for several sessions in one database, which is opened once.
 pub(crate) struct Records {
     database: Arc<Database>,
-    new: New,
+    new: NewSession,
     warns: bool,
 }
 
 impl Records {
-    /// Without a state folder there is none.
-    pub(crate) fn new(settings: &Settings, kind: Kind) -> Option<Self> {
+    /// Returns nothing without a state folder.
+    pub(crate) fn new(settings: &Settings, kind: SessionKind) -> Option<Self> {
         Some(Self {
             database: Arc::new(Database {
                 state: settings.folders.state.clone()?,
                 secrets: settings.secrets.clone(),
                 opened: OnceLock::new(),
             }),
-            new: New {
+            new: NewSession {
                 id: None,
                 kind,
                 work_dir: settings.work_dir.clone(),
@@ -63,10 +62,10 @@ impl Records {
         })
     }
 
-    /// A record for one more session.
+    /// Creates the record of another session.
     pub(crate) fn begin(&self) -> Record {
         let id = sessions::new_id();
-        let new = New {
+        let new = NewSession {
             id: Some(id.clone()),
             ..self.new.clone()
         };
@@ -74,47 +73,48 @@ impl Records {
             session: id.clone(),
             journal: Arc::new(Recorder {
                 id,
-                begin: Begin {
+                pending: PendingSession {
                     database: Arc::clone(&self.database),
                     new,
                 },
                 warns: self.warns,
                 session: OnceCell::new(),
-                made: AtomicU64::new(0),
+                call_count: AtomicU64::new(0),
                 open: Mutex::default(),
             }),
         }
     }
 }
 
-/// The database, once somebody needed it.
+/// The database, opened when first needed.
 struct Database {
     state: PathBuf,
     secrets: Vec<String>,
-    /// Or why there is none.
+    /// The open database, or the reason why it cannot be opened.
     opened: OnceLock<Result<Sessions, String>>,
 }
 
-/// Opens the sessions of a state folder, with secrets kept out of them.
+/// Opens the session database of a state folder and redacts secrets in what it records.
 pub(crate) fn open(state: &Path, secrets: &[String]) -> Result<Sessions, String> {
     let sessions = Sessions::open(state.join(FILE)).map_err(|error| error.to_string())?;
     sessions.redact(env::secrets().into_iter().chain(secrets.iter().cloned()));
     Ok(sessions)
 }
 
-/// Whether something is changed that a record should tell of.
+/// Whether calls with this effect can change something, so that they must be recorded
+/// first.
 fn has_effect(effect: Effect) -> bool {
     !matches!(effect, Effect::Read | Effect::Pure)
 }
 
-/// What it takes to begin.
+/// Everything needed to create the session in the database.
 #[derive(Clone)]
-struct Begin {
+struct PendingSession {
     database: Arc<Database>,
-    new: New,
+    new: NewSession,
 }
 
-impl Begin {
+impl PendingSession {
     fn begin(self) -> Result<Session, String> {
         let Database {
             state,
@@ -129,25 +129,25 @@ impl Begin {
 /// Records into one session.
 struct Recorder {
     id: String,
-    begin: Begin,
+    pending: PendingSession,
     warns: bool,
-    /// Or why there is none.
+    /// The session, or the reason why it cannot be recorded.
     session: OnceCell<Result<Session, String>>,
-    /// How many calls there were.
-    made: AtomicU64,
-    /// Calls under way, by the ids that their callers gave them. Those may repeat.
-    open: Mutex<HashMap<String, Vec<Open>>>,
+    /// Number of calls so far.
+    call_count: AtomicU64,
+    /// Running calls by the ids their callers chose, which may repeat.
+    open: Mutex<HashMap<String, Vec<RunningCall>>>,
 }
 
-/// A call under way.
-struct Open {
+struct RunningCall {
     call: Call,
     title: Option<String>,
 }
 
-impl Open {
-    /// The batch of its intent, with what the first call says the session is about.
-    fn intended(&self) -> Batch {
+impl RunningCall {
+    /// Returns the batch that records the intent. The first call also gives the session
+    /// its title.
+    fn intent_batch(&self) -> Batch {
         Batch {
             calls: vec![self.call.clone()],
             title: self.title.clone(),
@@ -157,15 +157,16 @@ impl Open {
 }
 
 impl Recorder {
-    /// The session. It is opened on a thread that may wait for another process.
+    /// Returns the session, which the first call creates on a blocking thread, because
+    /// another process may hold the database lock.
     async fn session(&self) -> Result<&Session, &str> {
         let begin = || async {
-            let begin = self.begin.clone();
-            let begun = haft::ops::blocking::on_a_thread(|| begin.begin()).await;
+            let pending = self.pending.clone();
+            let begun = haft::ops::blocking::on_a_thread(|| pending.begin()).await;
             let begun = begun.unwrap_or_else(Err);
             if let (Err(reason), true) = (&begun, self.warns) {
                 output::note(&format!(
-                    "warning: calls cannot be recorded: {reason}; those that change something are not made"
+                    "warning: calls cannot be recorded: {reason}; calls that change something are refused"
                 ));
             }
             begun
@@ -177,8 +178,8 @@ impl Recorder {
             .map_err(String::as_str)
     }
 
-    /// Takes a call from those under way.
-    fn ended(&self, call_id: &str) -> Option<Open> {
+    /// Removes a call from the running ones.
+    fn take_running(&self, call_id: &str) -> Option<RunningCall> {
         let mut calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let same = calls.get_mut(call_id)?;
         let open = same.pop();
@@ -199,12 +200,13 @@ impl Journal for Recorder {
             Err(reason) if has_effect => return Err(Error::failed(reason)),
             Err(_) => return Ok(()),
         };
-        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.call_count.fetch_add(1, Ordering::Relaxed) + 1;
         let arguments = intent.arguments.to_string();
-        let open = Open {
+        let open = RunningCall {
             title: (number == 1).then(|| title(&intent.tool, &arguments)),
             call: Call {
-                // Distinct everywhere: callers number their calls anew each time.
+                // Unique in the database: callers start their numbering over in each
+                // session.
                 call_id: format!("{}-{number}", self.id),
                 tool: intent.tool,
                 arguments,
@@ -212,7 +214,10 @@ impl Journal for Recorder {
             },
         };
         if has_effect {
-            session.commit(open.intended()).await.map_err(told)?;
+            session
+                .commit(open.intent_batch())
+                .await
+                .map_err(store_error)?;
         }
         let mut calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         calls.entry(intent.call_id).or_default().push(open);
@@ -220,7 +225,8 @@ impl Journal for Recorder {
     }
 
     async fn outcome(&self, outcome: Outcome) -> Result<(), Error> {
-        let (Some(open), Ok(session)) = (self.ended(&outcome.call_id), self.session().await) else {
+        let (Some(open), Ok(session)) = (self.take_running(&outcome.call_id), self.session().await)
+        else {
             return Ok(());
         };
         let is_error = outcome
@@ -242,14 +248,15 @@ impl Journal for Recorder {
                 outcomes,
                 ..Batch::default()
             };
-            return session.commit(batch).await.map(drop).map_err(told);
+            return session.commit(batch).await.map(drop).map_err(store_error);
         }
-        // What only looked left nothing that a kill could make uncertain.
+        // A call that only read something leaves no doubt after a kill, so its record may
+        // be written later.
         let batch = Batch {
             outcomes,
-            ..open.intended()
+            ..open.intent_batch()
         };
-        session.commit_soon(batch).await.map_err(told)
+        session.commit_soon(batch).await.map_err(store_error)
     }
 
     async fn note(&self, text: String) -> Result<(), Error> {
@@ -275,16 +282,16 @@ impl Journal for Recorder {
             }],
             ..Batch::default()
         };
-        session.commit(batch).await.map(drop).map_err(told)
+        session.commit(batch).await.map(drop).map_err(store_error)
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
-fn told(error: sessions::Error) -> Error {
+#[expect(clippy::needless_pass_by_value, reason = "passed to map_err")]
+fn store_error(error: sessions::Error) -> Error {
     Error::failed(error.to_string())
 }
 
-/// A call in a few words.
+/// Title of a session: its first call, shortened.
 fn title(tool: &str, arguments: &str) -> String {
     let words: String = arguments.chars().take(120).collect();
     format!("{tool} {words}")

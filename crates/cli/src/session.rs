@@ -1,16 +1,15 @@
-//! From settings to a session of tools.
+//! Builds the runtime of a session from its settings.
 
 use crate::args::Shared;
-use crate::backing;
 use crate::config::commands::{Executor, Host};
-use crate::config::files::{Execution, has_a_tree};
+use crate::config::files::{Execution, has_virtual_paths};
 use crate::config::{self, Settings};
 use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::record::Record;
 use crate::signals::Signals;
-use crate::{external, log, output, place, sandbox};
-use haft::commands::{Commands, Place};
+use crate::{confinement, external, file_backend, haft_sandbox, log, output};
+use haft::commands::{CommandLocation, Commands};
 use haft::ops::backend::Kept;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
@@ -25,30 +24,31 @@ use haft_web::fetch::Cache;
 use haft_web::{Fetcher, Searcher};
 use std::sync::Arc;
 
-/// Which tools a session has.
+/// Selection of tools that a session offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
-    /// Those that a model would see.
+    /// The tools of the preset, as a model sees them.
     Preset,
-    /// Every one of the toolset: a person asked for one by its name.
+    /// All tools of the toolset: the user named one on the command line.
     Every,
 }
 
-/// Reads the configuration, starts to log, and says what the person should know.
+/// Reads the configuration, starts logging and prints warnings.
 pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
     let settings = settings_of_agent(shared)?;
     note_model(&settings);
     Ok(settings)
 }
 
-/// Says what is wrong with the settings of the model.
+/// Prints the error in the model's settings, if there is one.
 pub(crate) fn note_model(settings: &Settings) {
     if let (Err(failure), false) = (&settings.model, settings.quiet) {
         output::note(&failure.message);
     }
 }
 
-/// The same for a command that needs a model, and fails where its settings are wrong.
+/// Like [`settings`], for a command that needs a model. Errors in the model's settings
+/// are not printed here; the command fails with them.
 pub(crate) fn settings_of_agent(shared: &Shared) -> Result<Settings, Failure> {
     let settings = config::load(shared)?;
     log::start(&settings.log, &settings.secrets);
@@ -56,7 +56,7 @@ pub(crate) fn settings_of_agent(shared: &Shared) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Says what the person should know about the configuration.
+/// Prints the warnings about the configuration.
 pub(crate) fn note_warnings(settings: &Settings) {
     if !settings.quiet {
         for warning in &settings.warnings {
@@ -65,7 +65,7 @@ pub(crate) fn note_warnings(settings: &Settings) {
     }
 }
 
-/// The same for a chat, whose screen is no place for logs.
+/// Like [`settings_of_agent`], but logs to a file, because the chat uses the screen.
 pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
     let settings = config::load(shared)?;
     let file = settings
@@ -78,11 +78,11 @@ pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Makes a session to look at: no model and no client gets its tools. So it may be in any
-/// folder, but in one that tools do not get, the programs that it starts to ask for their
-/// tools may write nothing.
+/// Builds a session for inspection only: no model or client gets its tools. It may
+/// therefore be in any folder; but in a folder that is closed to tools, plugins that are
+/// started to list their tools cannot write anything.
 pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
-    let mut builder = described(settings, offer, None, None)?;
+    let mut builder = builder(settings, offer, None, None)?;
     let is_confined = settings.rules.writing != Writing::Anywhere;
     if is_confined && settings.open_to_tools().is_err() {
         builder = builder.rules(FileRules {
@@ -90,10 +90,10 @@ pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failur
             ..settings.rules
         });
     }
-    built(settings, builder)
+    finish(settings, builder)
 }
 
-/// Makes the session.
+/// Builds a session whose tools can be called.
 pub(crate) fn build_with(
     settings: &Settings,
     offer: Offer,
@@ -101,38 +101,38 @@ pub(crate) fn build_with(
     record: Option<Record>,
 ) -> Result<Runtime, Failure> {
     settings.open_to_tools()?;
-    let builder = described(settings, offer, approver, record)?;
-    built(settings, builder)
+    let builder = builder(settings, offer, approver, record)?;
+    finish(settings, builder)
 }
 
-/// A session by its id, and what it brings.
-pub(crate) struct GoingOn {
+/// Recorded state with which an agent's session starts; empty for a new session.
+pub(crate) struct SessionState {
     pub(crate) id: String,
-    /// What its tools remember.
+    /// Saved state of the tools.
     pub(crate) state: serde_json::Map<String, serde_json::Value>,
-    /// The files that it holds itself.
+    /// Files that are stored in the session.
     pub(crate) files: Vec<SessionFile>,
 }
 
-/// Makes the session of an agent, which records what it does itself.
+/// Builds the session of an agent, which records its calls itself.
 pub(crate) fn build_for_agent(
     settings: &Settings,
     approver: Arc<dyn Approver>,
-    going_on: GoingOn,
+    saved: SessionState,
 ) -> Result<Runtime, Failure> {
     settings.open_to_tools()?;
-    let builder = described(settings, Offer::Preset, Some(approver), None)?;
-    let GoingOn { id, state, files } = going_on;
+    let builder = builder(settings, Offer::Preset, Some(approver), None)?;
+    let SessionState { id, state, files } = saved;
     let files = files.into_iter().map(|file| Kept {
         path: file.path,
         bytes: file.bytes,
         modified: file.modified,
     });
     let builder = builder.session(id).remembering(state);
-    built(settings, builder.holding(files.collect()))
+    finish(settings, builder.restored_files(files.collect()))
 }
 
-fn described(
+fn builder(
     settings: &Settings,
     offer: Offer,
     approver: Option<Arc<dyn Approver>>,
@@ -146,12 +146,13 @@ fn described(
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
         .concurrency(settings.concurrency)
-        .backend(backing::backing(settings)?)
+        .backend(file_backend::backing(settings)?)
         .policy(settings.policy.clone())
         .rules_begin(&settings.started)
         .approve(settings.approve)
         .interrupt_on(settings.interrupt_on.clone());
-    if matches!(settings.files.execution, Execution::Local) || !has_a_tree(&settings.toolset) {
+    if matches!(settings.files.execution, Execution::Local) || !has_virtual_paths(&settings.toolset)
+    {
         builder = builder.commands(commands(settings)?);
     }
     if !settings.channels.is_empty() {
@@ -166,7 +167,7 @@ fn described(
     }
     builder = builder
         .protect([settings.protect.clone(), external.protect].concat())
-        .programs_run(here(Network::On, &[]))
+        .programs_run(local_commands(Network::On, &[]))
         .programs_read(external.readable)
         .inert(external::folders_of(settings))
         .startable(external::trusted_folders(settings));
@@ -182,10 +183,10 @@ fn described(
     for program in external.programs {
         builder = builder.executable(program);
     }
-    if let Some((plugin, program)) = sandbox::plugin(settings, offer)? {
+    if let Some((plugin, program)) = haft_sandbox::plugin(settings, offer)? {
         builder = builder.add_plugin(plugin).programs_read([program]);
     }
-    if let Some(reason) = place::needs_a_person(settings) {
+    if let Some(reason) = confinement::approval_reason(settings) {
         builder = builder.ask_first(reason, haft::Effect::Execute);
     }
     if let Some(record) = record {
@@ -203,11 +204,11 @@ fn described(
     Ok(builder)
 }
 
-fn built(settings: &Settings, builder: haft::Builder) -> Result<Runtime, Failure> {
+fn finish(settings: &Settings, builder: haft::Builder) -> Result<Runtime, Failure> {
     builder.build().map_err(|error| match error {
-        // What is wrong with a backend is wrong in its file.
+        // Errors about backends name the file that configures them.
         BuildError::Route(..) if settings.files.has_variables => Failure::usage(format!(
-            "{}: backend cannot be used: what its variables make is not there, or not allowed",
+            "{}: cannot use the backend: a path built from its variables does not exist or is not allowed",
             settings.files.from
         )),
         error @ (BuildError::Route(..) | BuildError::Routes(_)) => {
@@ -217,7 +218,7 @@ fn built(settings: &Settings, builder: haft::Builder) -> Result<Runtime, Failure
     })
 }
 
-/// With the tools of the web, where they belong.
+/// Adds the web tools if the toolset or the configuration offers them.
 fn with_web(
     settings: &Settings,
     mut builder: haft::Builder,
@@ -234,13 +235,13 @@ fn with_web(
     }
     if settings.web.by_project && !settings.web.enabled && offer == Offer::Preset {
         let reason =
-            "the project's haft.yaml offers the web tools, and yours does not (tools.web.enabled)";
+            "the project's haft.yaml enables the web tools, your own does not (tools.web.enabled)";
         builder = builder.ask_first(reason, haft::Effect::Network);
     }
     Ok(builder)
 }
 
-/// Who fetches pages, and who searches.
+/// Creates the clients for fetching pages and for searching.
 pub(crate) fn web(settings: &Settings) -> Result<(Fetcher, Searcher), Failure> {
     let own = &settings.web;
     let client = Client::new(haft_web::Settings {
@@ -260,7 +261,7 @@ pub(crate) fn web(settings: &Settings) -> Result<(Fetcher, Searcher), Failure> {
     Ok((fetcher, Searcher::new(client, own.engines.clone())))
 }
 
-/// Who sends messages.
+/// Creates the client that sends messages to channels.
 fn messenger(settings: &Settings) -> Result<Arc<dyn Messenger>, Failure> {
     let setup = |error: SetupError| Failure::usage(format!("tools.channels: {error}"));
     let client = Client::new(haft_web::Settings::default()).map_err(setup)?;
@@ -274,23 +275,23 @@ fn messenger(settings: &Settings) -> Result<Arc<dyn Messenger>, Failure> {
     Ok(Arc::new(channels))
 }
 
-/// How commands are run.
+/// Returns how commands are run: on this machine or over ssh.
 fn commands(settings: &Settings) -> Result<Commands, Failure> {
     let own = &settings.commands;
     match &own.executor {
-        Executor::Local => Ok(here(own.network, &own.granted)),
-        Executor::Ssh(host) => elsewhere(settings, host),
+        Executor::Local => Ok(local_commands(own.network, &own.granted)),
+        Executor::Ssh(host) => remote_commands(settings, host),
     }
 }
 
-/// Commands on another machine.
-fn elsewhere(settings: &Settings, host: &Host) -> Result<Commands, Failure> {
+/// Runs commands on another machine.
+fn remote_commands(settings: &Settings, host: &Host) -> Result<Commands, Failure> {
     let folder = settings
         .folders
         .state
         .as_ref()
         .map(|state| state.join("ssh"))
-        .ok_or_else(|| Failure::usage("commands by ssh need a state folder: set HOME"))?;
+        .ok_or_else(|| Failure::usage("commands over ssh need a state folder: set HOME"))?;
     let target = Target {
         host: host.name.clone(),
         port: None,
@@ -303,19 +304,19 @@ fn elsewhere(settings: &Settings, host: &Host) -> Result<Commands, Failure> {
     Ok(Commands {
         executor: Arc::new(ssh),
         environment: env::for_another_machine(&settings.commands.granted),
-        place: Place::Elsewhere {
+        place: CommandLocation::Elsewhere {
             dir: host.dir.clone(),
         },
     })
 }
 
-/// Commands on this machine: this binary watches over each of them.
-pub(crate) fn here(network: Network, granted: &[String]) -> Commands {
+/// Runs commands on this machine. Haft starts itself as their supervisor.
+pub(crate) fn local_commands(network: Network, granted: &[String]) -> Commands {
     let itself = Itself::new();
     Commands {
         executor: Arc::new(itself.executor()),
         environment: env::for_commands(granted),
-        place: Place::Here {
+        place: CommandLocation::Here {
             helper: itself.helper(),
             network,
             sockets: env::socket_folders(),
@@ -323,8 +324,8 @@ pub(crate) fn here(network: Network, granted: &[String]) -> Commands {
     }
 }
 
-/// Waits until programs that bring tools have been met, and says what is wrong with
-/// some of them.
+/// Waits until plugins and MCP servers have listed their tools, and prints their
+/// problems.
 pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
     for problem in runtime.ready().await {
         if !quiet {
@@ -333,17 +334,17 @@ pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
     }
 }
 
-/// Ends what the session started, and says what was found when somebody looked for the
-/// last time at what was not to be touched.
+/// Ends everything the session started, and prints the result of the last check of
+/// protected files.
 pub(crate) async fn close(runtime: &Runtime) {
-    // Said to whoever wants to hear nothing, too: it is still there when haft is not.
+    // Printed even with --quiet: a changed protected file outlives this session.
     for note in runtime.close().await {
         output::note(&haft::ops::text::decode::visible(&note));
     }
 }
 
-/// The same, but a signal does not wait for it. Then the next session in the work folder
-/// looks.
+/// Closes the session unless a signal comes first. The next session in the work folder
+/// then does the check.
 pub(crate) async fn close_unless(runtime: &Runtime, signals: &mut Signals) -> Option<Exit> {
     tokio::select! {
         () = close(runtime) => None,
@@ -351,8 +352,9 @@ pub(crate) async fn close_unless(runtime: &Runtime, signals: &mut Signals) -> Op
     }
 }
 
-/// Says which tools are to wait for a person and are not there: a name that is written
-/// otherwise would guard nothing. Those of the toolset that are not offered need no guard.
+/// Warns about names in `interrupt_on` that match no tool: a misspelled name guards
+/// nothing. Tools of the toolset that are not offered need no guard, so they cause no
+/// warning.
 pub(crate) fn note_interrupts(settings: &Settings, runtime: &Runtime) {
     if settings.quiet || settings.interrupt_on.is_empty() {
         return;
@@ -365,27 +367,26 @@ pub(crate) fn note_interrupts(settings: &Settings, runtime: &Runtime) {
     let unknown = settings.interrupt_on.iter();
     for name in unknown.filter(|name| !known.contains(name)) {
         let near = haft::ops::text::spelling::closest(name, known.iter().cloned(), 1);
-        let meant = near.first();
-        let meant = meant.map(|near| format!("; did you mean \"{near}\"?"));
+        let suggestion = near.first();
+        let suggestion = suggestion.map(|near| format!("; did you mean \"{near}\"?"));
         let line = format!(
-            "warning: tools.interrupt_on names \"{name}\", which is no tool of this session: \
-             nothing waits for a person because of it{}",
-            meant.unwrap_or_default()
+            "warning: tools.interrupt_on: unknown tool \"{name}\", so this entry has no effect{}",
+            suggestion.unwrap_or_default()
         );
         output::note(&haft::ops::text::decode::visible(&line));
     }
 }
 
-/// Says that there is no such tool, and which was probably meant.
+/// Error for an unknown tool name, with the closest known name.
 pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> Failure {
     let names = runtime.tools().names();
     let near = haft::ops::text::spelling::closest(name, names.iter().cloned(), 1);
-    let meant = near
+    let suggestion = near
         .first()
         .map(|near| format!("; did you mean \"{near}\"?"))
         .unwrap_or_default();
     let name = haft::ops::text::brief(name, 100);
-    Failure::usage(format!("unknown tool \"{name}\"{meant}")).hint(format!(
+    Failure::usage(format!("unknown tool \"{name}\"{suggestion}")).hint(format!(
         "toolset {} has: {}",
         runtime.toolset(),
         haft::ops::text::few(&names, 60)

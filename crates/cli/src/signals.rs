@@ -1,15 +1,15 @@
-//! Signals that ask haft to end, and the one that must not.
+//! Signal handling, and the tokio runtime that commands run on.
 
 use crate::exit::{Exit, Failure};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGXFSZ, which kills by default. With a handler, writing beyond a file-size
-/// limit is an error that a tool can report.
+/// SIGXFSZ, which kills by default. With a handler, writing beyond the file-size limit
+/// becomes an error that a tool can report.
 const FILE_SIZE_LIMIT: i32 = 25;
 
-/// The signals that end a command.
+/// Signals that end a command.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -17,7 +17,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on. Needs a tokio runtime around it.
+    /// Installs the handlers. Must be called inside a tokio runtime.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let on = |kind| {
             signal(kind).map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))
@@ -30,7 +30,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one, and says how the command ends by it.
+    /// Waits for a signal and returns the exit code it leads to.
     pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Signal(2),
@@ -40,36 +40,36 @@ impl Signals {
     }
 }
 
-/// How many threads wait for disks at a time, at most. What is more waits for one of
-/// them: a hundred calls at once are not done sooner by a hundred threads.
+/// Maximum number of blocking threads. Further work waits for a free thread: more threads
+/// do not make a disk faster.
 const THREADS: usize = 32;
-/// The same where the address space is limited, of which each thread takes a part.
+/// Maximum number of blocking threads if the address space is limited, since each one
+/// reserves part of it.
 const FEW_THREADS: usize = 8;
-/// Threads stay for good: once there is one, work that blocks can always be done, even
-/// when the system has no more threads to give.
-const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Lifetime of an idle thread, practically infinite: blocking work can then still run
+/// when the system refuses to start another thread.
+const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Whether as many files can be open as tokio needs to start, and a thread can be
-/// started. It would panic where it cannot make the pair of sockets that tells it of
-/// signals, or its first thread.
-fn room_to_start() -> std::io::Result<()> {
+/// Checks that tokio can open its files and start a thread. It would panic if it could
+/// not create the socket pair for signals or its first thread.
+fn check_resources() -> std::io::Result<()> {
     let pairs: std::io::Result<Vec<_>> = (0..4).map(|_| UnixStream::pair()).collect();
     let thread = std::thread::Builder::new().spawn(|| ())?;
     let _ = thread.join();
     pairs.map(drop)
 }
 
-/// Runs asynchronous work to its end, and waits for nothing it left behind: a
-/// thread that reads a slow disk does not keep an interrupted haft alive.
+/// Runs a future to completion without waiting for background threads: one that reads a
+/// slow disk does not delay an interrupted haft.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    // One thread for what waits; tools that work on files have threads of their
-    // own. More would only hand each call from one to the next.
+    // One thread is enough: file operations run on blocking threads, and several workers
+    // would only pass each call around.
     run(tokio::runtime::Builder::new_current_thread(), work)
 }
 
-/// The same for the many who talk to a server at once: one of them who keeps a thread
-/// busy is not waited for by the others.
-pub(crate) fn block_on_for_many<T>(
+/// Like [`block_on`], but with several worker threads, so that one client of a server
+/// cannot delay the others.
+pub(crate) fn block_on_many_threads<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     run(tokio::runtime::Builder::new_multi_thread(), work)
@@ -80,15 +80,15 @@ fn run<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let failed = |error| Failure::failed(format!("cannot start: {error}"));
-    room_to_start().map_err(failed)?;
-    let threads = match haft::ops::memory::is_limited() {
+    check_resources().map_err(failed)?;
+    let threads = match haft::ops::address_space::is_limited() {
         true => FEW_THREADS,
         false => THREADS,
     };
     let runtime = runtime
         .enable_all()
         .max_blocking_threads(threads)
-        .thread_keep_alive(FOR_GOOD)
+        .thread_keep_alive(KEEP_ALIVE)
         .build()
         .map_err(failed)?;
     drop(runtime.spawn_blocking(|| ()));

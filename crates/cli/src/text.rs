@@ -1,9 +1,9 @@
 //! Laying out text in columns.
 
-/// What help and pages are made for.
+/// Columns that help and other pages are wrapped to.
 pub(crate) const WIDTH: usize = 80;
 
-/// The first sentence of a text.
+/// Returns the first sentence of a text.
 pub(crate) fn first_sentence(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut from = 0;
@@ -22,12 +22,12 @@ pub(crate) fn first_sentence(text: &str) -> String {
     text
 }
 
-/// Breaks a text into lines of at most `width` characters, where it has spaces.
-/// Its own line ends stay.
+/// Wraps a text at spaces into lines of at most `width` characters. Existing line breaks
+/// stay.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
-        // As it is, if it fits: its spaces may be a layout.
+        // Unchanged if it fits: several spaces in a row may be deliberate.
         if paragraph.chars().count() <= width {
             lines.push(paragraph.to_owned());
             continue;
@@ -48,7 +48,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Rows whose last cell is wrapped, if there is a width, beside the others.
+/// Lays out rows in columns. With a width, the last cell is wrapped within its column.
 pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns.saturating_sub(1))
@@ -88,12 +88,13 @@ pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
     out
 }
 
-/// A text that stays on one line, whatever it holds.
+/// Escapes newlines, so that the text stays on one line.
 pub(crate) fn on_one_line(text: &str) -> String {
     text.replace('\n', "\\n")
 }
 
-/// A word as a shell takes it: what others have named may hold what a shell acts on.
+/// Quotes a word for a shell. The word may come from a model or a server and contain
+/// characters that a shell acts on.
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_form_ends_no_sentence() {
+    fn an_abbreviation_does_not_end_a_sentence() {
         assert_eq!(
             first_sentence("Reads, e.g. this.\nThen more."),
             "Reads, e.g. this."
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_does_nothing_else() {
+    fn a_quoted_word_is_inert_in_a_shell() {
         assert_eq!(shell_word("call_1=approve"), "call_1=approve");
         assert_eq!(shell_word("$(id);x=approve"), "'$(id);x=approve'");
         assert_eq!(shell_word("it's"), r"'it'\''s'");

@@ -1,5 +1,6 @@
-//! What a project may run: exactly what the person has seen and said yes to. Each
-//! thing is pinned by what it is; one that changed is another thing.
+//! Trust: a project may run only what the user has reviewed and accepted. Each item is
+//! identified by a hash of its command and files, so a changed item must be accepted
+//! again.
 
 use crate::exit::Failure;
 use haft::ops::beneath::{self, State};
@@ -10,47 +11,47 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How large all files together may be that belong to something that would run.
+/// Maximum total size in bytes of the files of one item.
 const LARGEST: u64 = 256 << 20;
 
-/// Something of a project that would run.
+/// Something that a project wants to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
     /// `plugin`, `program` or `lua`.
     pub(crate) kind: &'static str,
     pub(crate) name: String,
-    /// What would be run, as the person sees it.
+    /// The command line, as shown to the user.
     pub(crate) shown: String,
-    /// What it is.
     pub(crate) pin: Pin,
-    /// What else somebody should know who says yes: what it would replace, and get.
+    /// Further facts for the user's decision: what the item would replace, and which
+    /// permissions it would get.
     pub(crate) remarks: Vec<String>,
 }
 
-/// What a thing is: how it is written down, and the files that belong to it.
+/// Content that is hashed to recognise an item: its configuration text and its files.
 #[derive(Debug, Clone)]
 pub(crate) struct Pin {
     pub(crate) written: String,
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// What a thing was when it was looked at.
+/// State of an item at the time it was hashed.
 #[derive(Debug)]
-pub(crate) struct Looked {
+pub(crate) struct Snapshot {
     hash: String,
-    /// Its files, in the state they were in.
+    /// The item's files and their metadata.
     files: Vec<(PathBuf, State)>,
 }
 
 impl Pin {
-    /// The hash of all of it; why not, when a file cannot be read.
+    /// Returns the hash, or why a file cannot be read.
     pub(crate) fn hash(&self) -> Result<String, String> {
-        self.look(&[]).map(|looked| looked.hash)
+        self.snapshot(&[]).map(|snapshot| snapshot.hash)
     }
 
-    /// Looks at all of it. Files that were read already are taken as they were read:
-    /// what will be used is what is hashed.
-    fn look(&self, read: &[(&Path, &[u8])]) -> Result<Looked, String> {
+    /// Hashes the configuration text and all files. For files in `read`, the given bytes
+    /// are hashed instead, because they are what will be used.
+    fn snapshot(&self, read: &[(&Path, &[u8])]) -> Result<Snapshot, String> {
         let mut hash = Sha256::new();
         let mut part = |bytes: &[u8]| {
             hash.update((bytes.len() as u64).to_le_bytes());
@@ -60,10 +61,10 @@ impl Pin {
         let mut left = LARGEST;
         let mut files = Vec::new();
         for file in &self.files {
-            let fail = |error| format!("{} cannot be read: {error}", file.display());
+            let fail = |error| format!("cannot read {}: {error}", file.display());
             let mut opened = beneath::open(file).map_err(fail)?;
             let state = opened.state().map_err(fail)?;
-            // By where it really is: a folder may be come to by more than one way.
+            // The real path, because several paths may lead to one folder.
             part(opened.real.as_os_str().as_bytes());
             match read.iter().find(|(path, _)| path == file) {
                 Some((_, bytes)) => part(bytes),
@@ -74,23 +75,23 @@ impl Pin {
                 }
             }
             if opened.state().map_err(fail)? != state {
-                return Err(format!("{} is being changed", file.display()));
+                return Err(format!("{} is changing while it is read", file.display()));
             }
             files.push((file.clone(), state));
         }
         let hash = hash.finalize();
-        Ok(Looked {
+        Ok(Snapshot {
             hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
             files,
         })
     }
 }
 
-impl Looked {
-    /// Whether nothing was touched since. A file that was swapped and put back has been
-    /// touched as well.
-    pub(crate) fn is_untouched(&self, pin: &Pin) -> Result<(), String> {
-        let now = pin.look(&[])?;
+impl Snapshot {
+    /// Checks that nothing was touched since. A file that was swapped and restored counts
+    /// as touched.
+    pub(crate) fn check_untouched(&self, pin: &Pin) -> Result<(), String> {
+        let now = pin.snapshot(&[])?;
         let pairs = self.files.iter().zip(&now.files);
         if let Some(((file, _), _)) = pairs.into_iter().find(|(was, now)| was != now) {
             return Err(format!("{} changed while it was started", file.display()));
@@ -98,23 +99,23 @@ impl Looked {
         if self.hash == now.hash && self.files.len() == now.files.len() {
             return Ok(());
         }
-        Err("it changed while it was started".to_owned())
+        Err("the program changed while it was started".to_owned())
     }
 }
 
-/// What the person has said yes to.
+/// The items of a project that the user trusts.
 #[derive(Debug, Clone)]
 pub(crate) struct Trust {
     file: Option<PathBuf>,
-    /// The project, by where it really is.
+    /// The project's real path, escaped.
     project: String,
     trusted: Map<String, Value>,
-    /// For this run, everything.
+    /// `--trust`: everything is trusted for this run.
     everything: bool,
 }
 
 impl Trust {
-    /// Reads it. What cannot be read is no trust.
+    /// Reads the trust file. One that cannot be read grants no trust.
     #[expect(
         clippy::disallowed_methods,
         reason = "haft's own file, outside every scope"
@@ -122,7 +123,8 @@ impl Trust {
     pub(crate) fn load(state: Option<&Path>, project: &Path, everything: bool) -> Self {
         let file = state.map(|state| state.join("trust.json"));
         let real = haft::ops::scope::real(project).unwrap_or_else(|| project.to_owned());
-        // A path is bytes: two that look alike must not be one.
+        // Escaped instead of lossily decoded: different paths must not become the same
+        // key.
         let project: String = real.as_os_str().as_bytes().escape_ascii().to_string();
         let stored: Value = file
             .as_ref()
@@ -138,42 +140,43 @@ impl Trust {
         }
     }
 
-    /// Whether anything of this folder was trusted before.
+    /// Whether anything in this folder was trusted before.
     pub(crate) fn has_trusted(&self) -> bool {
         !self.trusted.is_empty()
     }
 
-    /// Whether it may run.
+    /// Whether an item may run.
     pub(crate) fn allows(&self, item: &Item) -> bool {
         self.allows_with(item, &[])
     }
 
-    /// Whether it may run with this content of some of its files.
+    /// Whether an item may run, given the content of files that were read already.
     pub(crate) fn allows_with(&self, item: &Item, read: &[(&Path, &[u8])]) -> bool {
-        self.everything || self.looked(item, read).is_some()
+        self.everything || self.trusted_snapshot(item, read).is_some()
     }
 
-    /// Whether it may run, and how to find out later that it was not touched since.
+    /// If an item may run, returns a check that fails once its files were touched.
     pub(crate) fn check(&self, item: &Item) -> Option<haft::Recheck> {
         if self.everything {
             return Some(Box::new(|| Ok(())));
         }
-        let looked = self.looked(item, &[])?;
+        let snapshot = self.trusted_snapshot(item, &[])?;
         let pin = item.pin.clone();
-        Some(Box::new(move || looked.is_untouched(&pin)))
+        Some(Box::new(move || snapshot.check_untouched(&pin)))
     }
 
-    fn looked(&self, item: &Item, read: &[(&Path, &[u8])]) -> Option<Looked> {
-        // A folder of which nothing is trusted could hold haft up with large files.
+    fn trusted_snapshot(&self, item: &Item, read: &[(&Path, &[u8])]) -> Option<Snapshot> {
+        // Without a trusted hash do not read the files: an untrusted folder could slow
+        // haft down with large ones.
         self.hashes(item).next()?;
-        let looked = item.pin.look(read).ok()?;
-        let is_known = self.hashes(item).any(|known| known == looked.hash);
-        is_known.then_some(looked)
+        let snapshot = item.pin.snapshot(read).ok()?;
+        let is_known = self.hashes(item).any(|known| known == snapshot.hash);
+        is_known.then_some(snapshot)
     }
 
-    /// Whether an earlier state of it was trusted, which is none of the others that are
-    /// there now.
-    pub(crate) fn knew(&self, item: &Item, all: &[Item]) -> bool {
+    /// Whether an earlier version of this item was trusted: a trusted hash under the same
+    /// name that no other current item has.
+    pub(crate) fn trusted_before(&self, item: &Item, all: &[Item]) -> bool {
         let mut known: Vec<&str> = self.hashes(item).collect();
         for other in all {
             if !known.is_empty() && key(other) == key(item) {
@@ -184,12 +187,12 @@ impl Trust {
         !known.is_empty()
     }
 
-    /// The states of it that were trusted: what it is called and what is in it, and never
-    /// where it stands in a list.
+    /// Returns the trusted hashes of an item. They are found by kind and name, so the
+    /// order of a list does not matter.
     fn hashes(&self, item: &Item) -> impl Iterator<Item = &str> {
         let key = key(item);
         self.trusted.iter().filter_map(move |(name, value)| {
-            // Until version 1 there was one of each name, with its hash.
+            // Before version 1 the file held one hash per name.
             if *name == key {
                 return value.as_str();
             }
@@ -198,8 +201,8 @@ impl Trust {
         })
     }
 
-    /// Trusts exactly these as they were seen, by their hashes, and nothing else of
-    /// the project.
+    /// Trusts exactly these items with the hashes the user saw, and nothing else in the
+    /// project.
     pub(crate) fn set(&self, seen: &[(Item, String)]) -> Result<(), Failure> {
         let entry = |(item, hash): &(Item, String)| {
             let name = format!("{} {hash}", key(item));
@@ -215,22 +218,22 @@ impl Trust {
     fn store(&self, trusted: Map<String, Value>) -> Result<(), Failure> {
         let Some(file) = &self.file else {
             return Err(Failure::usage(
-                "trust is kept in the state folder: set HOME",
+                "trust is stored in the state folder: set HOME",
             ));
         };
         let fail = |error: std::io::Error| {
-            Failure::failed(format!("{} cannot be written: {error}", file.display()))
+            Failure::failed(format!("cannot write {}: {error}", file.display()))
         };
         let folder = file.parent().unwrap_or(Path::new("/"));
         private::folder(folder).map_err(fail)?;
-        // Two at once must not undo each other.
+        // Locked, so that two processes cannot overwrite each other's changes.
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(false);
         let lock = private::file(&options, &file.with_extension("lock")).map_err(fail)?;
         lock.lock().map_err(fail)?;
         let damaged = |why: &str| {
             Failure::failed(format!(
-                "{} is damaged ({why}): move it away",
+                "{} is damaged: {why}; move it away",
                 file.display()
             ))
         };
@@ -244,7 +247,7 @@ impl Trust {
         match stored.get("projects") {
             Some(Value::Object(_)) => {}
             None if stored.is_object() => stored["projects"] = json!({}),
-            _ => return Err(damaged("it has no projects")),
+            _ => return Err(damaged("`projects` is not an object")),
         }
         if trusted.is_empty() {
             if let Some(projects) = stored["projects"].as_object_mut() {
@@ -285,34 +288,34 @@ mod tests {
     }
 
     #[test]
-    fn what_was_trusted_is_trusted_until_it_changes() {
+    fn an_item_is_trusted_until_it_changes() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("tool.py");
         std::fs::write(&script, "print(1)").unwrap();
         let one = item(vec![script.clone()]);
         let load = || Trust::load(Some(folder.path()), folder.path(), false);
-        assert!(!load().allows(&one) && !load().knew(&one, &[]));
+        assert!(!load().allows(&one) && !load().trusted_before(&one, &[]));
         let seen = (one.clone(), one.pin.hash().unwrap());
         load().set(&[seen]).unwrap();
         assert!(load().allows(&one));
         std::fs::write(&script, "print(2)").unwrap();
-        assert!(!load().allows(&one) && load().knew(&one, &[]));
+        assert!(!load().allows(&one) && load().trusted_before(&one, &[]));
         assert!(Trust::load(Some(folder.path()), folder.path(), true).allows(&one));
         let other = Trust::load(Some(folder.path()), Path::new("/"), false);
-        assert!(!other.knew(&one, &[]));
+        assert!(!other.trusted_before(&one, &[]));
         load().set(&[]).unwrap();
-        assert!(!load().knew(&one, &[]));
+        assert!(!load().trusted_before(&one, &[]));
     }
 
     #[test]
-    fn a_file_that_is_gone_is_not_what_it_was() {
+    fn an_item_with_a_missing_file_is_not_trusted() {
         let gone = item(vec!["/nowhere/at/all".into()]);
         assert!(gone.pin.hash().is_err());
         assert!(!Trust::load(None, Path::new("/"), false).allows(&gone));
     }
 
     #[test]
-    fn what_is_trusted_does_not_depend_on_what_else_there_is() {
+    fn trust_does_not_depend_on_other_items() {
         let folder = tempfile::tempdir().unwrap();
         let named = |name: &str, content: &str| {
             let script = folder.path().join(name);
@@ -323,19 +326,19 @@ mod tests {
         let load = || Trust::load(Some(folder.path()), folder.path(), false);
         let seen = |item: &Item| (item.clone(), item.pin.hash().unwrap());
         load().set(&[seen(&one)]).unwrap();
-        // One of the same name beside it is new, not changed.
+        // An untrusted item of the same name is new, not changed.
         let both = [two.clone(), one.clone()];
         assert!(load().allows(&one));
-        assert!(!load().allows(&two) && !load().knew(&two, &both));
+        assert!(!load().allows(&two) && !load().trusted_before(&two, &both));
         load().set(&[seen(&two), seen(&one), seen(&one)]).unwrap();
         assert!(load().allows(&one) && load().allows(&two));
         std::fs::write(folder.path().join("two.py"), "3").unwrap();
         assert!(load().allows(&one));
-        assert!(!load().allows(&two) && load().knew(&two, &both));
+        assert!(!load().allows(&two) && load().trusted_before(&two, &both));
     }
 
     #[test]
-    fn what_an_earlier_version_wrote_down_is_still_trusted() {
+    fn entries_of_an_earlier_version_are_still_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("tool.py");
         std::fs::write(&script, "print(1)").unwrap();
@@ -348,11 +351,11 @@ mod tests {
         let load = || Trust::load(Some(folder.path()), folder.path(), false);
         assert!(load().allows(&one));
         std::fs::write(&script, "print(2)").unwrap();
-        assert!(!load().allows(&one) && load().knew(&one, &[]));
+        assert!(!load().allows(&one) && load().trusted_before(&one, &[]));
     }
 
     #[test]
-    fn a_file_that_was_swapped_and_put_back_was_touched() {
+    fn a_file_that_was_swapped_and_restored_counts_as_touched() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("tool.py");
         std::fs::write(&script, "print(1)").unwrap();
@@ -363,13 +366,13 @@ mod tests {
             .unwrap();
         let recheck = load().check(&one).unwrap();
         assert_eq!(recheck(), Ok(()));
-        let (other, kept) = (folder.path().join("other"), folder.path().join("kept"));
+        let (other, saved) = (folder.path().join("other"), folder.path().join("saved"));
         std::fs::write(&other, "evil()").unwrap();
-        std::fs::rename(&script, &kept).unwrap();
+        std::fs::rename(&script, &saved).unwrap();
         std::fs::rename(&other, &script).unwrap();
         assert!(recheck().is_err());
         std::fs::rename(&script, &other).unwrap();
-        std::fs::copy(&kept, &script).unwrap();
+        std::fs::copy(&saved, &script).unwrap();
         assert!(load().allows(&one));
         assert!(recheck().is_err());
         assert!(load().check(&one).is_some_and(|recheck| recheck().is_ok()));

@@ -1,7 +1,7 @@
-//! The pages in `docs/toolsets` are true, and nothing a model sees is missing
-//! from them or changes unnoticed.
+//! The pages in `docs/toolsets` are correct, and contain everything a model sees; changes
+//! do not go unnoticed.
 //!
-//! `UPDATE=1 cargo test -p haft-cli --test docs` rewrites what is made from code.
+//! `UPDATE=1 cargo test -p haft-cli --test docs` rewrites the generated parts.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -40,20 +40,20 @@ fn definitions(toolset: &str) -> Vec<Definition> {
     builder.build().unwrap().definitions()
 }
 
-/// Compares a file with what it should hold, or rewrites it.
-fn current(path: &Path, wanted: &str) {
+/// Compares a file with its expected content, or rewrites it.
+fn current(path: &Path, expected: &str) {
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(path, wanted).unwrap();
+        std::fs::write(path, expected).unwrap();
     }
     let found = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
-        found == wanted,
+        found == expected,
         "{} is not current. If the change is meant, run: UPDATE=1 cargo test -p haft-cli --test docs",
         path.display()
     );
 }
 
-/// The two ways to the tools, both with the binary that people have.
+/// The two ways to call the tools, both with the built binary.
 fn routes(toolset: &str) -> [(&'static str, Box<dyn Route>); 2] {
     let haft = Haft {
         program: env!("CARGO_BIN_EXE_haft").into(),
@@ -65,7 +65,7 @@ fn routes(toolset: &str) -> [(&'static str, Box<dyn Route>); 2] {
     ]
 }
 
-/// What a page came to by both routes, `haft mcp` first.
+/// Results of a page by both routes, `haft mcp` first.
 async fn by_both_routes(page: &str, toolset: &str) -> [Report; 2] {
     let below = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let [(_, mcp), (_, command_line)] = routes(toolset);
@@ -76,7 +76,7 @@ async fn by_both_routes(page: &str, toolset: &str) -> [Report; 2] {
     [mcp, command_line]
 }
 
-// Most of a run is waiting for commands that wait, so all pages run at once.
+// Most of a run is spent waiting for commands, so all pages run in parallel.
 #[tokio::test]
 async fn every_transcript_is_true() {
     let mut runs = JoinSet::new();
@@ -130,7 +130,7 @@ async fn the_page_of_the_web_is_true() {
     }
 }
 
-/// The page says all that it should about a tool.
+/// Checks that a page documents a tool completely.
 fn complete(name: &String, toolset: &str, page: &str, report: &Report) {
     assert!(
         page.contains(&format!("## `{name}`")),
@@ -150,8 +150,8 @@ fn complete(name: &String, toolset: &str, page: &str, report: &Report) {
     );
 }
 
-/// What holds for pages in general holds for both routes: what is wrong is named
-/// with its line, a configuration is in force, and arguments may be long.
+/// Both routes report an error with its line, apply the configuration, and accept long
+/// arguments.
 #[tokio::test]
 async fn both_routes_find_what_is_wrong() {
     let long = "x".repeat(200_000);
@@ -230,7 +230,7 @@ fn parameter_tables_are_current() {
     }
 }
 
-/// What a model sees is an interface: a change shows up here and is explained.
+/// The model-visible texts are an interface: changes show up here and must be explained.
 #[test]
 fn what_a_model_sees_is_current() {
     for toolset in toolsets::NAMES {
@@ -294,7 +294,7 @@ fn every_tool_is_in_the_preset_all() {
     }
 }
 
-/// A file in a toolset's folder that is no tool of it was forgotten.
+/// A file in a toolset's folder that is not one of its tools was forgotten.
 #[test]
 fn every_tool_file_is_listed() {
     let not_tools = [

@@ -1,26 +1,25 @@
-//! Commands of a session: how they are started and confined, what is shown while
-//! one runs, and what is said of it afterwards in every toolset.
+//! Commands of a session: how they are started and sandboxed, what is shown while one runs,
+//! and the notes about it in every toolset.
 
 mod live;
 mod notes;
 
 pub(crate) use live::{Live, PACE};
-pub(crate) use notes::{details, looks_refused, notes, notes_within, touched};
+pub(crate) use notes::{details, findings, looks_refused, notes, notes_within};
 
-use haft_ops::exec::{Elsewhere, Sandbox, Surroundings, Vigil};
+use haft_ops::exec::{ExecContext, Monitor, RemoteFolder, Sandbox};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::{
     self, Controls, Counting, Enforcement, Execution, Helper, Limits, Memory, Network, Request,
 };
-use haft_ops::scope::{FileRules, Places, Reading, Stands, Writing};
+use haft_ops::scope::{FileRules, Reading, ReplacesShared, ScopeConfig, Writing};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Processes and threads that a command may have at a time: more than a build on
-/// so many processors needs, and few enough for the machine to stay responsive
-/// when all of them want to run.
+/// Maximum number of processes and threads of a command: more than a build on this number
+/// of processors needs, and few enough to keep the machine responsive.
 fn processes() -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u32::try_from(processors)
@@ -29,8 +28,8 @@ fn processes() -> u32 {
         .clamp(1024, 16_384)
 }
 
-/// What a command may use up. Memory is not limited: programs reserve far more
-/// than they use. When it runs out, commands are the first to go.
+/// Returns the resource limits of a command. Memory is not limited, because programs
+/// reserve far more than they use. When memory runs out, commands are killed first.
 #[must_use]
 pub fn limits() -> Limits {
     Limits {
@@ -40,100 +39,99 @@ pub fn limits() -> Limits {
     }
 }
 
-/// How a session runs commands. Without it, it runs none.
+/// Settings for running commands. Without them, a session cannot run any.
 #[derive(Clone)]
 pub struct Commands {
-    /// What starts them.
+    /// Starts the commands.
     pub executor: Arc<dyn Executor>,
-    /// What they see of the environment.
+    /// Environment variables of the commands.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where they run.
-    pub place: Place,
+    /// The machine that the commands run on.
+    pub place: CommandLocation,
 }
 
-/// Where commands run, which says what can confine them.
+/// The machine that commands run on, which decides how they can be sandboxed.
 #[derive(Debug, Clone)]
-pub enum Place {
-    /// On this machine, where the kernel confines them.
+pub enum CommandLocation {
+    /// On this machine, in the kernel's sandbox.
     Here {
-        /// How to find out what it can.
+        /// Finds out which sandbox this machine supports.
         helper: Helper,
-        /// What may be reached over the network.
+        /// Network access of the commands.
         network: Network,
-        /// Folders beside `/run` and `/tmp` in which sockets live: the user's
-        /// runtime folder, other temp folders.
+        /// Folders with sockets, in addition to `/run` and `/tmp`: the user's runtime
+        /// folder, other temp folders.
         sockets: Vec<PathBuf>,
     },
-    /// On another machine, where nothing of ours confines them.
+    /// On another machine, where haft cannot sandbox them.
     Elsewhere {
-        /// The folder there that stands for the work folder; the same path if
-        /// there is none.
+        /// The work folder on that machine; `None` for the same path.
         dir: Option<PathBuf>,
     },
 }
 
 impl Commands {
-    /// The surroundings of a session's commands, as its places and rules say.
+    /// Returns the environment and sandbox of commands for these places and rules.
     ///
     /// # Errors
-    /// When they have to be confined and there is no place for what that needs:
-    /// they must not run without.
-    pub(crate) fn surroundings(
+    /// When commands must be sandboxed and there is no folder for their temporary files:
+    /// they must not run without a sandbox.
+    pub(crate) fn exec_context(
         self,
-        places: &Places,
+        scope_config: &ScopeConfig,
         outputs: Option<PathBuf>,
-        vigil: &Arc<Vigil>,
-    ) -> Result<Surroundings, NoTemp> {
-        let confines = !is_off(places.rules);
-        let elsewhere = match &self.place {
-            Place::Elsewhere { dir: Some(there) } => Some(Elsewhere {
-                here: places.work_dir.clone(),
-                there: there.clone(),
+        monitor: &Arc<Monitor>,
+    ) -> Result<ExecContext, NoTemp> {
+        let confines = !is_off(scope_config.rules);
+        let remote_folder = match &self.place {
+            CommandLocation::Elsewhere { dir: Some(remote) } => Some(RemoteFolder {
+                local: scope_config.work_dir.clone(),
+                remote: remote.clone(),
             }),
             _ => None,
         };
         let sandbox = match self.place {
-            Place::Here {
+            CommandLocation::Here {
                 helper,
                 network,
                 sockets,
             } if confines => {
-                let temp = places.temp.as_ref().ok_or(NoTemp)?;
+                let temp = scope_config.temp.as_ref().ok_or(NoTemp)?;
                 let request = Request {
-                    rules: places.rules,
-                    work_dir: places.work_dir.clone(),
-                    roots: places.roots.clone(),
-                    readable: places.readable.clone(),
+                    rules: scope_config.rules,
+                    work_dir: scope_config.work_dir.clone(),
+                    roots: scope_config.roots.clone(),
+                    readable: scope_config.readable.clone(),
                     temp: temp.folder.clone(),
-                    protect: with_targets(&places.protect),
+                    protect: with_targets(&scope_config.protect),
                     repositories: Controls::default(),
-                    homes: places.home.iter().cloned().collect(),
-                    own: with_targets(&places.own),
-                    closed: Vec::new(),
+                    homes: scope_config.home.iter().cloned().collect(),
+                    own: with_targets(&scope_config.own),
+                    denied: Vec::new(),
                     sockets,
                     execution: Execution::Anywhere,
                     network,
                     limits: limits(),
                 };
-                let sandbox = Sandbox::new(helper, request, outputs).watching(vigil);
+                let sandbox = Sandbox::new(helper, request, outputs).with_monitor(monitor);
                 Some(Arc::new(sandbox))
             }
-            // Off, or where nothing of ours reaches.
-            Place::Here { .. } | Place::Elsewhere { .. } => None,
+            // The sandbox is off, or out of reach on another machine.
+            CommandLocation::Here { .. } | CommandLocation::Elsewhere { .. } => None,
         };
-        Ok(Surroundings {
+        Ok(ExecContext {
             executor: self.executor,
             environment: self.environment,
             sandbox,
-            elsewhere,
-            closing: None,
-            apart: None,
+            remote_folder,
+            filter: None,
+            isolation: None,
         })
     }
 }
 
-/// These places, and where links among them lead when the session begins: a command that
-/// removes such a link does not unlock what it led to.
+/// Returns the paths and the targets of links among them at the start of the session: a
+/// command that removes such a link does not unlock its target.
 fn with_targets(protect: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = protect.to_vec();
     for path in protect {
@@ -145,44 +143,44 @@ fn with_targets(protect: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 impl Commands {
-    /// What they may reach over the network, as far as that is decided here.
+    /// Returns the network access, as far as it is decided here.
     pub(crate) fn network(&self) -> Network {
         match &self.place {
-            Place::Here { network, .. } => *network,
-            Place::Elsewhere { .. } => Network::Off,
+            CommandLocation::Here { network, .. } => *network,
+            CommandLocation::Elsewhere { .. } => Network::Off,
         }
     }
 
-    /// The same with another word on the network.
+    /// Returns a copy with another network access.
     pub(crate) fn with_network(mut self, other: Network) -> Self {
-        if let Place::Here { network, .. } = &mut self.place {
+        if let CommandLocation::Here { network, .. } = &mut self.place {
             *network = other;
         }
         self
     }
 }
 
-/// Commands are confined, and there is no folder for their temporary files.
+/// Commands are sandboxed, and there is no folder for their temporary files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoTemp;
 
 impl Commands {
-    /// Whether these commands see the private temp folder as `/tmp`: where there
-    /// are no namespaces, they have it by its own name only.
-    pub(crate) fn temp_stands(&self) -> Stands {
+    /// Returns how commands see the private temp folder: as `/tmp`, or under its own name
+    /// if the machine has no namespaces.
+    pub(crate) fn temp_replaces_shared(&self) -> ReplacesShared {
         match &self.place {
-            Place::Here { helper, .. } => {
+            CommandLocation::Here { helper, .. } => {
                 let helper = helper.clone();
-                Stands::Ask(Arc::new(move || {
+                ReplacesShared::Ask(Arc::new(move || {
                     !matches!(sandbox::probe(&helper), Enforcement::Partial { .. })
                 }))
             }
-            Place::Elsewhere { .. } => Stands::ForShared,
+            CommandLocation::Elsewhere { .. } => ReplacesShared::Always,
         }
     }
 }
 
-/// What is left of a limit, in a number that can be told.
+/// Rounds a time limit for messages.
 pub(crate) fn up_to_tenths(limit: Duration) -> Duration {
     let tenths = limit.as_millis().div_ceil(100);
     Duration::from_millis(

@@ -1,15 +1,15 @@
-//! What a tool may use while it runs.
+//! The context that a tool gets while it runs.
 
 use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
 use crate::external::standing::Standing;
-use crate::limit::{self, Beginning, Said};
+use crate::limit::{self, Beginning, ShownOutput};
 use crate::runtime::clock::Clock;
 use crate::runtime::closing::Known;
-use crate::runtime::{Answer, Approver, Call, Filled, Narrow, Runtime, Session};
+use crate::runtime::{ApprovalAnswer, Approver, Call, Filled, Narrow, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
-use haft_ops::exec::{self, Done, Exec, Surroundings};
+use haft_ops::exec::{self, Done, Exec, ExecContext};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When, clean_path};
 use haft_ops::messenger::Messenger;
@@ -24,66 +24,66 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How deeply calls may be nested.
-const DEEPEST: usize = 8;
+/// Maximum nesting depth of calls.
+const MAX_DEPTH: usize = 8;
 
-/// Where updates of a running call go.
+/// Receives the updates of a running call.
 pub(crate) type UpdateSink = Arc<dyn Fn(&[Content]) + Send + Sync>;
 
-/// The surroundings of one call. Cheap to clone.
+/// The environment of one call. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) call_id: Arc<str>,
     pub(crate) session: Arc<Session>,
     pub(crate) cancel: CancellationToken,
     pub(crate) clock: Clock,
-    /// What a person said about the call before.
-    pub(crate) answer: Option<Answer>,
-    /// Who is asked, if it is not whom the session asks.
+    /// The user's earlier answer, if the call had to wait for approval.
+    pub(crate) answer: Option<ApprovalAnswer>,
+    /// Approver of this call, if it differs from the session's.
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) on_event: Option<Listener>,
     pub(crate) updates: UpdateSink,
-    /// The paths that the policy has checked.
+    /// Paths that the policy has checked.
     pub(crate) allowed: Arc<[(FilePath, Access)]>,
-    /// The tools that are being called, the outermost first and this one last.
+    /// Names of the tools being called, outermost first; the last one is this tool.
     pub(crate) within: Arc<[String]>,
 }
 
 impl Context {
-    /// The id of this call.
+    /// Returns the id of this call.
     #[must_use]
     pub fn call_id(&self) -> &str {
         &self.call_id
     }
 
-    /// What tools remember between calls of this session.
+    /// Returns the values that tools store between calls of this session.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.session.state
     }
 
-    /// Who sends messages.
+    /// Returns the messenger, which sends messages to channels.
     #[must_use]
     pub fn messenger(&self) -> &dyn Messenger {
         &*self.session.messenger
     }
 
-    /// Where files live.
+    /// Returns the backend, where files live.
     #[must_use]
     pub fn backend(&self) -> &dyn Backend {
         &*self.session.backend
     }
 
-    /// Which files there may be.
+    /// Returns the scope: the roots and path rules of this session.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.session.scope
     }
 
-    /// Checks a path as the toolset writes paths.
+    /// Checks a path written in the style of the toolset.
     ///
     /// # Errors
-    /// When the scope does not admit it.
+    /// When the scope does not allow it.
     pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
         let checked =
             |(path, wanted): &&(FilePath, Access)| path.given() == given && *wanted == access;
@@ -98,39 +98,40 @@ impl Context {
         Ok(session.judged(self.tool(), path, known))
     }
 
-    /// A path that this call did not name: the rules are asked about it, and about what
-    /// is found from it. [`FilePath::closed`] says whether it may be read.
+    /// Applies the policy to a path that the arguments did not name, such as a search
+    /// result, and to everything below it. [`FilePath::exclusion`] tells whether it
+    /// may be read.
     #[must_use]
     pub fn found(&self, path: FilePath) -> FilePath {
         self.session.judged(self.tool(), path, Known::Found)
     }
 
-    /// The tool that this is a call of.
+    /// Returns the name of the tool being called.
     fn tool(&self) -> &str {
         self.within.last().map_or("", String::as_str)
     }
 
-    /// A path as the model gave it, without what it may write around it.
+    /// Returns a path as the model wrote it, without decoration such as a leading `@`.
     #[must_use]
     pub fn named(&self, given: &str) -> String {
         self.session.paths.named(&self.session.scope, given)
     }
 
-    /// A path for the model: relative to the work folder, absolute outside it.
-    /// Control characters are made visible, so that a name stays on its line.
+    /// Formats a path for the model: relative to the work folder, absolute outside it.
+    /// Control characters are escaped, so that a name stays on one line.
     #[must_use]
     pub fn shown(&self, real: &Path) -> String {
         self.session.shown(real)
     }
 
-    /// Cancelled when nobody waits for this call any more.
+    /// Returns the token that is cancelled when the caller no longer waits for this call.
     #[must_use]
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// When to stop with what there is: after `own`, or earlier if the session
-    /// says so.
+    /// Returns the time to stop and reply with partial results: after `own`, or at the
+    /// deadline of the call if that is earlier.
     #[must_use]
     pub fn deadline(&self, own: Duration) -> Instant {
         let own = Instant::now() + own;
@@ -138,7 +139,7 @@ impl Context {
         deadline.map_or(own, |deadline| deadline.min(own))
     }
 
-    /// How long `own` may last before the session says that it is over.
+    /// Returns `own`, or the time left until the deadline of the call if that is shorter.
     #[must_use]
     pub fn time_left(&self, own: Duration) -> Duration {
         self.clock.deadline().map_or(own, |deadline| {
@@ -146,40 +147,40 @@ impl Context {
         })
     }
 
-    /// The time limit of this call, if it has one.
+    /// Returns the time limit of this call, if it has one.
     #[must_use]
     pub fn limit(&self) -> Option<Duration> {
         self.clock.limit()
     }
 
-    /// Waits until the limit of this call is reached. Time in which a person is asked
-    /// does not count.
+    /// Waits until this call reaches its time limit. Time spent waiting for the user does
+    /// not count.
     pub async fn time_is_up(&self) {
         self.clock.over(Duration::ZERO).await;
     }
 
-    /// Does something that has a time limit of its own, such as starting a program that
-    /// stays for later calls. It takes nothing from the time of this call.
+    /// Runs work that has its own time limit, such as starting a program that later calls
+    /// use too. It does not count against the time limit of this call.
     pub async fn off_the_clock<T>(&self, work: impl Future<Output = T>) -> T {
         let _paused = self.clock.pause();
         work.await
     }
 
-    /// Runs a command as the session runs commands, and shows what it says while
-    /// it does.
+    /// Runs a command in the session's environment and sandbox, and shows its output while
+    /// it runs.
     ///
     /// # Errors
-    /// When it did not begin. How it ended is never an error.
+    /// When the command cannot be started. A command that fails is not an error.
     pub async fn run(&self, request: Exec) -> Result<Done, Error> {
-        let surroundings = self.session.surroundings()?;
-        let surroundings = self.session.closed_to(self.tool(), surroundings);
-        self.run_in(&surroundings, request).await
+        let exec_context = self.session.exec_context()?;
+        let exec_context = self.session.closed_to(self.tool(), exec_context);
+        self.run_in(&exec_context, request).await
     }
 
-    async fn run_in(&self, surroundings: &Surroundings, request: Exec) -> Result<Done, Error> {
+    async fn run_in(&self, exec_context: &ExecContext, request: Exec) -> Result<Done, Error> {
         let live = Live::default();
         let watch = |_, bytes: &[u8]| live.push(bytes);
-        let mut run = std::pin::pin!(exec::run(surroundings, request, &watch, &self.cancel));
+        let mut run = std::pin::pin!(exec::run(exec_context, request, &watch, &self.cancel));
         let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + PACE, PACE);
         loop {
             tokio::select! {
@@ -201,8 +202,8 @@ impl Context {
         }
     }
 
-    /// Runs a program that is a tool, by whose word it is and what it is called:
-    /// confined as plugins are, with an environment of its own.
+    /// Runs a program that is a tool: in the sandbox for plugins, with the given
+    /// environment. `standing` is who installed it, `name` its name.
     pub(crate) async fn run_program(
         &self,
         (standing, name): (Standing, String),
@@ -210,68 +211,71 @@ impl Context {
         mut environment: Vec<(OsString, OsString)>,
     ) -> Result<Done, Error> {
         let programs = self.session.programs.as_ref().ok_or_else(|| {
-            Error::failed("programs cannot be run: nobody has said how to start them")
+            Error::failed("cannot run programs: the session has no way to start them (in Rust: `Builder::commands`)")
         })?;
         clean_path(&mut environment, &programs.writable(standing));
-        let surroundings = Surroundings {
+        let exec_context = ExecContext {
             environment,
-            elsewhere: None,
+            remote_folder: None,
             ..programs.around(standing, &name)
         };
-        let surroundings = self.session.closed_to(self.tool(), &surroundings);
-        self.run_in(&surroundings, request).await
+        let exec_context = self.session.closed_to(self.tool(), &exec_context);
+        self.run_in(&exec_context, request).await
     }
 
-    /// Adds a note on each protected place that was touched by a program that goes on
-    /// between calls. A call that failed may have touched some too.
+    /// Adds a note for each protected path changed by a program that keeps running between
+    /// calls. A failed call may have changed some too.
     ///
     /// # Errors
-    /// The error that came in, if nothing was touched.
-    pub(crate) async fn watched(&self, outcome: Result<Reply, Error>) -> Result<Reply, Error> {
+    /// The given error, if nothing was changed.
+    pub(crate) async fn note_protected_changes(
+        &self,
+        outcome: Result<Reply, Error>,
+    ) -> Result<Reply, Error> {
         let Some(programs) = &self.session.programs else {
             return outcome;
         };
-        let touched = programs.own.noticed().await;
-        if touched.is_empty() {
+        let findings = programs.own.noticed().await;
+        if findings.is_empty() {
             return outcome;
         }
         let mut reply = outcome.unwrap_or_else(|error| self.runtime().failure(&error));
-        let text = commands::touched(&touched, &self.session).join("\n");
+        let text = commands::findings(&findings, &self.session).join("\n");
         reply.content.push(Content::Text { text });
         Ok(reply)
     }
 
-    /// Starts a process that goes on beside the calls of this session and ends
-    /// with it, confined as its commands are. What it says is kept by the table,
-    /// whatever the request says of that.
+    /// Starts a background process in the sandbox for commands. It ends with the session.
+    /// Its output always goes to the process table, whatever the request says.
     ///
     /// # Errors
-    /// When it did not begin.
+    /// When it cannot be started.
     pub async fn start(&self, title: String, request: Exec) -> Result<Status, Error> {
         let processes = self.processes()?;
-        let surroundings = self.session.surroundings()?;
-        let surroundings = self.session.closed_to(self.tool(), surroundings);
-        let (launch, after) = exec::launch(&surroundings, request).await?;
+        let exec_context = self.session.exec_context()?;
+        let exec_context = self.session.closed_to(self.tool(), exec_context);
+        let (launch, after) = exec::launch(&exec_context, request).await?;
         Ok(processes.start(title, launch, after).await?)
     }
 
-    /// The processes that go on beside the calls of this session.
+    /// Returns the background processes of this session.
     ///
     /// # Errors
-    /// When this session runs no commands.
+    /// When this session cannot run commands.
     pub fn processes(&self) -> Result<&Processes, Error> {
         self.session.processes()
     }
 
-    /// What is kept of a command's output that will be cut to `limit`: enough for
-    /// that in memory, and the whole of it on the disk once that is not all.
+    /// Returns how much output of a command to keep if it will be truncated to `limit`:
+    /// enough for that in memory, and all of it on disk if there is more.
     #[must_use]
     pub fn keep(&self, limit: &Limit) -> Keep {
-        let (head, tail) = limit::held(limit);
+        let (head, tail) = limit::ends_in_memory(limit);
         self.keep_ends(head, tail)
     }
 
-    /// The same with so many bytes of the beginning and the end of each stream.
+    /// Same as [`Context::keep`], with the given number of bytes from the start and end of
+    /// each stream.
     #[must_use]
     pub fn keep_ends(&self, head: usize, tail: usize) -> Keep {
         let spill = self.session.spill.as_ref();
@@ -282,8 +286,8 @@ impl Context {
         }
     }
 
-    /// How much of what a program says a model gets: as much as of any reply. Where only
-    /// one end of it is kept, that is the one where programs say what came of it.
+    /// Returns the limit for the output of programs: that of any reply. If only one end is
+    /// kept, it is the last one, where programs report their result.
     pub(crate) fn program_limit(&self) -> Limit {
         let limit = self.session.toolset.limit;
         Limit {
@@ -295,64 +299,65 @@ impl Context {
         }
     }
 
-    /// What the text of every failure begins with in this toolset; nothing where it
-    /// begins with its own words, or is no plain text.
-    pub(crate) fn failure_start(&self) -> String {
+    /// Returns the text that every failure starts with in this toolset. Empty if there is
+    /// no common start, or if failures are not plain text.
+    pub(crate) fn failure_prefix(&self) -> String {
         let words = "failed";
         let text = (self.session.toolset.failure)(&Error::failed(words), &Offered::default());
         let text = text.text();
         text.strip_suffix(words).unwrap_or_default().to_owned()
     }
 
-    /// What a model gets of a command's output.
-    pub(crate) fn said(&self, output: &Captured, limit: &Limit) -> Said {
-        self.session.said(output, limit, &self.call_id)
+    /// Returns the part of a command's output that the model gets.
+    pub(crate) fn shown_output(&self, output: &Captured, limit: &Limit) -> ShownOutput {
+        self.session.shown_output(output, limit, &self.call_id)
     }
 
-    /// The beginning of one stream of a command.
+    /// Returns the start of one output stream of a command.
     pub(crate) fn beginning(&self, output: &Captured, most: usize, name: &str) -> Beginning {
         let name = format!("{}_{name}", self.call_id);
         limit::beginning(output, most, self.session.spill.as_ref(), &name)
     }
 
-    /// Where commands find a kept output, if it has another name for file tools.
+    /// Returns the path that commands use for a saved output, if file tools use a different
+    /// one.
     pub(crate) fn host_path(&self, output: &str) -> Option<String> {
         let file = self.session.spill.as_ref()?.file_of(Path::new(output))?;
         Some(file.to_string_lossy().into_owned())
     }
 
-    /// Keeps a text whole that a reply gives in part, and says where.
+    /// Saves the full text of a truncated reply and returns its path.
     #[must_use]
     pub fn keep_text(&self, text: &str) -> Option<String> {
-        let kept = self.session.spill.as_ref()?.keep(&self.call_id, text);
-        Some(kept.ok()?.path.to_string_lossy().into_owned())
+        let stored = self.session.spill.as_ref()?.keep(&self.call_id, text);
+        Some(stored.ok()?.path.to_string_lossy().into_owned())
     }
 
-    /// Keeps bytes beside a reply, under a name of their own, and says where.
+    /// Saves bytes next to a reply under the given name and returns their path.
     pub(crate) fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Option<String> {
         let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
         let name: String = name.chars().filter(plain).take(32).collect();
         let name = format!("{}_{name}", self.call_id);
-        let kept = self.session.spill.as_ref()?.keep_bytes(&name, bytes);
-        Some(kept.ok()?.path.to_string_lossy().into_owned())
+        let stored = self.session.spill.as_ref()?.keep_bytes(&name, bytes);
+        Some(stored.ok()?.path.to_string_lossy().into_owned())
     }
 
-    /// What confines commands, where something does.
+    /// Returns the sandbox of commands, if they are sandboxed.
     pub(crate) fn sandbox_request(&self) -> Option<&Request> {
-        let sandbox = self.session.surroundings.as_ref()?.sandbox.as_ref()?;
+        let sandbox = self.session.exec_context.as_ref()?.sandbox.as_ref()?;
         Some(sandbox.request())
     }
 
-    /// The same for programs that are tools.
+    /// Returns the sandbox of programs that are tools, if they are sandboxed.
     pub(crate) fn programs_request(&self, standing: Standing) -> Option<&Request> {
         let programs = self.session.programs.as_ref()?;
         let sandbox = programs.of(standing).sandbox.as_ref()?;
         Some(sandbox.request())
     }
 
-    /// Whether the rules let this call touch something that it did not name before it
-    /// began: a host that another one leads to. What a person would be asked about
-    /// is no, for it can be a call of its own.
+    /// Whether the policy allows this call to use a resource that its arguments did not
+    /// name, such as the target of a redirect. False if the policy would ask: the model can
+    /// make a separate call for it.
     #[must_use]
     pub fn allows(&self, resource: Resource) -> bool {
         let runtime = Runtime {
@@ -361,17 +366,17 @@ impl Context {
         runtime.would_allow(self.tool(), resource)
     }
 
-    /// Shows what there is so far, while the call goes on.
+    /// Shows partial results while the call runs.
     pub fn update(&self, reply: impl Into<Reply>) {
         (self.updates)(reply.into().content());
     }
 
-    /// Asks a person before something that the call is about to do. Time in which
-    /// they think is not the call's. Nobody there means no.
+    /// Asks the user before the call does something. Waiting for the answer does not count
+    /// against the call's time limit. Returns false if there is no user to ask.
     ///
     /// # Errors
-    /// [`Error::Waiting`] when they can only say later: pass it on with `?`. The call
-    /// is made again then, from its beginning, so ask before anything is done.
+    /// [`Error::Waiting`] if the user can only answer later: return it with `?`. The call
+    /// is then made again from the start, so ask before doing anything.
     pub async fn confirm(&self, question: impl Into<String>) -> Result<bool, Error> {
         let runtime = Runtime {
             session: Arc::clone(&self.session),
@@ -380,23 +385,23 @@ impl Context {
         runtime.confirm(self, question.into()).await
     }
 
-    /// Asks a person for something that only they know: a message, and the JSON
-    /// Schema of a flat object with the fields. Time in which they think is not the
-    /// call's.
+    /// Asks the user for data that only they know. `schema` is the JSON Schema of a flat
+    /// object with the fields of the form. Waiting for the answer does not count against
+    /// the call's time limit.
     pub async fn fill(&self, message: impl Into<String>, schema: Value) -> Filled {
         let _paused = self.clock.pause();
         self.runtime().fill(self, message.into(), schema).await
     }
 
-    /// What a person said about this call, when it had to wait for them.
+    /// Returns the user's answer, if this call had to wait for it.
     #[must_use]
-    pub fn answer(&self) -> Option<&Answer> {
+    pub fn answer(&self) -> Option<&ApprovalAnswer> {
         self.answer.as_ref()
     }
 
-    /// Whether the rules let this call touch something that its arguments did not name.
-    /// What a person has already said yes to, the call as such, is not asked again; any
-    /// other question is a no here: the call runs already.
+    /// Checks whether the policy allows a resource that the arguments did not name. A rule
+    /// that asks about every call of the tool has been answered already; any other question
+    /// counts as a no, because the call is already running.
     pub(crate) fn may(
         &self,
         effect: Effect,
@@ -406,7 +411,7 @@ impl Context {
         self.runtime().may(self.tool(), effect, resource, paths)
     }
 
-    /// The session that this call is part of, to make calls of one's own.
+    /// Returns the session of this call, for making further calls.
     #[must_use]
     pub fn runtime(&self) -> Runtime {
         Runtime {
@@ -414,19 +419,19 @@ impl Context {
         }
     }
 
-    /// Makes a session within this one in which this call does its work. While a person
-    /// is asked about a call there, no time passes for this call either.
+    /// Creates a session inside this one, in which this call does its work. While the user
+    /// is asked about a call there, the clock of this call stops too.
     #[must_use]
     pub fn narrowed(&self, narrow: Narrow) -> Runtime {
         self.runtime().narrowed_within(narrow, Some(&self.clock))
     }
 
-    /// Calls another tool of this session on behalf of this call: under the same
-    /// policy, with a record of its own, and ended with it.
+    /// Calls another tool of this session on behalf of this call, under the same policy.
+    /// The inner call is recorded separately and is cancelled with this one.
     pub async fn call_tool(&self, tool: &str, arguments: Value) -> Reply {
-        if self.within.len() >= DEEPEST || self.within.iter().any(|name| name == tool) {
+        if self.within.len() >= MAX_DEPTH || self.within.iter().any(|name| name == tool) {
             return Reply::error(format!(
-                "{tool} cannot be called from here: it is being called already, or the calls are nested too deeply"
+                "cannot call {tool} from here: it is already being called, or calls are nested too deeply"
             ));
         }
         let number = self.session.calls.fetch_add(1, Ordering::Relaxed) + 1;
@@ -443,13 +448,13 @@ impl Context {
         runtime.run(call).await
     }
 
-    /// The tools that a model can call in this session, for advice that names some.
+    /// Returns the tools that the model can call, for advice that mentions some of them.
     #[must_use]
     pub fn offered(&self) -> Offered {
         Offered::new(self.session.tools.names())
     }
 
-    /// The names of the tools that a model can call in this session.
+    /// Returns the names of the tools that the model can call.
     #[must_use]
     pub fn tool_names(&self) -> Vec<String> {
         self.session.tools.names()

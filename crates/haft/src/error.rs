@@ -1,95 +1,95 @@
-//! Why a call failed. A toolset turns it into a reply in its own words.
+//! Errors of calls. Each toolset formats them in its own style.
 
 use haft_ops::text::brief::{FEW, NAME, brief, few};
 use std::fmt;
 use std::time::Duration;
 
-/// How many characters of a problem in words are kept.
+/// Maximum length of a free-form problem, in characters.
 const WORDS: usize = 1_000;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An operation said no.
+    /// An operation failed.
     #[error(transparent)]
     Operation(#[from] haft_ops::Error),
-    /// The arguments do not fit the schema; the tool did not run.
+    /// The arguments do not match the schema; the tool did not run.
     #[error("{0}")]
     Invalid(Invalid),
-    /// No tool of that name.
+    /// No tool has this name.
     #[error("unknown tool: {}", brief(name, NAME))]
     UnknownTool {
         /// The name that was called.
         name: String,
-        /// Names that may have been meant.
+        /// Similar names, which may have been intended.
         similar: Vec<String>,
-        /// The names there are.
+        /// Names of all tools.
         known: Vec<String>,
     },
-    /// The policy said no for the reason inside; the tool did not run.
+    /// The policy refused the call for the reason inside; the tool did not run.
     #[error(transparent)]
     Refused(Box<Self>),
-    /// The policy said no; the tool did not run.
+    /// The policy denied the call; the tool did not run.
     #[error("denied: {reason}")]
     Denied {
-        /// Why.
+        /// Rule or reason for the denial.
         reason: String,
     },
-    /// A person would have had to say yes, and nobody did; the tool did not run.
+    /// The call needed approval and did not get it; the tool did not run.
     #[error("not approved: {reason}\n{remedy}")]
     NotApproved {
-        /// Which rule asked about what, and why there was no yes.
+        /// The rule that asked, and why there was no approval.
         reason: String,
-        /// What would change that, in a sentence.
+        /// How to allow the call, in one sentence.
         remedy: String,
     },
-    /// Nobody can say yet whether it may: the call is to be made again once they did.
+    /// The user can only answer later: make the call again once they have.
     #[error("waits for approval: {question}")]
     Waiting {
-        /// What a person is asked.
+        /// The question for the user.
         question: String,
     },
-    /// The tool did not end in time and was stopped.
+    /// The tool did not finish in time and was stopped.
     #[error("timed out after {}", haft_ops::text::seconds(*after))]
     TimedOut {
-        /// The limit.
+        /// The limit that was exceeded.
         after: Duration,
     },
-    /// The caller stopped it.
+    /// The caller cancelled the call.
     #[error("cancelled")]
     Cancelled,
-    /// The tool panicked. The session goes on.
+    /// The tool panicked. The session continues.
     #[error("tool \"{tool}\" panicked: {message}")]
     Panicked {
-        /// Which.
+        /// Name of the tool.
         tool: String,
-        /// What it said.
+        /// The panic message.
         message: String,
     },
-    /// The tool's own words for the model.
+    /// A failure described by the tool itself, for the model.
     #[error("{text}")]
     Failed {
-        /// What happened.
+        /// Message for the model.
         text: String,
         /// What to do next.
         hint: Option<String>,
     },
-    /// The failure inside, with details for the host.
+    /// The failure inside, with details for the front end.
     #[error("{error}")]
     Detailed {
-        /// Why it failed.
+        /// The failure itself.
         error: Box<Self>,
-        /// What only the host sees.
+        /// Details that only the front end sees.
         details: serde_json::Map<String, serde_json::Value>,
     },
-    /// Something on our side: recording, the file system of outputs, a schema.
+    /// An internal failure: recording the call, storing its output, or a broken schema.
     #[error("{0}")]
     Fault(String),
 }
 
 impl Error {
-    /// A failure in the tool's own words.
+    /// Creates a failure with a message from the tool.
     pub fn failed(text: impl Into<String>) -> Self {
         Self::Failed {
             text: text.into(),
@@ -97,7 +97,7 @@ impl Error {
         }
     }
 
-    /// A call that took longer than `limit`, the limit that the session has for every call.
+    /// Creates the failure of a call that exceeded the session's limit for every call.
     #[must_use]
     pub fn session_limit(limit: Duration) -> Self {
         Self::Failed {
@@ -106,13 +106,13 @@ impl Error {
         }
     }
 
-    /// How to allow more than `limit` to every call of a session.
+    /// Returns a hint on how to raise the session's limit for every call.
     pub(crate) fn raise_session_limit(limit: Duration) -> String {
         let limit = haft_ops::text::seconds(limit);
         format!("`tools.timeout` limits every call to {limit}: raise it to allow more")
     }
 
-    /// The same failure with a detail for the host.
+    /// Adds a detail for the front end.
     #[must_use]
     pub fn detail(self, name: &str, value: impl Into<serde_json::Value>) -> Self {
         let (error, mut details) = match self {
@@ -123,7 +123,7 @@ impl Error {
         Self::Detailed { error, details }
     }
 
-    /// A single problem with the arguments, in words.
+    /// Creates an error about invalid arguments from a single message.
     pub fn invalid(problem: impl Into<String>) -> Self {
         Self::Invalid(Invalid {
             problems: vec![Problem::Other(problem.into())],
@@ -134,7 +134,7 @@ impl Error {
 /// Everything that is wrong with the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// One entry for each problem.
+    /// At least one problem.
     pub problems: Vec<Problem>,
 }
 
@@ -142,39 +142,39 @@ pub struct Invalid {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A required parameter is not there.
+    /// A required parameter is missing.
     Missing(String),
-    /// A parameter the tool does not have.
+    /// The tool has no parameter of this name.
     Unknown {
-        /// Its name.
+        /// Name that the model used.
         name: String,
-        /// The parameter that may have been meant.
+        /// A similar parameter, which may have been intended.
         similar: Option<String>,
-        /// Those there are.
+        /// Names of all parameters.
         known: Vec<String>,
     },
-    /// A parameter of another type or range.
+    /// A value has the wrong type or is out of range.
     Wrong {
-        /// Its name.
+        /// Name of the parameter.
         name: String,
-        /// What was wanted.
+        /// Description of the expected value.
         wanted: String,
-        /// What came.
+        /// The value that was given.
         got: String,
     },
-    /// Two names of one parameter, with different values.
+    /// The same parameter was given under two names, with different values.
     Conflict {
-        /// The name the tool knows.
+        /// Name in the schema.
         name: String,
-        /// The other one.
+        /// The other name that was used.
         alias: String,
     },
-    /// Anything else, in words.
+    /// Any other problem, as text.
     Other(String),
 }
 
 impl Problem {
-    /// The same with names that are short enough for a message, whoever made them up.
+    /// Shortens names and values so that they fit into a message.
     #[must_use]
     pub(crate) fn shortened(self) -> Self {
         let name = |name: String| brief(name, NAME);

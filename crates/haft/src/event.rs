@@ -1,4 +1,4 @@
-//! What happens during calls, for whoever watches.
+//! Events that calls emit, for front ends and logs.
 
 use crate::Content;
 use schemars::JsonSchema;
@@ -6,90 +6,90 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Who is told of events.
+/// Receives all events of a session.
 pub(crate) type EventSink = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// Who is told of the events of one call and of those it makes.
+/// Receives the events of one call and of the calls it makes.
 pub(crate) type Listener = Arc<dyn Fn(&EventKind) + Send + Sync>;
 
-/// Something that happened.
+/// Something that happened in a session.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// What.
+    /// The event itself.
     #[serde(flatten)]
     pub kind: EventKind,
-    /// In which session.
+    /// Id of the session.
     pub session: String,
-    /// Rises within a session.
+    /// Sequence number, increasing within a session.
     pub seq: u64,
-    /// When, RFC 3339 in UTC.
+    /// Time in UTC, as RFC 3339.
     pub time: String,
 }
 
-/// The kinds of events. Every `tool_start` is followed by one `tool_end`; a
-/// call that was refused has `tool_denied` instead of both.
+/// The kinds of events. Every `tool_start` is followed by one `tool_end`; a refused call
+/// has a `tool_denied` instead of both.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A tool begins.
+    /// A tool starts.
     ToolStart {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The arguments as they were repaired.
+        /// Arguments after repair.
         arguments: Value,
     },
-    /// A tool shows what it has so far.
+    /// A running tool shows partial results.
     ToolUpdate {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// What it has.
+        /// Partial results so far.
         content: Vec<Content>,
     },
     /// A tool has ended.
     ToolEnd {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
         /// Whether it failed.
         is_error: bool,
-        /// What only the host sees.
+        /// Details that only the front end sees.
         details: Map<String, Value>,
-        /// How long it took.
+        /// Run time in milliseconds, without time spent waiting for the user.
         duration_ms: u64,
-        /// How many bytes of content the reply has.
+        /// Size of the reply's content in bytes.
         bytes: u64,
-        /// Whether something was cut from it.
+        /// Whether the reply was truncated.
         truncated: bool,
-        /// What the reply says: for whoever watches in this process.
+        /// Content of the reply, for listeners in this process only.
         #[serde(skip)]
         content: Arc<Vec<Content>>,
     },
-    /// A person is asked whether a call may be made.
+    /// The user is asked to approve a call.
     ApprovalNeeded {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// The arguments as they were repaired.
+        /// Arguments after repair.
         arguments: Value,
-        /// What the tool itself asks, where it does.
+        /// Question from the tool itself, if it asks one.
         #[serde(skip_serializing_if = "Option::is_none")]
         question: Option<String>,
     },
     /// A call was refused; the tool did not run.
     ToolDenied {
-        /// The call.
+        /// Id of the call.
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Why.
+        /// Reason for the refusal.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Tools that are other programs.
+//! Tools from other programs.
 
 pub(crate) mod executable;
 pub(crate) mod plugin;
@@ -9,6 +9,6 @@ pub(crate) mod time;
 
 pub use executable::{Executable, Takes};
 pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, protocol};
-pub use source::{Brought, Cache, Source, Start, foreign, free_name};
+pub use source::{Cache, Source, SourceTools, Start, foreign, free_name};
 pub use standing::Standing;
 pub use time::seconds as time_limit;

@@ -25,191 +25,193 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// The largest file that passes, in bytes: it is one line on its way.
+/// Maximum size of a transferred file, in bytes: it is sent as one line.
 pub const LARGEST: u64 = 10 << 20;
 
-/// The most entries of one folder.
-pub const MOST_ENTRIES: usize = 10_000;
+/// Maximum number of entries of one folder.
+pub const MAX_ENTRIES: usize = 10_000;
 
-/// What is asked.
+/// A request from the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Ask {
-    /// What is at a path.
+pub enum GuestRequest {
+    /// Returns what is at a path.
     Stat {
-        /// The path, as the toolset writes paths.
+        /// The path, in the toolset's style.
         path: String,
     },
-    /// What is in a folder.
+    /// Lists a folder.
     List {
-        /// The folder.
+        /// Path of the folder.
         path: String,
     },
-    /// What is in a file.
+    /// Reads a file.
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// Puts this into a file, if it is what it was.
+    /// Writes a file, if it is unchanged.
     Write {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What it shall hold, in Base64.
+        /// New content in Base64.
         data: String,
-        /// The version that was seen; none if nothing was there.
+        /// The version that was seen; `None` if the file did not exist.
         was: Option<String>,
     },
-    /// Takes a file away, if it is what it was.
+    /// Removes a file, if it is unchanged.
     Remove {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// The version that was seen.
         was: Option<String>,
     },
-    /// Keeps something whole that a reply gives in part or not at all.
+    /// Saves data that the reply contains only in part or not at all.
     Keep {
-        /// What it is, one word: each of a call has its own.
+        /// A word for the data, unique within the call.
         name: String,
-        /// Its bytes, in Base64.
+        /// The data in Base64.
         data: String,
     },
-    /// Something from the package index.
+    /// Downloads a file from the package index.
     Fetch {
-        /// Its address.
+        /// URL of the file.
         url: String,
     },
 }
 
-/// What is answered.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Told {
-    /// What is there.
-    Stat(Seen),
-    /// What is in the folder, sorted by name.
+pub enum GuestResponse {
+    /// Metadata of the path.
+    Stat(FileInfo),
+    /// The content of the folder, sorted by name.
     List {
-        /// Its entries.
-        entries: Vec<Named>,
+        /// Entries of the folder.
+        entries: Vec<DirEntry>,
     },
-    /// What is in the file.
+    /// The content of a file.
     Data {
-        /// Its bytes, in Base64.
+        /// The content in Base64.
         data: String,
-        /// The version that this is.
+        /// Version of the content.
         version: String,
     },
-    /// Where it is kept; nowhere if the session keeps nothing.
+    /// The data was saved.
     Kept {
-        /// A path that file tools can open.
+        /// A path that file tools can open; `None` if the session saves nothing.
         path: Option<String>,
     },
-    /// It is done.
+    /// The request was carried out.
     Done,
-    /// It is not done.
+    /// The request was not carried out.
     Refused {
-        /// Why, for a program.
+        /// The reason, for programs.
         why: Refusal,
-        /// Why, in words.
+        /// The reason, for people.
         message: String,
     },
 }
 
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
-    /// Its name.
+pub struct DirEntry {
+    /// Name of the entry.
     pub name: String,
-    /// What it is.
+    /// Metadata of the entry.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub seen: FileInfo,
 }
 
-/// What is known of a path.
+/// Metadata of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct FileInfo {
     /// Whether it is a folder rather than a file.
     pub is_dir: bool,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was changed, in milliseconds since 1970.
+    /// Time of the last change, in milliseconds since 1970.
     pub modified: Option<u64>,
-    /// The version that this is.
+    /// Version of the content.
     pub version: String,
 }
 
-/// Why something is not done.
+/// Reason why a request was not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Nothing is there.
+    /// Nothing exists at the path.
     NotFound,
-    /// A folder is there.
+    /// A folder is at the path.
     IsDirectory,
-    /// A file is there.
+    /// A file is at the path.
     NotADirectory,
-    /// The scope or a rule says no.
+    /// The scope or a rule does not allow it.
     NotAllowed,
-    /// It is too large.
+    /// The file is too large.
     TooLarge,
-    /// It is not what it was.
+    /// The file has changed since it was seen.
     Changed,
-    /// Something else.
+    /// Any other failure.
     Failed,
 }
 
-/// Who fetches what code wants from the package index, and nothing else.
+/// Downloads files from the package index, and from nowhere else.
 #[async_trait]
 pub trait Fetch: Send + Sync {
-    /// Fetches it.
+    /// Downloads a file.
     ///
     /// # Errors
-    /// Says what is wrong, in words.
+    /// Why it failed, as text.
     async fn fetch(&self, url: &str) -> Result<Vec<u8>, String>;
 
-    /// The host that an address is at, if it is one that may be asked for.
+    /// Returns the host of a URL, if the URL belongs to the package index.
     fn host(&self, url: &str) -> Option<String>;
 }
 
-/// Code that works on the files of a session from outside.
+/// Access to the session's files for code in `haft-sandbox`.
 #[derive(Clone, Default)]
 pub struct Guest {
-    /// Who fetches packages for it; without anybody, it has none.
+    /// Downloads packages for it; `None` if it cannot use packages.
     pub index: Option<Arc<dyn Fetch>>,
 }
 
 impl Guest {
-    /// Answers, on behalf of the call that the code is part of.
-    pub async fn answer(&self, cx: &Context, ask: Ask) -> Told {
+    /// Answers a request on behalf of the call that runs the code.
+    pub async fn answer(&self, cx: &Context, ask: GuestRequest) -> GuestResponse {
         let answer = match ask {
-            Ask::Stat { path } => stat(cx, &path).await,
-            Ask::List { path } => list(cx, &path).await,
-            Ask::Read { path } => data(cx, &path).await,
-            Ask::Write { path, data, was } => write(cx, &path, &data, was.as_deref()).await,
-            Ask::Remove { path, was } => remove(cx, &path, was.as_deref()).await,
-            Ask::Keep { name, data } => decoded(&data).map(|bytes| Told::Kept {
+            GuestRequest::Stat { path } => stat(cx, &path).await,
+            GuestRequest::List { path } => list(cx, &path).await,
+            GuestRequest::Read { path } => data(cx, &path).await,
+            GuestRequest::Write { path, data, was } => {
+                write(cx, &path, &data, was.as_deref()).await
+            }
+            GuestRequest::Remove { path, was } => remove(cx, &path, was.as_deref()).await,
+            GuestRequest::Keep { name, data } => decoded(&data).map(|bytes| GuestResponse::Kept {
                 path: cx.keep_bytes(&name, &bytes),
             }),
-            Ask::Fetch { url } => self.fetch(cx, &url).await,
+            GuestRequest::Fetch { url } => self.fetch(cx, &url).await,
         };
         answer.unwrap_or_else(refused)
     }
 
-    async fn fetch(&self, cx: &Context, url: &str) -> Result<Told, Error> {
+    async fn fetch(&self, cx: &Context, url: &str) -> Result<GuestResponse, Error> {
         let index = self.index.as_ref();
-        let index = index.ok_or_else(|| Error::failed("there is no package index"))?;
+        let index = index.ok_or_else(|| Error::failed("no package index is configured"))?;
         let host = index
             .host(url)
-            .ok_or_else(|| Error::failed("that is not from the package index"))?;
+            .ok_or_else(|| Error::failed("the URL is not from the package index"))?;
         cx.may(Effect::Network, crate::Resource::Host(host), &[])?;
         let bytes = index.fetch(url).await.map_err(Error::failed)?;
-        Ok(told(&bytes))
+        Ok(text_response(&bytes))
     }
 }
 
-fn refused(error: Error) -> Told {
+fn refused(error: Error) -> GuestResponse {
     use haft_ops::Error as E;
     let why = match &error {
         Error::Operation(error) => match error {
@@ -228,7 +230,7 @@ fn refused(error: Error) -> Told {
         Error::Denied { .. } => Refusal::NotAllowed,
         _ => Refusal::Failed,
     };
-    Told::Refused {
+    GuestResponse::Refused {
         why,
         message: error.to_string(),
     }
@@ -236,17 +238,17 @@ fn refused(error: Error) -> Told {
 
 fn decoded(data: &str) -> Result<Vec<u8>, Error> {
     let decoded = STANDARD.decode(data);
-    decoded.map_err(|error| Error::failed(format!("no Base64: {error}")))
+    decoded.map_err(|error| Error::failed(format!("invalid Base64: {error}")))
 }
 
-fn told(bytes: &[u8]) -> Told {
-    Told::Data {
+fn text_response(bytes: &[u8]) -> GuestResponse {
+    GuestResponse::Data {
         data: STANDARD.encode(bytes),
         version: of_content(bytes),
     }
 }
 
-/// A path that this call may use so.
+/// Checks that this call may use a path in this way.
 fn allowed(cx: &Context, path: &str, access: Access) -> Result<FilePath, Error> {
     let file = cx.resolve(path, access)?;
     let effect = match access {
@@ -258,18 +260,18 @@ fn allowed(cx: &Context, path: &str, access: Access) -> Result<FilePath, Error> 
     Ok(file)
 }
 
-async fn stat(cx: &Context, path: &str) -> Result<Told, Error> {
+async fn stat(cx: &Context, path: &str) -> Result<GuestResponse, Error> {
     let file = allowed(cx, path, Access::Read)?;
-    Ok(Told::Stat(seen(&cx.backend().stat(&file).await?)))
+    Ok(GuestResponse::Stat(seen(&cx.backend().stat(&file).await?)))
 }
 
-async fn list(cx: &Context, path: &str) -> Result<Told, Error> {
+async fn list(cx: &Context, path: &str) -> Result<GuestResponse, Error> {
     let folder = allowed(cx, path, Access::Read)?;
     let entries = cx.backend().list(&folder).await?;
     let entries = haft_ops::list::open(&folder, entries).entries;
-    if entries.len() > MOST_ENTRIES {
+    if entries.len() > MAX_ENTRIES {
         return Err(Error::failed(format!(
-            "{path} has {} entries; code sees folders with at most {MOST_ENTRIES}",
+            "{path} has {} entries; code sees folders with at most {MAX_ENTRIES}",
             entries.len()
         )));
     }
@@ -282,22 +284,29 @@ async fn list(cx: &Context, path: &str) -> Result<Told, Error> {
             }
         }
         matches!(stat.kind, Kind::File | Kind::Directory).then_some(())?;
-        Some(Named {
+        Some(DirEntry {
             name: entry.name.into_string().ok()?,
             seen: seen(&stat),
         })
     });
-    Ok(Told::List {
+    Ok(GuestResponse::List {
         entries: named.collect(),
     })
 }
 
-async fn data(cx: &Context, path: &str) -> Result<Told, Error> {
+async fn data(cx: &Context, path: &str) -> Result<GuestResponse, Error> {
     let file = allowed(cx, path, Access::Read)?;
-    Ok(told(&read::whole(cx.backend(), &file, LARGEST).await?))
+    Ok(text_response(
+        &read::whole(cx.backend(), &file, LARGEST).await?,
+    ))
 }
 
-async fn write(cx: &Context, path: &str, data: &str, was: Option<&str>) -> Result<Told, Error> {
+async fn write(
+    cx: &Context,
+    path: &str,
+    data: &str,
+    was: Option<&str>,
+) -> Result<GuestResponse, Error> {
     let file = allowed(cx, path, Access::Write)?;
     let bytes = decoded(data)?;
     let expect = match was {
@@ -305,20 +314,20 @@ async fn write(cx: &Context, path: &str, data: &str, was: Option<&str>) -> Resul
         Some(was) => unchanged(cx, &file, was).await?,
     };
     cx.backend().write(&file, bytes, expect).await?;
-    Ok(Told::Done)
+    Ok(GuestResponse::Done)
 }
 
-async fn remove(cx: &Context, path: &str, was: Option<&str>) -> Result<Told, Error> {
+async fn remove(cx: &Context, path: &str, was: Option<&str>) -> Result<GuestResponse, Error> {
     let file = allowed(cx, path, Access::Unlink)?;
     if let Some(was) = was {
         unchanged(cx, &file, was).await?;
     }
     cx.backend().remove(&file).await?;
-    Ok(Told::Done)
+    Ok(GuestResponse::Done)
 }
 
-/// Makes sure that a file still is what it was when its version was told, and what has
-/// to be there when it is replaced.
+/// Checks that a file is unchanged since its version was reported, and returns the
+/// condition for replacing it.
 async fn unchanged(cx: &Context, file: &FilePath, was: &str) -> Result<Expect, Error> {
     let changed = || {
         Error::Operation(haft_ops::Error::Contended {
@@ -334,7 +343,7 @@ async fn unchanged(cx: &Context, file: &FilePath, was: &str) -> Result<Expect, E
         return Err(changed());
     }
     let bytes = match read::whole(cx.backend(), file, LARGEST).await {
-        // Too large to be compared by what is in it.
+        // Too large to compare by content.
         Err(haft_ops::Error::TooLarge { .. }) if looked => return Ok(Expect::Anything),
         bytes => bytes?,
     };
@@ -344,7 +353,7 @@ async fn unchanged(cx: &Context, file: &FilePath, was: &str) -> Result<Expect, E
     Ok(Expect::Exactly(bytes.into()))
 }
 
-/// How versions begin that are known from the outside of a file.
+/// Prefix of versions that come from the metadata of a file.
 const LOOKED: &str = "stat ";
 
 fn of_stat(stat: &Stat) -> String {
@@ -355,7 +364,7 @@ fn of_stat(stat: &Stat) -> String {
     format!("{LOOKED}{} {modified}", stat.size)
 }
 
-/// FNV-1a with the length: it tells a change from none, it is no proof against anybody.
+/// FNV-1a with the length: detects changes, but is not cryptographic.
 fn of_content(bytes: &[u8]) -> String {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -363,12 +372,12 @@ fn of_content(bytes: &[u8]) -> String {
     format!("data {} {hash:016x}", bytes.len())
 }
 
-fn seen(stat: &Stat) -> Seen {
+fn seen(stat: &Stat) -> FileInfo {
     let modified = stat
         .modified
         .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
         .and_then(|since| u64::try_from(since.as_millis()).ok());
-    Seen {
+    FileInfo {
         is_dir: stat.kind == Kind::Directory,
         size: stat.size,
         modified,

@@ -8,47 +8,47 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What is about to be done.
+/// Record of a call that is about to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intent {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The arguments as they were repaired.
+    /// Arguments after repair.
     pub arguments: Value,
-    /// What the tool can do.
+    /// The most that the tool can do.
     pub effect: Effect,
 }
 
-/// What came of it.
+/// Record of a call that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The reply, as [`crate::Reply::to_json`] shows it.
+    /// The reply as JSON, from [`crate::Reply::to_json`].
     pub reply: Value,
-    /// How long it took.
+    /// Run time of the call.
     pub duration: Duration,
-    /// The file that holds the whole output, where the reply has a part of it.
+    /// File with the full output, if the reply is truncated.
     pub output: Option<PathBuf>,
 }
 
-/// Where calls are recorded. A call whose intent cannot be recorded is not made.
+/// Records calls. A call whose intent cannot be recorded is not made.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Records what is about to be done.
+    /// Records a call before it runs.
     async fn intent(&self, intent: Intent) -> Result<(), Error>;
-    /// Records what came of it.
+    /// Records the result of a call.
     async fn outcome(&self, outcome: Outcome) -> Result<(), Error>;
-    /// Records something that no call says: what was found when the session ended.
+    /// Records a note that belongs to no call, such as a finding at the end of the session.
     async fn note(&self, text: String) -> Result<(), Error> {
         drop(text);
         Ok(())
     }
 }
 
-/// A journal in memory that keeps the newest calls.
+/// A journal in memory that keeps the most recent calls.
 #[derive(Debug)]
 pub struct MemoryJournal {
     capacity: usize,
@@ -56,7 +56,7 @@ pub struct MemoryJournal {
 }
 
 impl MemoryJournal {
-    /// Keeps `capacity` calls.
+    /// Creates a journal that keeps the last `capacity` calls.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -65,7 +65,8 @@ impl MemoryJournal {
         }
     }
 
-    /// The calls kept, oldest first; those without an outcome are under way.
+    /// Returns the recorded calls, oldest first. Those without an outcome are still
+    /// running.
     #[must_use]
     pub fn calls(&self) -> Vec<(Intent, Option<Outcome>)> {
         self.calls

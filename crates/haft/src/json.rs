@@ -1,36 +1,37 @@
-//! JSON that others wrote: what it would cost to read is counted before it is read, and
-//! a name that stands twice in an object is noticed while it is.
+//! Parsing JSON from other programs: estimates the cost before parsing, and detects
+//! duplicate names in objects.
 
 use haft_ops::text::brief::{NAME, brief};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::cell::Cell;
 use std::fmt;
 
-/// No text has more values: each costs many times the bytes that it is written with, a
-/// list the double of that and an object five times as much.
-pub const MOST_VALUES: usize = 150_000;
+/// Maximum number of values in a text. In memory, each value takes many times its length in
+/// the text: a list twice as much, an object five times.
+pub const MAX_VALUES: usize = 150_000;
 
-/// Nor does one have more others inside each other than can be read.
-pub const DEEPEST: usize = 120;
+/// Maximum nesting depth.
+pub const MAX_DEPTH: usize = 120;
 
-/// What a value costs in memory, at least, in bytes.
+/// Minimum size of a value in memory, in bytes.
 const VALUE: usize = 100;
 
-/// What is too much about a text, if something is. It is counted in one pass, and
-/// nothing is kept. What is no JSON is counted as far as it looks like it.
+/// Returns which limit a text exceeds, if any. Counts in one pass without allocating. Text
+/// that is not JSON is counted as far as it looks like JSON.
 #[must_use]
 pub fn excess(text: &[u8]) -> Option<&'static str> {
     Shape::of(text).excess()
 }
 
-/// How far a text in JSON is from its end, and what it would cost to read.
+/// Open brackets of a JSON text and the cost of parsing it.
 #[derive(Debug, Default, Clone)]
 pub struct Shape {
     depth: usize,
     deepest: usize,
-    /// A bit for each of the innermost that are open: whether it is a list.
+    /// One bit for each of the innermost open brackets: whether it is a list.
     lists: u128,
     values: usize,
     in_string: bool,
@@ -38,7 +39,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of a text.
+    /// Returns the shape of a text.
     #[must_use]
     pub fn of(text: &[u8]) -> Self {
         let mut shape = Self::default();
@@ -46,7 +47,7 @@ impl Shape {
         shape
     }
 
-    /// The shape of a text whose beginning is not known and left a string open.
+    /// Returns the shape of a text that starts within a string.
     #[must_use]
     pub fn in_string() -> Self {
         Self {
@@ -55,7 +56,7 @@ impl Shape {
         }
     }
 
-    /// Takes in more of the text.
+    /// Adds more of the text.
     pub fn read(&mut self, text: &[u8]) {
         let mut rest = text;
         while let Some((byte, after)) = rest.split_first() {
@@ -91,45 +92,45 @@ impl Shape {
         }
     }
 
-    /// Whether it goes on.
+    /// Whether the text is incomplete.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.in_string || self.depth > 0
     }
 
-    /// Whether what is open last is a list.
+    /// Whether the innermost open bracket is a list.
     #[must_use]
     pub fn is_in_list(&self) -> bool {
         !self.in_string && self.depth > 0 && self.lists & 1 == 1
     }
 
-    /// Whether it has more inside each other than can be read.
+    /// Whether it is nested too deeply.
     #[must_use]
     pub fn is_too_deep(&self) -> bool {
-        self.deepest > DEEPEST
+        self.deepest > MAX_DEPTH
     }
 
-    /// What of it is too much to be read.
+    /// Returns which limit the text exceeds, if any.
     #[must_use]
     pub fn excess(&self) -> Option<&'static str> {
         if self.is_too_deep() {
             Some("more than 120 levels")
-        } else if self.values > MOST_VALUES {
+        } else if self.values > MAX_VALUES {
             Some("more than 150,000 values")
         } else {
             None
         }
     }
 
-    /// About how much memory its values take, beside its text, in bytes.
+    /// Returns the approximate memory of its values in bytes, without strings.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.values.saturating_mul(VALUE)
     }
 }
 
-/// Parses a text, and says whether a name stands twice in an object of it. The last one
-/// counts then, as for everybody else.
+/// Parses a text, and returns whether an object contains a name twice. The last value
+/// counts then, as in other parsers.
 ///
 /// # Errors
 /// When it is not JSON.
@@ -139,13 +140,22 @@ pub fn parse_noting(text: &[u8]) -> serde_json::Result<(Value, bool)> {
     Ok((value, repeated.get()))
 }
 
-/// Parses a text in which no name may stand twice in one object: the last one would
-/// win, and nobody can know that it was meant.
+/// Parses a text in which no object may contain a name twice: the last value would win, and
+/// it is unknown which one was meant.
 ///
 /// # Errors
-/// When it is not JSON, or when a name stands twice.
+/// When it is not JSON, or an object contains a name twice.
 pub fn parse_strict(text: &[u8]) -> serde_json::Result<Value> {
     parse(text, Build::Refuse)
+}
+
+/// Like [`parse_strict`], but accepts any value under one of `names`. Such a value stays
+/// text if a name occurs twice within it, so that the caller can report it later.
+///
+/// # Errors
+/// When it is not JSON, or when a name occurs twice elsewhere.
+pub fn parse_strict_but(text: &[u8], names: &[&str]) -> serde_json::Result<Value> {
+    parse(text, Build::RefuseBut(names))
 }
 
 fn parse(text: &[u8], build: Build<'_>) -> serde_json::Result<Value> {
@@ -155,11 +165,13 @@ fn parse(text: &[u8], build: Build<'_>) -> serde_json::Result<Value> {
     Ok(value)
 }
 
-/// Builds a value. Where a name stands twice it either goes on or stops.
+/// Builds a value, and either notes or refuses duplicate names.
 #[derive(Clone, Copy)]
 enum Build<'a> {
     Note(&'a Cell<bool>),
     Refuse,
+    /// Refuses, but keeps values under these names as text.
+    RefuseBut(&'a [&'a str]),
 }
 
 impl<'de> DeserializeSeed<'de> for Build<'_> {
@@ -216,7 +228,14 @@ impl<'de> Visitor<'de> for Build<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(name) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(self)?;
+            let value = match self {
+                Self::RefuseBut(names) if names.contains(&name.as_str()) => {
+                    let raw = entries.next_value::<Box<RawValue>>()?;
+                    let strict = parse_strict(raw.get().as_bytes());
+                    strict.unwrap_or_else(|_| raw.get().into())
+                }
+                _ => entries.next_value_seed(self)?,
+            };
             match object.entry(name) {
                 Entry::Vacant(place) => {
                     place.insert(value);
@@ -226,7 +245,7 @@ impl<'de> Visitor<'de> for Build<'_> {
                         repeated.set(true);
                         place.insert(value);
                     }
-                    Self::Refuse => {
+                    Self::Refuse | Self::RefuseBut(_) => {
                         let name = brief(place.key(), NAME);
                         return Err(A::Error::custom(format!("\"{name}\" is given twice")));
                     }
@@ -250,7 +269,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_value_is_the_one_that_the_library_builds() {
+    fn values_are_the_same_as_from_the_library() {
         for text in TEXTS {
             let expected: Option<Value> = serde_json::from_str(text).ok();
             let noted = parse_noting(text.as_bytes()).ok();
@@ -264,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stands_twice_is_noted_or_refused() {
+    fn duplicate_names_are_noted_or_refused() {
         for text in [
             r#"{"id":1,"id":2}"#,
             r#"{"a":[{"b":1,"b":1}]}"#,
@@ -272,22 +291,41 @@ mod tests {
         ] {
             let expected: Value = serde_json::from_str(text).expect("it is JSON");
             assert_eq!(parse_noting(text.as_bytes()).ok(), Some((expected, true)));
-            let error = parse_strict(text.as_bytes()).expect_err("it is refused");
+            let error = parse_strict(text.as_bytes()).expect_err("duplicate names must be refused");
             assert!(error.to_string().contains("is given twice"), "{error}");
         }
         let long = "x".repeat(1 << 20);
         let text = format!("{{\"{long}\":1,\"{long}\":2}}");
-        let error = parse_strict(text.as_bytes()).expect_err("it is refused");
+        let error = parse_strict(text.as_bytes()).expect_err("duplicate names must be refused");
         assert!(error.to_string().len() < 500);
     }
 
     #[test]
-    fn what_costs_too_much_is_known_before_it_is_read() {
-        let many = "1,".repeat(MOST_VALUES);
+    fn a_value_under_a_listed_name_stays_text_if_a_name_is_given_twice() {
+        let parse = |text: &str| parse_strict_but(text.as_bytes(), &["args"]);
+        let value = parse(r#"{"call":{"args":{"a":1}}}"#).expect("it is JSON");
+        assert_eq!(value["call"]["args"]["a"], 1);
+        for twice in [r#"{"a":1,"a":2}"#, r#"{"b":[{"a":1,"\u0061":2}]}"#] {
+            let value = parse(&format!(r#"{{"call":[{{"args":{twice}}}]}}"#));
+            assert_eq!(value.expect("it is JSON")["call"][0]["args"], twice);
+        }
+        for text in [
+            r#"{"args":1,"args":2}"#,
+            r#"{"args":1,"\u0061rgs":2}"#,
+            r#"{"args":{},"b":{"c":1,"c":2}}"#,
+        ] {
+            let error = parse(text).expect_err("it is refused");
+            assert!(error.to_string().contains("is given twice"), "{error}");
+        }
+    }
+
+    #[test]
+    fn excessive_cost_is_known_before_parsing() {
+        let many = "1,".repeat(MAX_VALUES);
         for text in [
             format!("[{many}1]"),
-            format!("{{\"a\":[{}1]}}", "[],".repeat(MOST_VALUES / 2)),
-            format!("[{}1]", "{},".repeat(MOST_VALUES / 5)),
+            format!("{{\"a\":[{}1]}}", "[],".repeat(MAX_VALUES / 2)),
+            format!("[{}1]", "{},".repeat(MAX_VALUES / 5)),
             format!("{}{}", "[".repeat(200), "]".repeat(200)),
         ] {
             assert!(excess(text.as_bytes()).is_some());

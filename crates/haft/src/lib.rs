@@ -1,10 +1,9 @@
 //! The tool layer for language-model agents.
 //!
-//! A [`Runtime`] holds a toolset and any tools you add, and every call goes
-//! through it in one straight line: arguments are repaired and validated, the
-//! policy decides, the intent is recorded, the tool runs with a deadline, its
-//! reply is cut to what a model can take with the whole kept aside, and the
-//! result is recorded.
+//! A [`Runtime`] holds a toolset and the tools you add to it. Every call takes the same
+//! path: find the tool, repair and validate the arguments, check the policy, ask the user
+//! if a rule says so, record the intent, run the tool under a deadline, truncate the reply
+//! (the full output stays in a file), and record the outcome.
 //!
 //! ```
 //! # use serde_json::json;
@@ -16,6 +15,10 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! To write a tool, implement [`Tool`] for a struct and pass it to [`Builder::tool`]. To
+//! ask the user about calls, give the builder a [`Policy`] and an [`Approver`]. To record
+//! calls, give it a [`Journal`].
 
 pub mod commands;
 mod context;
@@ -34,6 +37,8 @@ mod registry;
 mod reply;
 mod runtime;
 mod schema;
+mod secret;
+pub mod sse;
 mod state;
 mod tool;
 mod toolset;
@@ -44,8 +49,8 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Brought, Cache, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck,
-    Source, Stamp, Standing, Start, Takes, foreign, free_name, protocol as plugin_protocol,
+    Cache, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Source,
+    SourceTools, Stamp, Standing, Start, Takes, foreign, free_name, protocol as plugin_protocol,
     time_limit,
 };
 pub use haft_ops as ops;
@@ -54,22 +59,23 @@ pub use haft_ops::scope::Mode;
 pub use journal::{Intent, Journal, MemoryJournal, Outcome};
 pub use offered::{Mention, Offered};
 pub use policy::{
-    Act, BadRule, By, Decision, Draft, Judgement, Part, Place, Policy, Rule, RuleFile, Subject,
-    Verdict, Whose,
+    BadRule, DecidedBy, Decision, JudgedPart, Judgement, Policy, PolicyInput, Rule, RuleDraft,
+    RuleFile, RuleLocation, RuleOwner, Subject, Verdict,
 };
 pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Embedded, Reply};
 pub use runtime::{
-    Answer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk, Explained,
-    Filled, Folders, Form, HeldFiles, Listed, Mark, Naming, Narrow, PromptFiles, Question, Refused,
-    Runtime, Sibling,
+    ApprovalAnswer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk,
+    Explained, Filled, Folders, Form, Listed, MemoryFiles, MemoryMark, Naming, Narrow, PromptFiles,
+    Question, Refused, Runtime, Sibling,
 };
-pub use schema::{Fit, Repair, Shape, parse_arguments};
+pub use schema::{Repair, ResultFit, ResultSchema, parse_arguments};
+pub use secret::Secret;
 pub use state::State;
 pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
 pub use toolset::{CommandPlace, Guidance, Layout, Paths, Preset, Reach, Toolset};
 
-/// The cutting and size functions that the toolsets use, for tools of your own.
+/// Functions that truncate text and format sizes, as the toolsets do.
 pub mod truncate {
     pub use haft_ops::text::limit::{
         Cut, Hit, Keep, Limit, MAX_BYTES, MAX_LINES, middle, middle_of, truncate_head,
@@ -78,7 +84,7 @@ pub mod truncate {
     pub use haft_ops::text::size::size as format_size;
 }
 
-/// What a tool file needs.
+/// Everything that the file of a tool usually imports.
 pub mod prelude {
     pub use crate::{Access, Context, Effect, Error, Mention, Reply, Resource, Tool};
     pub use schemars::JsonSchema;

@@ -1,9 +1,9 @@
-//! Cutting a reply to what a model can take. The whole is kept first, so that
-//! the note can say where.
+//! Truncating replies to what a model can take. The full text is saved first, so that the
+//! note about the truncation can name its path.
 
 mod captured;
 
-pub(crate) use captured::{Beginning, Said, beginning, captured, held};
+pub(crate) use captured::{Beginning, ShownOutput, beginning, captured, ends_in_memory};
 
 use crate::reply::Cutting;
 use crate::{Content, Reply, Toolset};
@@ -11,11 +11,11 @@ use haft_ops::spill::Spill;
 use haft_ops::text::limit::{Keep, Limit, middle};
 use std::borrow::Cow;
 
-/// What a tool that cuts for itself may add with its own notes.
+/// Bytes that a tool which truncates by itself may add for its own notes.
 const OWN_NOTES: usize = 4 << 10;
 
-/// Cuts the text of a reply, if it is too long, and adds its footer.
-/// Returns whether something was cut.
+/// Truncates the text of a reply if it is too long, and appends its footer. Returns whether
+/// it was truncated.
 pub(crate) fn apply(
     reply: &mut Reply,
     toolset: &Toolset,
@@ -52,10 +52,10 @@ fn cut_blocks(
         .iter()
         .filter(|block| block.as_text().is_some())
         .count();
-    // Several text blocks share the room of one.
-    let whole = if texts > 1 { Some(reply.text()) } else { None };
-    let text = match (&whole, reply.content.iter().find_map(Content::as_text)) {
-        (Some(whole), _) => whole.as_str(),
+    // Several text blocks share the limit of one.
+    let full = if texts > 1 { Some(reply.text()) } else { None };
+    let text = match (&full, reply.content.iter().find_map(Content::as_text)) {
+        (Some(full), _) => full.as_str(),
         (None, Some(text)) => text,
         (None, None) => return false,
     };
@@ -63,16 +63,16 @@ fn cut_blocks(
     if cut.hit.is_none() {
         return false;
     }
-    let kept = spill.and_then(|spill| {
+    let stored = spill.and_then(|spill| {
         match spill.keep(call_id, &with_footer(text, reply.footer.as_deref())) {
-            Ok(kept) => Some(kept),
+            Ok(stored) => Some(stored),
             Err(error) => {
-                tracing::error!(%error, "the whole output could not be kept");
+                tracing::error!(%error, "the full output of a call could not be saved");
                 None
             }
         }
     });
-    let note = (toolset.cut_note)(&cut, limit.keep, kept.as_ref());
+    let note = (toolset.cut_note)(&cut, limit.keep, stored.as_ref());
     let mut text = match limit.keep {
         Keep::Head | Keep::Tail => cut.kept.to_owned(),
         Keep::Middle => middle(text, limit.bytes, Some(limit.lines)).into_owned(),
@@ -81,14 +81,15 @@ fn cut_blocks(
         text = with_footer(&text, Some(footer)).into_owned();
         text.push('\n');
     } else {
-        // One blank line, also where whole lines are shown.
+        // Exactly one blank line, even after a complete line.
         text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
     }
     text.push_str(&note);
-    if let Some(kept) = &kept {
-        reply
-            .details
-            .insert("output_path".to_owned(), kept.path.to_string_lossy().into());
+    if let Some(stored) = &stored {
+        reply.details.insert(
+            "output_path".to_owned(),
+            stored.path.to_string_lossy().into(),
+        );
     }
     reply.footer = None;
     let mut pictures: Vec<Content> = reply
@@ -104,7 +105,7 @@ fn cut_blocks(
 fn with_footer<'a>(text: &'a str, footer: Option<&str>) -> Cow<'a, str> {
     match footer {
         Some(footer) => format!("{}\n\n{footer}", text.trim_end_matches('\n')).into(),
-        // It may be long.
+        // Not copied, because the text may be long.
         None => text.into(),
     }
 }

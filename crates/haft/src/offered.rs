@@ -1,25 +1,25 @@
-//! The tools that a model has, for advice that names some of them.
+//! The tools that a model has, for advice that mentions some of them.
 
-/// The tools of a session. Advice that names a tool is given only where the model has it:
-/// a preset, a sub-agent or the host may leave any of them out.
+/// The tools of a session. Advice that mentions a tool is given only if the model has it: a
+/// preset, a sub-agent or the host may leave out any tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offered(Vec<String>);
 
 impl Offered {
-    /// From the names of the tools that a model has.
+    /// Creates the list from the names of the tools.
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self(names)
     }
 
-    /// Whether a tool is there.
+    /// Whether the model has the tool.
     #[must_use]
     pub fn has(&self, tool: &str) -> bool {
         self.0.iter().any(|name| name == tool)
     }
 
-    /// Returns the first advice whose tools are all there, or an empty text. Advice that
-    /// names no tool comes last, as it always fits.
+    /// Returns the first advice whose tools all exist, or an empty text. Put advice that
+    /// mentions no tool last, because it always applies.
     #[must_use]
     pub fn first<'a>(&self, advice: &[(&[&str], &'a str)]) -> &'a str {
         let mut fitting = advice
@@ -29,20 +29,20 @@ impl Offered {
     }
 }
 
-/// A part of a tool's description or guidance that names other tools. A model that lacks
-/// one of them reads something else in its place.
+/// A part of a tool's description or guidance that mentions other tools. It is replaced for
+/// a model that lacks one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mention {
     /// The part, word for word.
     pub text: &'static str,
-    /// The tools that it names.
+    /// The tools that it mentions.
     pub tools: &'static [&'static str],
-    /// The text that stands there without them; may be empty.
+    /// Replacement if one of the tools is missing; may be empty.
     pub otherwise: &'static str,
 }
 
 impl Offered {
-    /// Returns a text without the parts that name tools which are not there.
+    /// Replaces the parts of a text that mention missing tools.
     #[must_use]
     pub fn reword(&self, text: &str, mentions: &[Mention]) -> String {
         let lacking = mentions
@@ -62,7 +62,7 @@ mod tests {
     use haft_ops::scope::spelling::Misspelling;
 
     #[test]
-    fn the_first_advice_that_fits_is_given() {
+    fn the_first_advice_whose_tools_exist_is_given() {
         let offered = Offered::new(vec!["ls".to_owned(), "bash".to_owned()]);
         let advice: &[(&[&str], &str)] = &[
             (&["find", "ls"], "both"),
@@ -74,8 +74,8 @@ mod tests {
         assert_eq!(Offered::default().first(&[]), "");
     }
 
-    /// Whether a text tells the model to use a tool, or names it in a way that is no
-    /// ordinary word.
+    /// Whether a text tells the model to use a tool, or mentions it unmistakably (not as an
+    /// ordinary word).
     fn names(text: &str, tool: &str) -> bool {
         let ways = ["Use ", "use ", "Prefer ", "prefer ", "that "];
         let quoted = format!("`{tool}`");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_description_names_a_tool_that_is_not_there() {
+    fn no_description_mentions_a_missing_tool() {
         for name in crate::toolsets::NAMES {
             let toolset = crate::toolsets::by_name(name).unwrap();
             let tools = crate::Tools::default();
@@ -98,7 +98,7 @@ mod tests {
                 let guidance = definition.guidance.clone().unwrap_or_default();
                 [definition.description.clone(), guidance].join("\n")
             };
-            // With all of them nothing is left out.
+            // With all tools present, nothing is left out.
             for (seen, tool) in tools.definitions().iter().zip(&toolset.tools) {
                 assert_eq!(seen, tool.definition());
                 for mention in tool.mentions() {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn no_advice_names_a_tool_that_is_not_there() {
+    fn no_advice_mentions_a_missing_tool() {
         for name in crate::toolsets::NAMES {
             let toolset = crate::toolsets::by_name(name).unwrap();
             let tools: Vec<String> = toolset
@@ -191,7 +191,7 @@ mod tests {
                     }
                 }
             }
-            assert!(named > 0, "{name} has no advice that names a tool");
+            assert!(named > 0, "{name} has no advice that mentions a tool");
         }
     }
 }

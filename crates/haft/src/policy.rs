@@ -1,5 +1,5 @@
-//! May this call happen? One function for every route to an effect: first the
-//! scope, which nobody can be asked about, then the rules that people wrote.
+//! The policy: decides whether a call may run. One function for every way to an effect.
+//! First the scope, which no approval can override, then the rules that users wrote.
 
 mod closing;
 mod judge;
@@ -13,25 +13,25 @@ mod tests;
 mod wrapper;
 
 pub(crate) use closing::PathRules;
-pub use judge::{Act, By, Judgement, Part, Subject};
+pub use judge::{DecidedBy, JudgedPart, Judgement, PolicyInput, Subject};
 pub(crate) use pattern::lexical;
-pub use rule::{BadRule, Draft, Place, Rule, Verdict};
+pub use rule::{BadRule, Rule, RuleDraft, RuleLocation, Verdict};
 
 use crate::toolset::Paths;
 use crate::{Access, Effect, Error, Resource};
 use haft_ops::{FilePath, Scope};
 
-/// What the scope says.
+/// The decision of the scope.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Decision {
-    /// Go ahead. The paths were checked for what they are wanted for.
+    /// Allowed. Each path was checked for the access it is needed for.
     Allow(Vec<(FilePath, Access)>),
-    /// No, and why: the tool does not run.
+    /// Refused, and why; the tool does not run.
     Deny(Error),
 }
 
-/// Decides about a call by what it would touch.
+/// Checks the resources of a call against the scope.
 pub(crate) fn decide(
     scope: &Scope,
     paths: Paths,
@@ -43,10 +43,10 @@ pub(crate) fn decide(
         let Resource::Path(given, access) = resource else {
             continue;
         };
-        // A tool that only looks cannot ask to write.
+        // A tool with a lesser effect must not ask to write.
         if effect != Effect::Write && *access != Access::Read {
             return Decision::Deny(Error::Denied {
-                reason: format!("a tool that does not write asked to change {given}"),
+                reason: format!("a tool without the effect \"write\" tried to change {given}"),
             });
         }
         match paths.resolve(scope, given, *access) {
@@ -56,33 +56,34 @@ pub(crate) fn decide(
             ) => {
                 return Decision::Deny(refused.into());
             }
-            // No path at all: for the tool to say.
+            // Not a valid path at all: the tool reports that.
             Err(_) => {}
         }
     }
     Decision::Allow(allowed)
 }
 
-/// Whose word a file is.
+/// The author of a file of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// The person's own.
-    Person,
-    /// The project's, which can only make things stricter: the strictest word of
-    /// all files counts.
+pub enum RuleOwner {
+    /// The user.
+    User,
+    /// The project. Its rules can only make the policy stricter, because the strictest
+    /// verdict of all files counts.
     Project,
 }
 
-/// The rules of one file, in order: the first one that is about a thing decides.
+/// The rules of one file, in order: the first one that applies decides.
 #[derive(Debug, Clone)]
 pub struct RuleFile {
-    /// Whose it is.
-    pub whose: Whose,
-    /// Its rules.
+    /// Author of the file.
+    pub owner: RuleOwner,
+    /// The rules, in order.
     pub rules: Vec<Rule>,
 }
 
-/// All rules. Over files, and over what a call touches, the strictest counts.
+/// All rules. Of several files, and of several parts of a call, the strictest verdict
+/// counts.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     files: Vec<RuleFile>,
@@ -90,7 +91,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The rules of some files.
+    /// Creates a policy from the rules of some files.
     #[must_use]
     pub fn new(files: Vec<RuleFile>) -> Self {
         Self {
@@ -99,35 +100,35 @@ impl Policy {
         }
     }
 
-    /// A person is asked before every call of this effect, whatever rules allow.
+    /// Asks the user before every call with this effect, even if a rule allows it.
     pub fn ask_first(&mut self, reason: impl Into<String>, effect: Effect) {
         self.asked_first.push((reason.into(), effect));
     }
 
-    /// Whether it says nothing about any call.
+    /// Whether the policy has no rules and asks about no effect.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.asked_first.is_empty() && self.rules().next().is_none()
     }
 
-    /// All rules, file by file.
+    /// Returns all rules, file by file.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.files.iter().flat_map(|file| &file.rules)
     }
 
-    /// The rules about tools that are not among these names.
+    /// Returns the rules about tools that are not among these names.
     pub fn about_others<'a>(&'a self, tools: &'a [String]) -> impl Iterator<Item = &'a Rule> {
         self.rules()
             .filter(|rule| rule.tool() != "*" && !tools.iter().any(|name| name == rule.tool()))
     }
 
-    /// The same with one more rule, before all others of such a file.
-    pub(crate) fn with_first(&self, rule: Rule, whose: Whose) -> Self {
+    /// Returns a copy with one more rule before all others of this owner.
+    pub(crate) fn with_first(&self, rule: Rule, owner: RuleOwner) -> Self {
         let mut with = self.clone();
-        match with.files.iter_mut().find(|file| file.whose == whose) {
+        match with.files.iter_mut().find(|file| file.owner == owner) {
             Some(file) => file.rules.insert(0, rule),
             None => with.files.push(RuleFile {
-                whose,
+                owner,
                 rules: vec![rule],
             }),
         }

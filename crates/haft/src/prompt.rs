@@ -1,14 +1,14 @@
-//! The section of a prompt that tells a model about its tools.
+//! The section of the system prompt about the tools.
 
 use crate::{Definition, Toolset};
 
-/// Maximum length of the line about a tool, in characters. A model has the whole
-/// description beside the parameters.
-const LONGEST: usize = 160;
+/// Maximum length of the line about a tool, in characters. The model gets the full
+/// description with the parameters.
+const MAX_LINE_CHARS: usize = 160;
 
-/// `Tools: a, b.`, a line for each, then the guidance of those that have some,
-/// then that of the toolset, as far as it speaks of tools that are there: first the
-/// lines that say where the files are.
+/// Returns the section: `Tools: a, b.`, one line per tool, the guidance of the tools, and
+/// the guidance of the toolset about tools that exist, starting with the lines about where
+/// files are.
 pub(crate) fn section(definitions: &[Definition], toolset: &Toolset, layout: &[String]) -> String {
     if definitions.is_empty() {
         return String::new();
@@ -29,15 +29,15 @@ pub(crate) fn section(definitions: &[Definition], toolset: &Toolset, layout: &[S
     text
 }
 
-/// Returns a description on one line. Of a long one the first sentences that fit, or the
-/// beginning of the first.
+/// Returns a description on one line. A long one is cut after the last sentence that fits,
+/// or within its first sentence.
 fn on_one_line(description: &str) -> String {
     let text = description.split_whitespace().collect::<Vec<_>>().join(" ");
-    let Some((past, _)) = text.char_indices().nth(LONGEST) else {
+    let Some((past, _)) = text.char_indices().nth(MAX_LINE_CHARS) else {
         return text;
     };
     let (beginning, rest) = text.split_at(past);
-    // The next sentence starts with a capital letter: `e.g. this` is not an end.
+    // Only a capital letter starts a sentence: `e.g. this` is not a sentence end.
     let ends = beginning.match_indices(". ").filter(|(at, mark)| {
         let next = beginning.get(at + mark.len()..).unwrap_or_default();
         let next = next.chars().next().or_else(|| rest.chars().next());
@@ -57,7 +57,7 @@ fn on_one_line(description: &str) -> String {
     }
 }
 
-/// The guidance of the tools that have some, then that of the toolset.
+/// Returns the guidance of the tools, then that of the toolset.
 pub(crate) fn guidance(definitions: &[Definition], toolset: &Toolset, layout: &[String]) -> String {
     let mut sections = Vec::new();
     for definition in definitions {
@@ -73,7 +73,7 @@ pub(crate) fn guidance(definitions: &[Definition], toolset: &Toolset, layout: &[
     sections.join("\n\n")
 }
 
-/// What a toolset says about its tools together, as far as they are there.
+/// Returns the toolset's advice about the tools that exist.
 fn advice(definitions: &[Definition], toolset: &Toolset, layout: &[String]) -> String {
     let is_there = |tool: &str| definitions.iter().any(|definition| definition.name == tool);
     let advice = toolset
@@ -94,7 +94,7 @@ mod tests {
     fn a_long_description_is_cut_after_a_sentence() {
         let short = "Says e.g. one\n  thing. And another.";
         assert_eq!(on_one_line(short), "Says e.g. one thing. And another.");
-        let more = "x".repeat(LONGEST);
+        let more = "x".repeat(MAX_LINE_CHARS);
         assert_eq!(
             on_one_line(&format!("Finds files, e.g. `a`. Then sorts. Then {more}.")),
             "Finds files, e.g. `a`. Then sorts."
@@ -104,7 +104,7 @@ mod tests {
             "Finds, e.g. b…"
         );
         assert_eq!(on_one_line(&format!("{more} b")), format!("{more}…"));
-        let sentence = format!("{}.", "é".repeat(LONGEST - 1));
+        let sentence = format!("{}.", "é".repeat(MAX_LINE_CHARS - 1));
         assert_eq!(on_one_line(&format!("{sentence} And more.")), sentence);
         assert_eq!(on_one_line(&sentence), sentence);
     }

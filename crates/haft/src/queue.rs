@@ -1,4 +1,5 @@
-//! Calls that touch the same file wait for each other, in the order they came.
+//! The queue for files: calls that use the same file wait for each other, in order of
+//! arrival.
 
 use crate::Access;
 use haft_ops::FilePath;
@@ -8,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// The writers, running and waiting, of each file that is being written.
+/// The running and waiting writers of each file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
     writers: Arc<Mutex<HashMap<PathBuf, Vec<Writer>>>>,
     tickets: Arc<AtomicU64>,
 }
 
-/// Somebody who writes, or will.
+/// A call that writes a file or waits to write it.
 #[derive(Debug, Clone)]
 struct Writer {
     place: u64,
@@ -24,7 +25,7 @@ struct Writer {
     finished: watch::Receiver<()>,
 }
 
-/// A place in the queue. Dropping it lets the next one go.
+/// A position in the queue. Dropping it lets the next call run.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     place: u64,
@@ -32,20 +33,19 @@ pub(crate) struct Ticket {
     before: Vec<watch::Receiver<()>>,
     writes: Vec<PathBuf>,
     queue: Queue,
-    /// Closed on drop: that is the signal.
+    /// Dropped together with the ticket, which wakes the calls that wait for it.
     done: Option<watch::Sender<()>>,
 }
 
 impl Queue {
-    /// Takes a place for all the paths at once, so that two calls never wait
-    /// for each other in a circle. A reader waits for earlier writers only:
-    /// what it reads is whole at any time.
+    /// Takes a position for all paths at once, so that calls cannot deadlock. A reader only
+    /// waits for earlier writers, because writes replace files atomically.
     pub(crate) fn ticket(&self, paths: &[(FilePath, Access)]) -> Ticket {
         self.at(self.tickets.fetch_add(1, Ordering::Relaxed), paths)
     }
 
-    /// Other paths in the same place. Whoever came later and has not begun is not waited
-    /// for: it may be waiting for who holds this.
+    /// Exchanges the paths of a ticket and keeps its position. It does not wait for later
+    /// calls that have not started, because they may wait for this one.
     pub(crate) fn exchange(&self, ticket: Ticket, paths: &[(FilePath, Access)]) -> Ticket {
         let place = ticket.place;
         drop(ticket);
@@ -59,8 +59,8 @@ impl Queue {
         let mut before = Vec::new();
         let mut writes = Vec::new();
         for (path, access) in paths {
-            // All of them, not only the last: that one may be cancelled while
-            // it waits itself.
+            // Waits for all earlier writers, not just the last: that one may be cancelled
+            // while it is waiting itself.
             let there = writers.get(path.real()).into_iter().flatten();
             let first = there.filter(|one| one.place < place || one.runs.load(Ordering::Relaxed));
             before.extend(first.map(|one| one.finished.clone()));
@@ -88,10 +88,10 @@ impl Queue {
 }
 
 impl Ticket {
-    /// Waits until everybody before has finished.
+    /// Waits until all earlier calls have finished.
     pub(crate) async fn turn(&mut self) {
         for mut before in self.before.drain(..) {
-            // Only ever closed, never written to.
+            // The channel is only ever closed, never written to.
             while before.changed().await.is_ok() {}
         }
         self.runs.store(true, Ordering::Relaxed);

@@ -1,27 +1,27 @@
-//! The tools of a session, in a stable order.
+//! The registry of a session's tools, in a stable order.
 
 use crate::runtime::Session;
 use crate::{AnyTool, Definition, Error, Offered, Plugin, Tool, erase, schema};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tokio::sync::watch;
 
-/// A tool of that name is there already.
+/// A tool with this name already exists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a tool named \"{0}\" is already registered; use replace to put another in its place")]
 pub struct Duplicate(pub String);
 
-/// The tools that can be called. They can be added and removed while calls run:
-/// a call keeps the tool it began with.
+/// The tools that can be called. They can be added and removed while calls run: a running
+/// call keeps its tool.
 #[derive(Clone, Default)]
 pub struct Tools {
     entries: Arc<RwLock<Vec<Entry>>>,
     changes: Arc<watch::Sender<u64>>,
-    /// The session whose tools these are.
+    /// The session that these tools belong to.
     session: Arc<OnceLock<Weak<Session>>>,
     left_out: Arc<RwLock<Vec<String>>>,
 }
 
-/// A tool, and how its arguments are checked.
+/// A tool and the checker for its arguments.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) tool: Arc<dyn AnyTool>,
@@ -29,14 +29,15 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether it is a tool of the toolset, which we know to yield.
+    /// Whether the tool belongs to the toolset. Such tools are known to yield to the
+    /// scheduler.
     pub(crate) fn is_ours(&self) -> bool {
         self.checker.ranges() == schema::Ranges::Clamp
     }
 }
 
 impl Tools {
-    /// Wakes when tools have come or gone.
+    /// Returns a receiver that wakes when tools are added or removed.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -46,9 +47,9 @@ impl Tools {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Starts a plugin in the session of these tools, and adds its tools at the end, or in
-    /// the place of others where [`Plugin::overrides`] says so. It ends when they are
-    /// removed, or with the session. Returns the names of the tools that were added.
+    /// Starts a plugin in the session of these tools and appends its tools, or replaces
+    /// existing ones as [`Plugin::overrides`] allows. The plugin ends when its tools are
+    /// removed, or with the session. Returns the names of the added tools.
     ///
     /// # Errors
     /// When it cannot be started, or none of its tools can be used.
@@ -66,8 +67,9 @@ impl Tools {
         let _ = self.session.set(Arc::downgrade(session));
     }
 
-    /// The tools that the preset lists and that are not offered, because the session has
-    /// no way to run commands: [`Builder::commands`](crate::Builder::commands) adds one.
+    /// Returns the tools that the preset lists but that are not offered, because the
+    /// session cannot run commands ([`Builder::commands`](crate::Builder::commands) enables
+    /// them).
     #[must_use]
     pub fn left_out(&self) -> Vec<String> {
         let names = self.left_out.read();
@@ -76,25 +78,25 @@ impl Tools {
 
     pub(crate) fn leave_out(&self, name: &str) {
         tracing::warn!(
-            "the tool {name} is not offered: the session has no way to run commands (`Builder::commands` adds one)"
+            "tool {name} is not offered: the session cannot run commands (`Builder::commands` enables them)"
         );
         let names = self.left_out.write();
         let mut names = names.unwrap_or_else(PoisonError::into_inner);
         names.push(name.to_owned());
     }
 
-    /// Adds a tool at the end.
+    /// Appends a tool.
     ///
     /// # Errors
-    /// When there is one of that name.
+    /// When a tool with this name exists.
     pub fn add(&self, tool: impl Tool) -> Result<(), Duplicate> {
         self.add_any(erase(tool))
     }
 
-    /// Adds a tool of any kind at the end.
+    /// Appends a tool with JSON arguments.
     ///
     /// # Errors
-    /// When there is one of that name.
+    /// When a tool with this name exists.
     pub fn add_any(&self, tool: Arc<dyn AnyTool>) -> Result<(), Duplicate> {
         self.insert(tool, schema::Ranges::Refuse)
     }
@@ -119,13 +121,13 @@ impl Tools {
         Ok(())
     }
 
-    /// All of them, as they are now.
+    /// Returns a snapshot of all entries.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.clone()
     }
 
-    /// Adds a tool of another session at the end.
+    /// Appends a tool of another session.
     pub(crate) fn take(&self, entry: Entry) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.push(entry);
@@ -133,7 +135,7 @@ impl Tools {
         self.changed();
     }
 
-    /// Puts a tool in the place of the one with its name, or at the end.
+    /// Replaces the tool with the same name, or appends it.
     pub fn replace(&self, tool: Arc<dyn AnyTool>) {
         let checker = Arc::new(schema::Checker::new(
             &tool.definition().parameters,
@@ -152,7 +154,7 @@ impl Tools {
         self.changed();
     }
 
-    /// Takes a tool away; says whether it was there.
+    /// Removes a tool and returns whether it existed.
     pub fn remove(&self, name: &str) -> bool {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let before = entries.len();
@@ -165,7 +167,7 @@ impl Tools {
         is_gone
     }
 
-    /// A tool by its name.
+    /// Returns the tool with the given name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn AnyTool>> {
         self.entry(name).map(|entry| entry.tool)
@@ -179,7 +181,7 @@ impl Tools {
             .cloned()
     }
 
-    /// Whether any of them runs programs.
+    /// Whether any of the tools runs programs.
     #[must_use]
     pub fn any_executes(&self) -> bool {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +190,7 @@ impl Tools {
             .any(|entry| entry.tool.effect() == crate::Effect::Execute)
     }
 
-    /// What a model sees of all of them, in order.
+    /// Returns all definitions as the model sees them, in order.
     #[must_use]
     pub fn definitions(&self) -> Vec<Definition> {
         let entries = self.entries();
@@ -200,7 +202,7 @@ impl Tools {
             .collect()
     }
 
-    /// Their names, in order.
+    /// Returns all names, in order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a call answers: content for the model, details for the host.
+//! The reply to a call: content for the model, details for the front end.
 
 use haft_ops::picture::Picture;
 use haft_ops::text::limit::{Keep, Limit};
@@ -13,52 +13,52 @@ use std::borrow::Cow;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
-    /// Text.
+    /// Plain text.
     Text {
-        /// The text.
+        /// The text itself.
         text: String,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// The encoded picture in Base64.
+        /// The encoded image in Base64.
         data: String,
-        /// Its media type.
+        /// Media type, such as `image/png`.
         #[serde(rename = "mimeType")]
         media_type: String,
     },
-    /// A sound.
+    /// An audio clip.
     Audio {
-        /// The encoded sound in Base64.
+        /// The encoded audio in Base64.
         data: String,
-        /// Its media type.
+        /// Media type, such as `audio/wav`.
         #[serde(rename = "mimeType")]
         media_type: String,
     },
-    /// A thing that has an address, with what is in it.
+    /// An embedded resource with a URI.
     Resource {
-        /// The thing.
+        /// The resource and its content.
         resource: Embedded,
     },
 }
 
-/// What stands at an address, carried within a reply: text, or bytes in Base64.
+/// A resource embedded in a reply: text, or bytes in Base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Embedded {
-    /// Its address.
+    /// URI of the resource.
     pub uri: String,
-    /// Its media type, if it is known.
+    /// Media type, if known.
     #[serde(rename = "mimeType", default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// What it says, if it is text.
+    /// Content, if it is text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Its bytes in Base64, if it is not.
+    /// Content in Base64, if it is binary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
 }
 
 impl Content {
-    /// How many bytes it has.
+    /// Returns the size of the block in bytes, as encoded.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let length = match self {
@@ -72,7 +72,7 @@ impl Content {
         length as u64
     }
 
-    /// What it says, if it is text.
+    /// Returns the text of a text block or text resource.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -82,8 +82,8 @@ impl Content {
         }
     }
 
-    /// As text for whoever can show nothing else: what is no text is named with its
-    /// size.
+    /// Returns the block as text, for front ends that can only show text. Other content is
+    /// described by type and size.
     #[must_use]
     pub fn in_words(&self) -> Cow<'_, str> {
         let named = |what: &str, media_type: &str, data: &str| {
@@ -107,38 +107,38 @@ impl Content {
     }
 }
 
-/// The answer to a call: ordered blocks, whether it is a failure, and details
-/// that only the host sees.
+/// The result of a call: ordered blocks, whether it is an error, and details that only the
+/// front end sees.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     pub(crate) content: Vec<Content>,
     pub(crate) is_error: bool,
     pub(crate) details: Map<String, Value>,
-    /// A last line that no cut takes away.
+    /// Last line, which truncation never removes.
     pub(crate) footer: Option<String>,
     pub(crate) cutting: Cutting,
-    /// Another limit than the toolset's.
+    /// Limit that replaces the toolset's.
     pub(crate) limit: Option<Limit>,
     pub(crate) is_final: bool,
     pub(crate) is_pending: bool,
 }
 
-/// Who cuts a reply that is too long.
+/// Truncation of a reply that is too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Cutting {
-    /// The runtime, as the limit says.
+    /// By the runtime, as the limit says.
     #[default]
     AsLimited,
-    /// The runtime, keeping this part.
+    /// By the runtime, keeping this part.
     Keeping(Keep),
-    /// The tool has done it and said so.
+    /// The tool has already truncated it and noted so in the text.
     Done,
-    /// Nobody: a part of a document is no document. The tool keeps it short.
+    /// Never: part of a JSON document is useless. The tool keeps it short.
     Never,
 }
 
 impl Reply {
-    /// A text.
+    /// Creates a reply with one text block.
     pub fn text_block(text: impl Into<String>) -> Self {
         Self {
             content: vec![Content::Text { text: text.into() }],
@@ -146,8 +146,8 @@ impl Reply {
         }
     }
 
-    /// A JSON document in one text block. It is never cut, as the rest would be no
-    /// JSON: whoever makes it keeps it short.
+    /// Creates a reply with a JSON document in one text block. It is never truncated, since
+    /// part of a document is not valid JSON, so the caller must keep it short.
     #[must_use]
     pub fn json(document: &Value) -> Self {
         Self {
@@ -156,13 +156,13 @@ impl Reply {
         }
     }
 
-    /// A picture, from its encoded bytes.
+    /// Creates a reply with an image, given its encoded bytes.
     #[must_use]
     pub fn image(bytes: &[u8], media_type: &str) -> Self {
         Self::default().and_image(bytes, media_type)
     }
 
-    /// A failure, in words for the model.
+    /// Creates an error reply with a message for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -170,14 +170,14 @@ impl Reply {
         }
     }
 
-    /// The same as a failure.
+    /// Marks the reply as an error.
     #[must_use]
     pub fn as_error(mut self) -> Self {
         self.is_error = true;
         self
     }
 
-    /// A text that also ends the agent's turn.
+    /// Creates a text reply that also ends the agent's turn.
     pub fn final_answer(text: impl Into<String>) -> Self {
         Self {
             is_final: true,
@@ -185,14 +185,14 @@ impl Reply {
         }
     }
 
-    /// With another text block.
+    /// Appends a text block.
     #[must_use]
     pub fn and_text(mut self, text: impl Into<String>) -> Self {
         self.content.push(Content::Text { text: text.into() });
         self
     }
 
-    /// With a picture, from its encoded bytes.
+    /// Appends an image, given its encoded bytes.
     #[must_use]
     pub fn and_image(mut self, bytes: &[u8], media_type: &str) -> Self {
         use base64::Engine;
@@ -204,93 +204,93 @@ impl Reply {
         self
     }
 
-    /// With any other block.
+    /// Appends any block.
     #[must_use]
     pub fn and(mut self, block: Content) -> Self {
         self.content.push(block);
         self
     }
 
-    /// With a detail for the host.
+    /// Adds a detail for the front end; the model does not see it.
     #[must_use]
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
-    /// With a line at the end that no cut takes away.
+    /// Sets a last line that truncation never removes.
     #[must_use]
     pub fn footer(mut self, line: impl Into<String>) -> Self {
         self.footer = Some(line.into());
         self
     }
 
-    /// When it is too long, this part is kept.
+    /// Sets which part is kept if the reply is too long.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {
         self.cutting = Cutting::Keeping(keep);
         self
     }
 
-    /// With another limit than that of the toolset.
+    /// Sets a limit that replaces the toolset's.
     #[must_use]
     pub fn limited(mut self, limit: Limit) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// The tool has cut it already, and the text says so.
+    /// Declares that the tool has already truncated the text and noted so in it.
     #[must_use]
     pub fn already_cut(mut self) -> Self {
         self.cutting = Cutting::Done;
         self
     }
 
-    /// The blocks, in order.
+    /// Returns the blocks, in order.
     #[must_use]
     pub fn content(&self) -> &[Content] {
         &self.content
     }
 
-    /// The blocks, for whoever passes them on.
+    /// Returns the blocks by value.
     #[must_use]
     pub fn into_content(self) -> Vec<Content> {
         self.content
     }
 
-    /// All text blocks, joined.
+    /// Returns all text blocks, joined with newlines.
     #[must_use]
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
         texts.join("\n")
     }
 
-    /// Whether it is a failure.
+    /// Whether the call failed.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.is_error
     }
 
-    /// Whether it ends the turn.
+    /// Whether this reply ends the agent's turn.
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.is_final
     }
 
-    /// Whether the call was not made, because nobody could say yet if it may: it can be
-    /// made again with their answer ([`crate::Call::answered`]).
+    /// Whether the call was not made because it waits for approval. Make it again with the
+    /// user's answer ([`crate::Call::answered`]).
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.is_pending
     }
 
-    /// What only the host sees.
+    /// Returns the details that only the front end sees.
     #[must_use]
     pub fn details(&self) -> &Map<String, Value> {
         &self.details
     }
 
-    /// The reply as the command line and events show it.
+    /// Returns the reply as JSON, as in events and on the command line.
     #[must_use]
     pub fn to_json(&self) -> Value {
         serde_json::json!({ "content": self.content, "is_error": self.is_error, "details": self.details })
@@ -309,7 +309,7 @@ impl From<String> for Reply {
     }
 }
 
-/// The picture, with a line that says what it is.
+/// The image, preceded by a line with its type and size.
 impl From<&Picture> for Reply {
     fn from(picture: &Picture) -> Self {
         let (width, height) = picture.original;
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_named_with_its_size() {
+    fn content_other_than_text_is_described_by_type_and_size() {
         let audio = Content::Audio {
             data: "AAAA".repeat(512) + "AA==",
             media_type: "audio/wav".to_owned(),

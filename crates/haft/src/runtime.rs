@@ -7,26 +7,26 @@ mod changes;
 pub(crate) mod clock;
 pub(crate) mod closing;
 mod end;
+mod external_tools;
 mod files;
 mod form;
-mod held;
-mod kept;
-mod look;
-mod meet;
+mod inspect;
+mod memory_files;
 mod narrow;
 mod pictures;
+mod saved_output;
 mod sibling;
 #[cfg(test)]
 mod tests;
 
-pub use approve::{Answer, Approve, Approver, Explained, Question, Refused};
+pub use approve::{ApprovalAnswer, Approve, Approver, Explained, Question, Refused};
 pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
 pub use changes::Changes;
 pub use closing::PromptFiles;
 pub use files::{Backing, Disk, Naming};
 pub use form::{Filled, Form};
-pub use held::{HeldFiles, Mark};
+pub use memory_files::{MemoryFiles, MemoryMark};
 pub use narrow::Narrow;
 pub use sibling::Sibling;
 
@@ -42,11 +42,11 @@ use crate::registry::Entry;
 use crate::state::State;
 use crate::toolset::Paths;
 use crate::{Content, Error, Repair, Reply, Resource, Tools, Toolset, limit};
-use approve::Yes;
+use approve::Granted;
 use call::merged;
 use clock::Clock;
 use futures::{FutureExt, Stream, StreamExt};
-use haft_ops::exec::Surroundings;
+use haft_ops::exec::ExecContext;
 use haft_ops::executor::Captured;
 use haft_ops::messenger::Messenger;
 use haft_ops::processes::{MAX_ACTIVE, Processes};
@@ -65,38 +65,39 @@ use std::task::Poll;
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinHandle;
 
-/// How much longer a tool gets to answer by itself after its deadline, before
-/// it is dropped and the runtime answers for it.
+/// Extra time after its deadline in which a tool may still reply by itself. After that it
+/// is dropped and the runtime replies for it.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// How many characters of the reason for a refusal an event has.
-const MOST_SAID: usize = 4_000;
+/// Maximum length of a refusal's reason in an event, in characters.
+const MAX_REASON_CHARS: usize = 4_000;
 
-/// The most that is kept of one stream of a process: all of those that may run
-/// share what a session keeps.
-const LOG: u64 = spill::MAX_SESSION / (2 * MAX_ACTIVE as u64);
+/// Maximum log size of one stream of a background process, in bytes: the session's limit
+/// for saved output, shared by all processes that can run at once.
+const MAX_LOG_BYTES: u64 = spill::MAX_SESSION / (2 * MAX_ACTIVE as u64);
 
-/// A session of tools: one toolset, and whatever was added to it.
+/// A session: one toolset, the tools added to it, and everything its calls share. Cheap to
+/// clone; clones are the same session.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) session: Arc<Session>,
 }
 
-/// What all calls of a session share.
+/// Everything that the calls of a session share.
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) tools: Tools,
-    /// Tools that the preset leaves out; a session within this one may be granted some.
+    /// Tools that the preset leaves out. A session inside this one may be granted some.
     reserve: Tools,
     pub(crate) backend: Arc<dyn Backend>,
-    /// The files that are in memory.
-    held: HeldFiles,
+    /// Files that live in memory.
+    memory_files: MemoryFiles,
     pub(crate) scope: Scope,
     pub(crate) paths: Paths,
-    /// The folders that relative paths of rules start from.
+    /// Folders that relative paths in rules start from.
     pub(crate) bases: Vec<PathBuf>,
-    pub(crate) surroundings: Option<Surroundings>,
-    /// Processes in the background, once there was one. They end with it.
+    pub(crate) exec_context: Option<ExecContext>,
+    /// Background processes, created on first use. They end with the session.
     processes: Arc<OnceLock<Processes>>,
     pub(crate) toolset: Arc<Toolset>,
     journal: Option<Arc<dyn Journal>>,
@@ -108,43 +109,42 @@ pub(crate) struct Session {
     concurrency: usize,
     watch: Option<EventSink>,
     pub(crate) approval: Arc<approve::Approval>,
-    /// Tools whose calls wait for a person, whatever the rules say.
+    /// Tools whose calls always need approval, whatever the rules say.
     interrupt_on: BTreeSet<String>,
-    /// Who works in it, where it is a session within another.
+    /// Name of the sub-agent that works in this session, if it is inside another one.
     agent: Option<String>,
-    /// The clock of the call that does its work in this session, if there is one.
+    /// Clock of the call that does its work in this session, if there is one.
     clock: Option<Clock>,
     events: AtomicU64,
     pub(crate) calls: AtomicU64,
-    /// How programs are run that are or bring tools.
+    /// How to run programs that are tools or provide tools.
     pub(crate) programs: Option<Programs>,
-    /// Programs that bring tools, and what was wrong with them once they were met.
+    /// Programs that provide tools over JSON lines.
     plugins: Vec<Arc<Host>>,
     /// Programs that are tools.
     executables: Vec<Executable>,
-    /// What else brings tools.
+    /// Other sources of tools, such as MCP servers.
     sources: Vec<Arc<Sourced>>,
-    met: tokio::sync::OnceCell<Vec<String>>,
-    /// The session beside which this one was made, which looks after their tools.
-    elder: Option<Runtime>,
-    /// What its files were made from.
+    loaded: tokio::sync::OnceCell<Vec<String>>,
+    /// The session that loaded the tools, if this one is its sibling.
+    tools_from: Option<Runtime>,
+    /// Source of this session's files, for creating siblings.
     origin: Arc<Origin>,
 }
 
-/// A call whose arguments fit and which the policy allows, in its place in the
-/// queue.
+/// A call that was validated, passed the policy and has its position in the queue.
 struct Admitted {
     entry: Entry,
     arguments: Value,
     repairs: Vec<Repair>,
     ticket: Ticket,
     paths: Arc<[(FilePath, Access)]>,
-    /// Somebody has to say yes to this first.
+    /// The question that the user must approve first.
     question: Option<Question>,
 }
 
 impl Session {
-    /// What a call touches, with channels as the hosts they talk to.
+    /// Returns the resources that a call uses, with each channel replaced by its host.
     pub(crate) fn touches(&self, entry: &Entry, arguments: &Value) -> Vec<Resource> {
         let named = entry.tool.resources(arguments).into_iter();
         let known = named.filter_map(|resource| match resource {
@@ -154,44 +154,49 @@ impl Session {
         known.collect()
     }
 
-    /// How commands run here.
+    /// Returns how to run commands.
     ///
     /// # Errors
-    /// When nobody has said how.
-    pub(crate) fn surroundings(&self) -> Result<&Surroundings, Error> {
-        self.surroundings.as_ref().ok_or_else(|| {
+    /// When the session was set up without commands.
+    pub(crate) fn exec_context(&self) -> Result<&ExecContext, Error> {
+        self.exec_context.as_ref().ok_or_else(|| {
             Error::failed(
-                "this session runs no commands: it was set up without them \
+                "this session cannot run commands: it was set up without them \
                  (haft.yaml: `execution: local`; in Rust: `Builder::commands`)",
             )
         })
     }
 
-    /// The processes in the background.
+    /// Returns the background processes.
     ///
     /// # Errors
-    /// When commands cannot be run, or there is no folder for their output.
+    /// When the session cannot run commands, or has no folder for their output.
     pub(crate) fn processes(&self) -> Result<&Processes, Error> {
-        let surroundings = self.surroundings()?;
+        let exec_context = self.exec_context()?;
         let spill = self.spill.as_ref().ok_or_else(|| {
-            Error::failed("processes cannot be started: there is no state folder for their output")
+            Error::failed("cannot start a process: there is no state folder for its output")
         })?;
         Ok(self.processes.get_or_init(|| {
             Processes::new(
-                Arc::clone(&surroundings.executor),
+                Arc::clone(&exec_context.executor),
                 spill.folder().join("processes"),
-                LOG,
+                MAX_LOG_BYTES,
             )
         }))
     }
 
-    pub(crate) fn said(&self, output: &Captured, limit: &Limit, call_id: &str) -> limit::Said {
+    pub(crate) fn shown_output(
+        &self,
+        output: &Captured,
+        limit: &Limit,
+        call_id: &str,
+    ) -> limit::ShownOutput {
         limit::captured(output, limit, &self.toolset, self.spill.as_ref(), call_id)
     }
 }
 
 impl Runtime {
-    /// Starts to describe a session.
+    /// Returns a builder with default settings.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
@@ -202,7 +207,7 @@ impl Runtime {
         self.run(Call::new(tool, arguments)).await
     }
 
-    /// Makes one call: exactly one reply, whatever happens.
+    /// Makes one call and returns exactly one reply, whatever happens.
     pub async fn run(&self, call: Call) -> Reply {
         self.recall().await;
         self.ready_for(&call.tool).await;
@@ -211,20 +216,21 @@ impl Runtime {
         self.finish(&call, admitted).await
     }
 
-    /// Makes several calls, as many at a time as the session allows, and
-    /// returns their replies in the order of the calls.
+    /// Makes several calls, as many at a time as the session allows, and returns their
+    /// replies in the order of the calls.
     pub async fn run_all(&self, calls: Vec<Call>) -> Vec<Reply> {
         let mut replies: Vec<(usize, Reply)> = self.run_each(calls).await.collect().await;
         replies.sort_by_key(|(number, _)| *number);
         replies.into_iter().map(|(_, reply)| reply).collect()
     }
 
-    /// The same, with each reply as soon as it is there, and the number of its call.
+    /// Makes several calls and yields each reply when it is ready, with the index of its
+    /// call.
     pub async fn run_each(&self, calls: Vec<Call>) -> impl Stream<Item = (usize, Reply)> + Send {
         self.recall().await;
         self.ready().await;
-        // Places in the queue are taken in order before anything runs, so that
-        // two writes of one file happen as they were asked for.
+        // All calls take their position in the queue before any of them runs, so that two
+        // writes of the same file happen in the order of the calls.
         let calls: Vec<_> = calls
             .into_iter()
             .map(|call| {
@@ -243,8 +249,8 @@ impl Runtime {
             .buffer_unordered(concurrency)
     }
 
-    /// Finds the tool, repairs and validates the arguments, asks the policy. The
-    /// arguments are taken out of the call: they may be large.
+    /// Finds the tool, repairs and validates the arguments, and checks the policy. Takes
+    /// the arguments out of the call, because they may be large.
     fn admit(&self, call: &mut Call, place: Option<Ticket>) -> Result<Admitted, Error> {
         let session = &self.session;
         let entry = session
@@ -276,8 +282,8 @@ impl Runtime {
         })
     }
 
-    /// Waits for a person's word, where somebody has to say yes first. With their
-    /// changes it is another call, that is checked and judged anew.
+    /// Waits for the user's answer if the call needs approval. If the user changed the
+    /// arguments, the new call is validated and checked again.
     async fn approved(
         &self,
         call: &Call,
@@ -287,11 +293,11 @@ impl Runtime {
             return Ok((admitted, None));
         };
         match self.ask(call, question).await? {
-            Yes::AsAsked => Ok((admitted, None)),
-            Yes::With(changes) => {
+            Granted::AsRequested => Ok((admitted, None)),
+            Granted::With(changes) => {
                 let mut call = call.clone();
                 call.arguments = merged(&admitted.arguments, changes)?;
-                call.answer = Some(Answer::Approve);
+                call.answer = Some(ApprovalAnswer::Approve);
                 let place = admitted.ticket;
                 let mut admitted = self.admit(&mut call, Some(place))?;
                 admitted.question = None;
@@ -301,7 +307,7 @@ impl Runtime {
         }
     }
 
-    /// Records, runs, limits, records again.
+    /// Records the intent, runs the tool, truncates the reply and records the outcome.
     async fn finish(&self, call: &Call, admitted: Result<Admitted, Error>) -> Reply {
         let session = &self.session;
         let approved = match admitted {
@@ -324,7 +330,7 @@ impl Runtime {
             () = ticket.turn() => {}
             () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
         }
-        if let Err(reason) = call.begins().await {
+        if let Err(reason) = call.run_hook().await {
             return self.refuse(call, &Error::Fault(reason));
         }
         if let Some(journal) = &session.journal {
@@ -377,7 +383,7 @@ impl Runtime {
             session.spill.as_ref(),
             &call.id,
         );
-        // Tools that cut for themselves say so.
+        // Tools that truncate by themselves report it in the details.
         let truncated = cut || reply.details.get("truncated") == Some(&Value::Bool(true));
 
         if let Some(journal) = &session.journal {
@@ -388,7 +394,7 @@ impl Runtime {
                 output: session
                     .spill
                     .as_ref()
-                    .and_then(|spill| kept::file(spill, &reply)),
+                    .and_then(|spill| saved_output::file(spill, &reply)),
             };
             if let Err(error) = journal.outcome(outcome).await {
                 tracing::error!(%error, call = call.id, "the outcome of a call could not be recorded");
@@ -410,8 +416,8 @@ impl Runtime {
         reply
     }
 
-    /// Runs the tool apart from us: a panic ends there, and a tool that never
-    /// yields does not keep us from answering.
+    /// Runs the tool in its own task: a panic ends there, and a tool that never yields
+    /// cannot keep the runtime from replying.
     async fn execute(
         &self,
         call: &Call,
@@ -421,7 +427,7 @@ impl Runtime {
         clock: &Clock,
     ) -> Result<Reply, Error> {
         let stop = call.cancel.child_token();
-        // However this ends, and if it is dropped, the tool is told.
+        // Cancels the tool however this function ends, even if it is dropped.
         let _stopping = stop.clone().drop_guard();
         let cx = Context {
             call_id: call.id.as_str().into(),
@@ -440,8 +446,8 @@ impl Runtime {
         let mut work = Box::pin(
             AssertUnwindSafe(async move { tool.call(arguments, &cx).await }).catch_unwind(),
         );
-        // A tool of ours that has nothing to wait for ends here, before there is
-        // a task or a timer for it. Others might never come back from this.
+        // A tool of the toolset that finishes without waiting ends here, without the cost
+        // of a task and a timer. Other tools might never return from the poll.
         if entry.is_ours()
             && let Poll::Ready(ended) = futures::poll!(&mut work)
         {
@@ -450,7 +456,7 @@ impl Runtime {
         let over = clock.over(GRACE);
         let cancelled = async {
             call.cancel.cancelled().await;
-            // A tool that watches its token may still say what it has.
+            // A tool that watches its token may still reply with partial results.
             tokio::time::sleep(GRACE).await;
         };
         let only_waits = entry.tool.only_waits();
@@ -473,12 +479,12 @@ impl Runtime {
         };
         let outcome = self.explained(entry.tool.standing(), outcome);
         match watching {
-            Some(cx) => cx.watched(outcome).await,
+            Some(cx) => cx.note_protected_changes(outcome).await,
             None => outcome,
         }
     }
 
-    /// The failure of a call that did not end by itself at its limit.
+    /// Returns the failure of a call that did not finish within its limit.
     fn out_of_time(&self, clock: &Clock) -> Error {
         let after = clock.limit().unwrap_or_default();
         match self.session.timeout == Some(after) {
@@ -501,14 +507,14 @@ impl Runtime {
         })
     }
 
-    /// The reply to a call that did not run.
+    /// Returns the reply to a call that did not run.
     fn refuse(&self, call: &Call, error: &Error) -> Reply {
         tracing::debug!(call = call.id, tool = call.tool, %error, "refused");
         if !matches!(error, Error::Waiting { .. }) {
             self.emit(call, || EventKind::ToolDenied {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
-                reason: haft_ops::text::brief(error, MOST_SAID),
+                reason: haft_ops::text::brief(error, MAX_REASON_CHARS),
             });
         }
         self.failure(error)
@@ -536,7 +542,7 @@ impl Runtime {
         }
     }
 
-    /// Gives a call an id, if it has none.
+    /// Gives the call an id if it has none.
     fn identified(&self, mut call: Call) -> Call {
         if call.id.is_empty() {
             let number = self.session.calls.fetch_add(1, Ordering::Relaxed) + 1;
@@ -578,7 +584,7 @@ fn panicked(call: &Call, panic: &(dyn Any + Send)) -> Error {
     }
 }
 
-/// A task that does not outlive the call it belongs to.
+/// A task that is aborted together with the call it belongs to.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

@@ -1,20 +1,19 @@
-//! Arguments: what a model sees of them, what is understood of what it sends,
-//! and what is refused.
+//! Arguments of calls: the schema that a model sees, repair, and validation.
 //!
-//! The order is fixed: parse, rename known aliases, coerce, clamp, validate
-//! against the very schema the model saw. Whatever was repaired is listed, and
-//! nothing is guessed between two meanings.
+//! The order is fixed: parse, rename known aliases, coerce types, clamp ranges, validate
+//! against the schema that the model saw. All repairs are listed, and an argument with two
+//! possible meanings is never guessed.
 
 mod alias;
 mod coerce;
 mod extra;
 mod generate;
-mod mend;
+mod lenient_json;
 mod names;
 mod notes;
 mod parse;
 mod references;
-mod shape;
+mod result;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -22,7 +21,7 @@ mod window;
 mod words;
 
 pub use parse::parse_arguments;
-pub use shape::{Fit, Shape};
+pub use result::{ResultFit, ResultSchema};
 
 pub(crate) use generate::{check, of};
 
@@ -32,26 +31,25 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
 
-/// Something in the arguments that was understood although it was not written
-/// as the schema says.
+/// A change to arguments that did not match the schema but had only one possible meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// The parameter.
+    /// Name of the parameter.
     pub parameter: String,
-    /// What was done.
+    /// Description of the change.
     pub change: String,
 }
 
-/// What to do with a number outside its documented range.
+/// How to handle a number outside its documented range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ranges {
-    /// Take the nearest one that is inside: tools of our own.
+    /// Use the nearest valid number: for tools of a toolset.
     Clamp,
-    /// Refuse it: the range is somebody else's contract.
+    /// Refuse it: for tools whose range another program enforces.
     Refuse,
 }
 
-/// Checks the arguments of one tool. The schema is compiled at the first call.
+/// Checks the arguments of one tool. The schema is compiled on the first call.
 #[derive(Debug)]
 pub(crate) struct Checker {
     schema: Value,
@@ -72,7 +70,7 @@ impl Checker {
         self.ranges
     }
 
-    /// Repairs and validates.
+    /// Repairs and validates arguments.
     pub(crate) fn prepare(&self, arguments: Value) -> Result<(Value, Vec<Repair>), Error> {
         let mut notes = Notes::default();
         let mut arguments = object(arguments, &mut notes).map_err(Error::Invalid)?;
@@ -82,7 +80,7 @@ impl Checker {
             extra::unwrap(&mut arguments, known, &mut notes);
         }
         alias::rename(&mut arguments, &self.schema, &mut notes);
-        // What is in the way of somebody else's tool is for its schema to say.
+        // For external tools, only their schema decides about unknown fields.
         if let Some(known) = ours {
             window::rename(&mut arguments, known, &mut notes);
             window::whole(&mut arguments, known, &mut notes);
@@ -102,7 +100,7 @@ impl Checker {
     }
 }
 
-/// The arguments as an object, whatever they came as.
+/// Returns the arguments as an object, whatever form they came in.
 fn object(arguments: Value, notes: &mut Notes) -> Result<Map<String, Value>, Invalid> {
     let arguments = match arguments {
         Value::String(text) => {

@@ -1,16 +1,16 @@
-//! What tools remember between calls: JSON by name, kept with the session.
+//! Values that tools store between calls: JSON by name, saved with the session.
 
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The memory of a session. Tools share it: give a value a name that says whose
-/// it is. A session within another one, as sub-agents have it, has its own.
+/// Values that the tools of a session store between calls. All tools share the names, so
+/// use one that includes the tool's name. A sub-agent's session has its own state.
 #[derive(Debug, Default)]
 pub struct State {
     values: Mutex<Map<String, Value>>,
     changes: AtomicU64,
-    /// Memory of the enclosing session.
+    /// State of the enclosing session.
     outer: Option<Arc<State>>,
 }
 
@@ -28,7 +28,7 @@ impl State {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns empty memory for a session within the one that `outer` belongs to.
+    /// Creates empty state for a session inside the one that `outer` belongs to.
     pub(crate) fn within(outer: &Arc<Self>) -> Self {
         Self {
             outer: Some(Arc::clone(outer)),
@@ -36,8 +36,8 @@ impl State {
         }
     }
 
-    /// Returns the memory of the outermost session, which is itself unless the session
-    /// runs within another one.
+    /// Returns the state of the outermost session, which is `self` unless the session is
+    /// inside another one.
     #[must_use]
     pub fn outermost(&self) -> &Self {
         let mut state = self;
@@ -47,7 +47,7 @@ impl State {
         state
     }
 
-    /// Loads recorded values, unless tools have stored something already.
+    /// Loads recorded values, unless tools have already stored some.
     pub fn restore(&self, recorded: Map<String, Value>) {
         let mut values = self.values();
         if values.is_empty() {
@@ -55,13 +55,13 @@ impl State {
         }
     }
 
-    /// The value of that name.
+    /// Returns the value with the given name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value> {
         self.values().get(name).cloned()
     }
 
-    /// How often something may have changed so far.
+    /// Returns a counter that increases with every possible change.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
@@ -71,29 +71,28 @@ impl State {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Puts a value there, and gives back what was there before.
+    /// Stores a value and returns the previous one.
     pub fn set(&self, name: &str, value: impl Into<Value>) -> Option<Value> {
         let before = self.values().insert(name.to_owned(), value.into());
         self.changed();
         before
     }
 
-    /// Takes a value away.
+    /// Removes a value and returns it.
     pub fn remove(&self, name: &str) -> Option<Value> {
         let before = self.values().remove(name);
         self.changed();
         before
     }
 
-    /// Changes a value in one step: no other call sees it halfway. What is not
-    /// there yet is `null`.
+    /// Changes a value atomically. A value that does not exist yet is `null`.
     pub fn update<T>(&self, name: &str, change: impl FnOnce(&mut Value) -> T) -> T {
         let outcome = change(self.values().entry(name).or_insert(Value::Null));
         self.changed();
         outcome
     }
 
-    /// All of it, as it is now.
+    /// Returns a copy of all values.
     #[must_use]
     pub fn snapshot(&self) -> Map<String, Value> {
         self.values().clone()
@@ -106,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_value_is_kept_changed_and_taken_away() {
+    fn values_can_be_stored_updated_and_removed() {
         let state = State::default();
         assert_eq!(state.get("count"), None);
         for expected in 1..=3 {
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inner_session_has_its_own_memory_and_reaches_the_outermost() {
+    fn an_inner_session_has_its_own_state_and_can_reach_the_outermost() {
         let outer = Arc::new(State::default());
         outer.set("todos", "outer");
         let inner = Arc::new(State::within(&outer));

@@ -1,4 +1,5 @@
-//! What a tool is: typed for its author, erased for the registry.
+//! The tool contract: typed for authors ([`Tool`]), with JSON arguments for the registry
+//! ([`AnyTool`]).
 
 use crate::{Context, Error, Mention, Offered, Reply, Standing, schema};
 use futures::future::BoxFuture;
@@ -9,24 +10,24 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a call can do to the world, at most.
+/// The most that a call of a tool can do to the outside world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Looks at files.
+    /// Reads files.
     Read,
     /// Changes files.
     Write,
-    /// Runs a program, which can do whatever it is not kept from.
+    /// Runs a program, which can do anything that the sandbox does not prevent.
     Execute,
-    /// Talks to other machines.
+    /// Sends requests to other machines.
     Network,
-    /// None of these: computes, or talks only to the session.
+    /// None of the above: computes, or only uses the session.
     Pure,
 }
 
 impl Effect {
-    /// All of them.
+    /// All effects, in the order of the enum.
     pub const ALL: [Self; 5] = [
         Self::Read,
         Self::Write,
@@ -35,7 +36,7 @@ impl Effect {
         Self::Pure,
     ];
 
-    /// Its name, as rules write it.
+    /// Returns the name that rules use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,32 +48,32 @@ impl Effect {
         }
     }
 
-    /// An effect by its name.
+    /// Returns the effect with the given name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|effect| effect.name() == name)
     }
 }
 
-/// Something a call is about to touch, as its arguments name it.
+/// A file, command or host that a call is about to use, as named in its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resource {
-    /// A file or folder, and what for.
+    /// A file or folder, and how it is accessed.
     Path(String, crate::Access),
-    /// A command line, for a shell.
+    /// A command line for a shell.
     Command(String),
-    /// A program and its arguments, with no shell in between.
+    /// A program and its arguments, run without a shell.
     Program(Vec<String>),
-    /// Another machine, by its name or address, without a port.
+    /// Another machine: host name or address, without a port.
     Host(String),
-    /// A channel for messages, by its name. For rules it is the host it talks to.
+    /// A message channel by name. Rules see the host that it sends to.
     Channel(String),
 }
 
 impl Resource {
-    /// A file of which a part is changed. It is read as well as written: the reply tells
-    /// what is in it, even if the text to replace is not found.
+    /// Returns the resources of a call that edits a file. Editing also reads: the reply
+    /// shows content of the file, even if the text to replace is not found.
     #[must_use]
     pub fn edited(path: &str) -> Vec<Self> {
         [crate::Access::Write, crate::Access::Read]
@@ -83,46 +84,47 @@ impl Resource {
 
 /// A tool with typed arguments.
 ///
-/// The doc comment on `Args` is the description a model reads, those on its
-/// fields describe the parameters, and the schema is derived from its types.
+/// The doc comment of `Args` is the description that the model reads, the doc comments of
+/// its fields describe the parameters, and the JSON Schema is derived from their types.
 pub trait Tool: Send + Sync + 'static {
-    /// The name a model calls it by.
+    /// Name that the model calls.
     const NAME: &'static str;
-    /// What it can do at most.
+    /// The most that a call can do.
     const EFFECT: Effect;
-    /// Whether it sends messages over the channels of the session. It is offered only where
-    /// there are some, and its description names them.
+    /// Whether the tool sends messages over the session's channels. Such a tool is offered
+    /// only if there are channels, and its description lists them.
     const SENDS_MESSAGES: bool = false;
-    /// The parts of its description and guidance that name other tools, which a session may
-    /// lack.
+    /// Parts of the description and guidance that mention other tools. They are reworded if
+    /// the session lacks one of those tools.
     const MENTIONS: &'static [Mention] = &[];
-    /// Its parameters: a flat struct.
+    /// Parameters of the tool: a flat struct.
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
-    /// What a call with these arguments will touch. The policy judges it, and
-    /// calls that write the same file wait for each other.
+    /// Returns the resources that a call with these arguments uses. The policy checks them
+    /// before the call runs, and calls that write the same file run one after another.
     fn resources(&self, _args: &Self::Args) -> Vec<Resource> {
         Vec::new()
     }
 
-    /// Returns why a call with these arguments is always refused, whatever the policy says,
-    /// as far as that is known without running it. `tools` are the tools that the session
-    /// has. For explanations only: [`Tool::call`] must refuse by itself.
+    /// Returns why a call with these arguments is always refused regardless of the policy,
+    /// if that can be told without running it. `tools` are the tools of the session. Only
+    /// used for explanations: [`Tool::call`] must make the same check.
     fn refusal(&self, _args: &Self::Args, _tools: &Offered) -> Option<Error> {
         None
     }
 
-    /// How long a call may take, unless the session says less.
+    /// Returns the time limit of a call. The session may set a shorter one.
     fn timeout(&self) -> Option<Duration> {
         Some(Duration::from_secs(120))
     }
 
-    /// Guidance for the prompt, beyond the description.
+    /// Returns guidance for the system prompt, in addition to the description.
     fn guidance(&self) -> Option<&str> {
         None
     }
 
-    /// Does it. Cancelled by being dropped; a panic becomes an error reply.
+    /// Runs the call. It is cancelled by dropping the future; a panic becomes an error
+    /// reply.
     fn call(
         &self,
         args: Self::Args,
@@ -130,7 +132,7 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Reply, Error>> + Send;
 }
 
-/// The shorter of two limits, where there are any.
+/// Returns the shorter of two optional limits.
 pub(crate) fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -138,81 +140,82 @@ pub(crate) fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<
     }
 }
 
-/// What a model sees of a tool. Serialized, it has the three fields that go to a model's
-/// service: `name`, `description` and `parameters`.
+/// The definition of a tool as a model sees it. Serializes to the three fields that
+/// providers accept: `name`, `description` and `parameters`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Definition {
-    /// Its name.
+    /// Name that the model calls.
     pub name: String,
-    /// What it does and when to use it.
+    /// What the tool does and when to use it.
     pub description: String,
-    /// A JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub parameters: Value,
-    /// Guidance for the prompt. Not serialized: services reject fields that they do not
-    /// know.
+    /// Guidance for the system prompt. Not serialized, because providers reject unknown
+    /// fields.
     #[serde(skip)]
     pub guidance: Option<String>,
 }
 
-/// A tool whose arguments are JSON: what the registry holds.
+/// A tool with JSON arguments, as stored in the registry.
 pub trait AnyTool: Send + Sync {
-    /// What a model sees that has all the tools it mentions.
+    /// Returns the definition for a session that has every tool it mentions.
     fn definition(&self) -> &Definition;
-    /// The parts of the definition's texts that name other tools.
+    /// Returns the parts of the definition that mention other tools.
     fn mentions(&self) -> &[Mention] {
         &[]
     }
-    /// What a model sees that has these tools.
+    /// Returns the definition for a session that has the given tools.
     fn definition_among(&self, tools: &Offered) -> Definition {
-        let whole = self.definition().clone();
+        let full = self.definition().clone();
         let reword = |text: &String| tools.reword(text, self.mentions());
         Definition {
-            description: reword(&whole.description),
-            guidance: whole.guidance.as_ref().map(reword),
-            ..whole
+            description: reword(&full.description),
+            guidance: full.guidance.as_ref().map(reword),
+            ..full
         }
     }
-    /// What it can do at most.
+    /// Returns the most that a call can do.
     fn effect(&self) -> Effect;
-    /// What a call with these (valid) arguments will touch.
+    /// Returns the resources that a call with these (valid) arguments uses.
     fn resources(&self, arguments: &Value) -> Vec<Resource>;
-    /// Returns why a call with these (valid) arguments is always refused, as
-    /// [`Tool::refusal`] does.
+    /// Returns why a call with these (valid) arguments is always refused; see
+    /// [`Tool::refusal`].
     fn refusal(&self, _arguments: &Value, _tools: &Offered) -> Option<Error> {
         None
     }
-    /// How long a call may take.
+    /// Returns the time limit of a call.
     fn timeout(&self) -> Option<Duration>;
-    /// How long a call may take in a session that limits its calls to `session`: the
-    /// shorter of the two, unless the user has set a limit for this very tool.
+    /// Returns the time limit of a call in a session that limits calls to `session`: the
+    /// shorter of the two, unless the user has set a limit for this tool.
     fn limit(&self, session: Option<Duration>) -> Option<Duration> {
         shorter(session, self.timeout())
     }
-    /// Whether a call does nothing but wait for somebody else: then it needs no task
-    /// of its own, which would take longer than the rest.
+    /// Whether a call only waits for another process or machine. Such a call runs without a
+    /// task of its own, because spawning one would cost more than the call itself.
     fn only_waits(&self) -> bool {
         false
     }
-    /// Whether it sends messages over the channels of the session.
+    /// Whether the tool sends messages over the session's channels.
     fn sends_messages(&self) -> bool {
         false
     }
-    /// Whether its program goes on between calls. What such a program did to protected
-    /// places is looked at after each call, however the call ended.
+    /// Whether the tool's program keeps running between calls. The runtime then checks
+    /// after every call, even a failed one, whether the program changed protected paths.
     fn outlives_calls(&self) -> bool {
         false
     }
-    /// Whose word its program is, where it is one that haft starts. A failure that comes
-    /// of what such a program may not do is explained.
+    /// Returns the origin of the program (user or project), if haft starts one for this
+    /// tool. If the sandbox stopped such a program, the reply to the failed call explains
+    /// it.
     fn standing(&self) -> Option<Standing> {
         None
     }
-    /// Does it.
+    /// Runs the call.
     fn call<'a>(&'a self, arguments: Value, cx: &'a Context)
     -> BoxFuture<'a, Result<Reply, Error>>;
 }
 
-/// A typed tool for the registry.
+/// Turns a typed tool into one that the registry can store.
 pub fn erase<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
     let (description, parameters) = schema::of::<T::Args>();
     let definition = Definition {
@@ -267,7 +270,7 @@ impl<T: Tool> AnyTool for Typed<T> {
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
-            // The schema was checked; this catches what a schema cannot say.
+            // The schema has been checked; this catches rules that a schema cannot express.
             let args = serde_json::from_value(arguments)
                 .map_err(|error| Error::invalid(error.to_string()))?;
             self.tool.call(args, cx).await
@@ -275,7 +278,7 @@ impl<T: Tool> AnyTool for Typed<T> {
     }
 }
 
-/// A tool with another definition.
+/// A tool with a changed definition.
 pub(crate) struct Redefined {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) definition: Definition,
@@ -335,22 +338,22 @@ impl AnyTool for Redefined {
     }
 }
 
-/// The future of a tool made from a schema.
-type Answer = BoxFuture<'static, Result<Reply, Error>>;
+/// Future of a call to a tool made from a schema.
+type ReplyFuture = BoxFuture<'static, Result<Reply, Error>>;
 
-/// A tool whose schema is only known at run time: no derive, no type.
+/// A tool whose schema is only known at run time.
 pub struct FromSchema {
     definition: Definition,
     effect: Effect,
     timeout: Option<Duration>,
-    answer: Box<dyn Fn(Value, Context) -> Answer + Send + Sync>,
+    answer: Box<dyn Fn(Value, Context) -> ReplyFuture + Send + Sync>,
 }
 
 impl FromSchema {
-    /// A tool from its parts. `parameters` is a JSON Schema of an object.
+    /// Creates a tool. `parameters` is the JSON Schema of an object.
     ///
     /// # Errors
-    /// When the schema is none, or too large or too deep to be checked quickly.
+    /// When the schema is invalid, too large or too deeply nested to be checked quickly.
     pub fn new<F, R>(
         name: &str,
         description: &str,
@@ -369,7 +372,8 @@ impl FromSchema {
             parameters,
             guidance: None,
         };
-        let answer = Box::new(move |arguments, cx| -> Answer { Box::pin(answer(arguments, cx)) });
+        let answer =
+            Box::new(move |arguments, cx| -> ReplyFuture { Box::pin(answer(arguments, cx)) });
         Ok(Self {
             definition,
             effect,
@@ -378,7 +382,7 @@ impl FromSchema {
         })
     }
 
-    /// With another time limit, or none.
+    /// Sets the time limit; `None` removes it.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeout = timeout;
@@ -418,7 +422,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_definition_is_serialized_as_a_models_service_takes_it() {
+    fn a_definition_has_exactly_the_fields_that_providers_accept() {
         let parameters =
             json!({ "type": "object", "properties": { "city": { "type": "string" } } });
         let definition = Definition {
@@ -427,7 +431,7 @@ mod tests {
             parameters: parameters.clone(),
             guidance: Some("Only for cities.".to_owned()),
         };
-        // Services reject other fields, so there must not be any.
+        // Providers reject any other field.
         let expected = json!({
             "name": "weather", "description": "Tell the weather.", "parameters": parameters,
         });

@@ -1,71 +1,70 @@
-//! A toolset: the tools of one dialect, and how that dialect writes paths,
-//! failures and cuts.
+//! A toolset: tools in the style of one agent, with that agent's conventions for paths,
+//! failures and truncation.
 
 use crate::{AnyTool, Error, Offered, Reply};
 use haft_ops::scope::spelling::{self, Misspelling};
-use haft_ops::scope::{FileRules, Places, Reading, Writing};
-use haft_ops::spill::Kept;
+use haft_ops::scope::{FileRules, Reading, ScopeConfig, Writing};
+use haft_ops::spill::StoredOutput;
 use haft_ops::text::limit::{Cut, Keep, Limit};
 use haft_ops::{Access, FilePath, Scope};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A dialect of tools. A value, so that a program can make its own.
+/// A family of tools in one style. A plain value, so that programs can define their own.
 pub struct Toolset {
-    /// Its name.
+    /// Name used in `Builder::toolset` and in the configuration.
     pub name: &'static str,
-    /// All its tools, in the order a model sees them.
+    /// All tools, in the order that the model sees them.
     pub tools: Vec<Arc<dyn AnyTool>>,
-    /// Named selections of them. The first one is the default.
+    /// Named selections of tools. The first one is the default.
     pub presets: &'static [Preset],
-    /// How it writes paths.
+    /// Style in which paths are written.
     pub paths: Paths,
-    /// How far its file tools reach.
+    /// Files that the file tools can reach.
     pub reach: Reach,
-    /// How much of a reply a model gets, unless the reply says otherwise.
+    /// Limit for replies, unless a reply sets its own.
     pub limit: Limit,
-    /// What a prompt says about its tools together.
+    /// Prompt text about several tools together.
     pub guidance: &'static [Guidance],
-    /// What a prompt says about where the files are, a line each.
+    /// Returns prompt lines about where files are.
     pub layout: fn(&Layout<'_>) -> Vec<String>,
-    /// How it words a failure.
+    /// Formats a failure.
     pub failure: fn(&Error, &Offered) -> Reply,
-    /// How it says that a reply was cut.
-    pub cut_note: fn(&Cut<'_>, Keep, Option<&Kept>) -> String,
+    /// Formats the note that a reply was truncated.
+    pub cut_note: fn(&Cut<'_>, Keep, Option<&StoredOutput>) -> String,
 }
 
 /// A named selection of tools.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// Its name.
+    /// Name used in `Builder::preset` and in the configuration.
     pub name: &'static str,
-    /// The tools it lists, those among them that exist.
+    /// Names of its tools. Names that the toolset does not have are ignored.
     pub tools: &'static [&'static str],
 }
 
-/// How far the file tools of a dialect reach. Commands follow the sandbox mode in
-/// any case: without the system's folders no program would start.
+/// Files that the file tools of a toolset can reach. Commands always follow the sandbox
+/// mode: no program would start without the system's folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// As far as the sandbox mode says, and the private temp folder.
+    /// Whatever the sandbox mode allows, and the private temp folder.
     Mode,
-    /// The work folder and the roots alone, whatever the mode; less where the mode
-    /// says less.
+    /// Only the work folder and the roots, or less if the sandbox mode allows less.
     Roots,
 }
 
 impl Reach {
-    /// The places of a session as its file tools have them.
-    pub(crate) fn of(self, places: Places) -> Places {
+    /// Limits the places of a session to those that its file tools can reach.
+    pub(crate) fn of(self, scope_config: ScopeConfig) -> ScopeConfig {
         match self {
-            Self::Mode => places,
-            Self::Roots => Places {
-                rules: places.rules.tightened(FileRules {
+            Self::Mode => scope_config,
+            Self::Roots => ScopeConfig {
+                rules: scope_config.rules.tightened(FileRules {
                     reading: Reading::Roots,
                     writing: Writing::Roots,
                 }),
                 temp: None,
-                ..places
+                ..scope_config
             },
         }
     }
@@ -74,50 +73,50 @@ impl Reach {
 /// A piece of advice for the prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct Guidance {
-    /// The tools it speaks of: without one of them it is not given.
+    /// Tools that the advice is about. It is left out if one of them is missing.
     pub tools: &'static [&'static str],
-    /// The advice.
+    /// The advice itself.
     pub text: &'static str,
 }
 
-/// Where the files of a session are, for the prompt.
+/// The location of a session's files, for the prompt.
 pub struct Layout<'a> {
-    /// The paths of the file tools.
+    /// Roots and path rules of the file tools.
     pub scope: &'a Scope,
-    /// Where commands run.
+    /// The machine that commands run on.
     pub commands: CommandPlace,
-    /// The tools that a model has.
+    /// Names of the tools that the model has.
     pub tools: &'a [&'a str],
 }
 
-/// Where the commands of a session run.
+/// The machine that the commands of a session run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandPlace {
     /// On this machine.
     Here,
     /// On another machine.
     Elsewhere,
-    /// The session runs no commands.
+    /// The session cannot run commands.
     Nowhere,
 }
 
-/// How a dialect writes paths.
+/// Style in which a toolset writes paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paths {
-    /// Absolute or from the work folder; one leading `@` is dropped and `~/` is
-    /// the home folder.
+    /// Absolute, or relative to the work folder. A leading `@` is dropped, and `~/` is the
+    /// home folder.
     Expanding,
-    /// Absolute or from the work folder, taken literally.
+    /// Absolute, or relative to the work folder; taken literally.
     Plain,
-    /// Absolute in a tree of its own; `..`, `~` and drive letters are refused. A path
-    /// that begins with the real path of a folder of that tree, as commands print it, is
+    /// Absolute in a virtual tree; `..`, `~` and drive letters are refused. A path that
+    /// starts with the real path of a folder in the tree, as commands print it, is
     /// translated.
     Virtual,
 }
 
 impl Paths {
-    /// A path without what this dialect lets be written around it, for replies
-    /// that say what was made.
+    /// Returns a path without the decoration that this style allows around it, for replies
+    /// that name a file.
     #[must_use]
     pub fn named(self, scope: &Scope, given: &str) -> String {
         match self {
@@ -133,8 +132,8 @@ impl Paths {
         }
     }
 
-    /// A path as this dialect means it, before any link is followed.
-    pub(crate) fn meant(self, scope: &Scope, given: &str) -> PathBuf {
+    /// Returns the path that is meant in this style, before following links.
+    pub(crate) fn interpret(self, scope: &Scope, given: &str) -> PathBuf {
         match self {
             Self::Plain => PathBuf::from(given),
             Self::Virtual => {
@@ -145,10 +144,10 @@ impl Paths {
         }
     }
 
-    /// Checks a path as this dialect means it.
+    /// Checks a path written in this style.
     ///
     /// # Errors
-    /// When the scope does not admit it.
+    /// When the scope does not allow it.
     pub fn resolve(self, scope: &Scope, given: &str, access: Access) -> haft_ops::Result<FilePath> {
         match self {
             Self::Plain => scope.resolve(given, access),
@@ -157,16 +156,16 @@ impl Paths {
                 if access == Access::Write && scope.is_for_commands_only(Path::new(given)) {
                     return Err(spelling::misspelt(given, Misspelling::CommandsOnly));
                 }
-                scope.resolve_as(given, &self.meant(scope, given), access)
+                scope.resolve_as(given, &self.interpret(scope, given), access)
             }
             Self::Expanding => scope.resolve_as(given, &expand(scope, given), access),
         }
     }
 }
 
-/// A path as it was meant: models copy the `@file` notation that people use to
-/// mention a file, put spaces around, and write `~/` for the home folder. A name
-/// that is there as it is written is meant as it is written.
+/// Expands a path that a model wrote: models copy the `@file` notation that people use to
+/// mention a file, add spaces around it, and write `~/` for the home folder. If a file with
+/// the literal name exists, that file is meant.
 fn expand(scope: &Scope, given: &str) -> PathBuf {
     if given.starts_with(['@', ' ']) || given.ends_with(' ') {
         let literal = scope
@@ -178,8 +177,8 @@ fn expand(scope: &Scope, given: &str) -> PathBuf {
     }
     let path = bare(given);
     let printed = unescaped(path);
-    if let Some(meant) = known_by(scope, path, &printed) {
-        return meant;
+    if let Some(known) = known_by(scope, path, &printed) {
+        return known;
     }
     match (path.strip_prefix('~'), scope.home()) {
         (Some(""), Some(home)) => home.to_owned(),
@@ -190,8 +189,8 @@ fn expand(scope: &Scope, given: &str) -> PathBuf {
     }
 }
 
-/// What is meant by a path that may be written as it was printed: what is there by such
-/// a name, or something in a folder that is.
+/// Returns the path meant by a name that may have been copied from output, where control
+/// characters are escaped: an existing file, or a new one in an existing folder.
 fn known_by(scope: &Scope, path: &str, printed: &[String]) -> Option<PathBuf> {
     if printed.is_empty() {
         return None;
@@ -214,7 +213,7 @@ fn known_by(scope: &Scope, path: &str, printed: &[String]) -> Option<PathBuf> {
             let Some(known) = above(Path::new(name)).filter(|known| is_there(known)) else {
                 continue;
             };
-            // What is not there yet is to be called as it is written.
+            // The part that does not exist yet gets the name as written.
             let rest: PathBuf = written.components().skip(parts - new).collect();
             return Some(match new {
                 0 => known,
@@ -225,8 +224,8 @@ fn known_by(scope: &Scope, path: &str, printed: &[String]) -> Option<PathBuf> {
     None
 }
 
-/// What a path may mean that is written in the form in which names with control
-/// characters are printed: as a whole, or some of its parts.
+/// Returns the paths that the text may stand for if it was copied from output, where
+/// control characters are escaped: all of its components unescaped, or only some.
 fn unescaped(path: &str) -> Vec<String> {
     if !path.contains('\\') {
         return Vec::new();
@@ -240,7 +239,7 @@ fn unescaped(path: &str) -> Vec<String> {
     name_printed_as(path).into_iter().chain(in_parts).collect()
 }
 
-/// The name that is printed like this, if it is one that is not printed as it is.
+/// Returns the name that is printed as the given text, if printing it escapes anything.
 fn name_printed_as(printed: &str) -> Option<String> {
     let mut name = String::new();
     let mut rest = printed;
@@ -267,17 +266,17 @@ fn name_printed_as(printed: &str) -> Option<String> {
     (is_meant && name.escape_default().to_string() == printed).then_some(name)
 }
 
-/// Without what is written around a path.
+/// Strips the decoration around a path.
 fn bare(given: &str) -> &str {
     let path = given.trim();
     path.strip_prefix('@').unwrap_or(path)
 }
 
 impl Toolset {
-    /// The preset of that name, or the default one.
+    /// Returns the preset with the given name, or the default one.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When the toolset has no such preset.
     pub fn preset(&self, name: Option<&str>) -> Result<&'static Preset, UnknownPreset> {
         let Some(name) = name.map(str::trim).filter(|name| !name.is_empty()) else {
             return self.presets.first().ok_or_else(|| self.unknown(""));
@@ -298,14 +297,14 @@ impl Toolset {
     }
 }
 
-/// A preset that a toolset does not have.
+/// An unknown preset was requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("toolset \"{toolset}\" has no preset \"{name}\"; it has: {}", known.join(", "))]
 pub struct UnknownPreset {
-    /// The name asked for.
+    /// The requested name.
     pub name: String,
-    /// The toolset asked.
+    /// The toolset that lacks it.
     pub toolset: &'static str,
-    /// The presets it has.
+    /// Names of the presets that the toolset has.
     pub known: Vec<&'static str>,
 }

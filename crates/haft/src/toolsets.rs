@@ -1,4 +1,4 @@
-//! The toolsets there are. A new one is a folder and a line here.
+//! The built-in toolsets. A new one is a folder and a line in `TOOLSETS`.
 
 mod advice;
 pub mod ah;
@@ -10,11 +10,10 @@ pub mod workspace;
 
 use crate::Toolset;
 
-/// Makes a toolset.
+/// Creates a toolset.
 type Make = fn() -> Toolset;
 
-/// A new one is its folder, `mod` above, and a line here; the first one is the
-/// default.
+/// All toolsets; the first one is the default.
 const TOOLSETS: [(&str, Make); 4] = [
     ("standard", standard::toolset),
     ("workspace", workspace::toolset),
@@ -22,7 +21,7 @@ const TOOLSETS: [(&str, Make); 4] = [
     ("ah", ah::toolset),
 ];
 
-/// The names of all toolsets; the first one is the default.
+/// Names of all toolsets; the first one is the default.
 pub const NAMES: &[&str] = &names();
 
 const fn names() -> [&'static str; TOOLSETS.len()] {
@@ -35,7 +34,7 @@ const fn names() -> [&'static str; TOOLSETS.len()] {
     names
 }
 
-/// A toolset by its name.
+/// Returns the toolset with the given name.
 #[must_use]
 pub fn by_name(name: &str) -> Option<Toolset> {
     let found = TOOLSETS.iter().find(|(known, _)| *known == name);

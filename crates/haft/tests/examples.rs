@@ -1,4 +1,4 @@
-//! The examples say what they are meant to say.
+//! The examples print what they should.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -95,7 +95,7 @@ fn use_a_plugin() {
 fn custom_executor() {
     let text = output("custom_executor");
     assert!(text.starts_with("nice: nice\n"), "{text}");
-    // Five lower than the test itself runs with.
+    // Five lower than the niceness of the test itself.
     let own: i32 = {
         let ran = Command::new("nice").output().unwrap();
         String::from_utf8(ran.stdout)

@@ -1,4 +1,4 @@
-//! The files of a session as code from outside sees them: one question at a time.
+//! The files of a session as code in `haft-sandbox` sees them, one request at a time.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -8,20 +8,22 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use haft::guest::{Ask, Fetch, Guest, Refusal, Told};
+use haft::guest::{Fetch, Guest, GuestRequest, GuestResponse, Refusal};
 use haft::prelude::*;
-use haft::{Backing, Draft, Folders, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose};
+use haft::{
+    Backing, Folders, Policy, Rule, RuleDraft, RuleFile, RuleLocation, RuleOwner, Runtime, Verdict,
+};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A tool that asks what it is told to ask.
+/// A tool that makes the request in its arguments.
 struct Asks(Guest);
 
-/// Asks.
+/// Makes a request.
 #[derive(Deserialize, JsonSchema)]
 struct Args {
-    /// The question.
+    /// The request.
     ask: Value,
 }
 
@@ -31,7 +33,7 @@ impl Tool for Asks {
     type Args = Args;
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let ask: Ask = serde_json::from_value(args.ask).unwrap();
+        let ask: GuestRequest = serde_json::from_value(args.ask).unwrap();
         let told = self.0.answer(cx, ask).await;
         Ok(Reply::json(&serde_json::to_value(told).unwrap()))
     }
@@ -62,7 +64,7 @@ impl Bed {
                 ..Folders::default()
             })
             .policy(Policy::new(vec![RuleFile {
-                whose: Whose::Person,
+                owner: RuleOwner::User,
                 rules,
             }]));
         if let Some(backing) = backing {
@@ -75,23 +77,23 @@ impl Bed {
         }
     }
 
-    async fn ask(&self, ask: Ask) -> Told {
+    async fn ask(&self, ask: GuestRequest) -> GuestResponse {
         let ask = serde_json::to_value(ask).unwrap();
         let reply = self.runtime.call("asks", json!({ "ask": ask })).await;
         assert!(!reply.is_error(), "{}", reply.text());
         serde_json::from_str(&reply.text()).unwrap()
     }
 
-    async fn refused(&self, ask: Ask) -> (Refusal, String) {
+    async fn refused(&self, ask: GuestRequest) -> (Refusal, String) {
         match self.ask(ask).await {
-            Told::Refused { why, message } => (why, message),
+            GuestResponse::Refused { why, message } => (why, message),
             other => panic!("{other:?}"),
         }
     }
 
     async fn read(&self, path: &str) -> (String, String) {
-        match self.ask(Ask::Read { path: path.into() }).await {
-            Told::Data { data, version } => {
+        match self.ask(GuestRequest::Read { path: path.into() }).await {
+            GuestResponse::Data { data, version } => {
                 let bytes = STANDARD.decode(data).unwrap();
                 (String::from_utf8(bytes).unwrap(), version)
             }
@@ -100,8 +102,8 @@ impl Bed {
     }
 
     async fn version(&self, path: &str) -> String {
-        match self.ask(Ask::Stat { path: path.into() }).await {
-            Told::Stat(seen) => seen.version,
+        match self.ask(GuestRequest::Stat { path: path.into() }).await {
+            GuestResponse::Stat(seen) => seen.version,
             other => panic!("{other:?}"),
         }
     }
@@ -121,8 +123,8 @@ impl Fetch for OneFile {
     }
 }
 
-fn write(path: &str, text: &str, was: Option<String>) -> Ask {
-    Ask::Write {
+fn write(path: &str, text: &str, was: Option<String>) -> GuestRequest {
+    GuestRequest::Write {
         path: path.into(),
         data: STANDARD.encode(text),
         was,
@@ -130,22 +132,23 @@ fn write(path: &str, text: &str, was: Option<String>) -> Ask {
 }
 
 fn rule(verdict: Verdict, tool: &str, path: Option<&str>, host: Option<&str>) -> Rule {
-    let place = Place {
+    let place = RuleLocation {
         file: "rules".into(),
         line: 1,
     };
-    let mut draft = Draft::new(verdict, tool, place);
+    let mut draft = RuleDraft::new(verdict, tool, place);
     draft.path = path.map(str::to_owned);
     draft.host = host.map(str::to_owned);
     Rule::new(draft).unwrap()
 }
 
 #[tokio::test]
-async fn what_is_there_is_told_and_what_is_not_is_not() {
+async fn existing_files_are_reported_and_missing_ones_are_not() {
     let bed = Bed::new(None, Vec::new());
     std::os::unix::fs::symlink("a.txt", bed.work.join("link")).unwrap();
     std::os::unix::fs::symlink("/nowhere", bed.work.join("broken")).unwrap();
-    let Told::List { entries } = bed.ask(Ask::List { path: "/".into() }).await else {
+    let GuestResponse::List { entries } = bed.ask(GuestRequest::List { path: "/".into() }).await
+    else {
         panic!("no list")
     };
     let names: Vec<(&str, bool)> = entries
@@ -156,10 +159,10 @@ async fn what_is_there_is_told_and_what_is_not_is_not() {
     assert_eq!(names, [("a.txt", false), ("link", false), ("src", true)]);
     assert_eq!(bed.read("/a.txt").await.0, "one\n");
     assert_eq!(bed.read("/link").await.0, "one\n");
-    let missing = bed.refused(Ask::Read { path: "/no".into() }).await;
+    let missing = bed.refused(GuestRequest::Read { path: "/no".into() }).await;
     assert_eq!(missing.0, Refusal::NotFound);
     let folder = bed
-        .refused(Ask::Read {
+        .refused(GuestRequest::Read {
             path: "/src".into(),
         })
         .await;
@@ -167,12 +170,15 @@ async fn what_is_there_is_told_and_what_is_not_is_not() {
 }
 
 #[tokio::test]
-async fn nothing_outside_is_reached_and_nothing_protected_is_written() {
+async fn outside_paths_cannot_be_read_and_protected_ones_not_written() {
     let bed = Bed::new(None, Vec::new());
     std::os::unix::fs::symlink("../secret", bed.work.join("out")).unwrap();
     for path in ["/out", "/../secret", "~/secret", "/etc/passwd"] {
-        let told = bed.ask(Ask::Read { path: path.into() }).await;
-        assert!(matches!(told, Told::Refused { .. }), "{path}: {told:?}");
+        let told = bed.ask(GuestRequest::Read { path: path.into() }).await;
+        assert!(
+            matches!(told, GuestResponse::Refused { .. }),
+            "{path}: {told:?}"
+        );
         assert!(!format!("{told:?}").contains("canary"));
     }
     for path in ["/haft.yaml", "/.git/config", "/.haft/outputs/x"] {
@@ -183,13 +189,13 @@ async fn nothing_outside_is_reached_and_nothing_protected_is_written() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_changed_meanwhile_stays() {
+async fn concurrent_changes_are_not_overwritten() {
     for backing in [None, Some(Backing::state())] {
         let is_on_disk = backing.is_none();
         let bed = Bed::new(backing, Vec::new());
         let made = bed.ask(write("/n.txt", "mine", None)).await;
-        assert_eq!(made, Told::Done);
-        // It is there now, so it cannot be new.
+        assert_eq!(made, GuestResponse::Done);
+        // It exists now, so it cannot be new.
         let again = bed.refused(write("/n.txt", "other", None)).await;
         assert_eq!(again.0, Refusal::Changed);
         let (text, read) = bed.read("/n.txt").await;
@@ -198,12 +204,12 @@ async fn what_somebody_else_changed_meanwhile_stays() {
         assert_eq!(
             bed.ask(write("/n.txt", "longer than mine", Some(looked.clone())))
                 .await,
-            Told::Done
+            GuestResponse::Done
         );
         for old in [read, looked] {
             let late = write("/n.txt", "late", Some(old.clone()));
             assert_eq!(bed.refused(late).await.0, Refusal::Changed);
-            let late = Ask::Remove {
+            let late = GuestRequest::Remove {
                 path: "/n.txt".into(),
                 was: Some(old),
             };
@@ -211,12 +217,12 @@ async fn what_somebody_else_changed_meanwhile_stays() {
         }
         let (text, now) = bed.read("/n.txt").await;
         assert_eq!(text, "longer than mine");
-        let gone = Ask::Remove {
+        let gone = GuestRequest::Remove {
             path: "/n.txt".into(),
             was: Some(now.clone()),
         };
-        assert_eq!(bed.ask(gone).await, Told::Done);
-        // What was taken away meanwhile is a change too.
+        assert_eq!(bed.ask(gone).await, GuestResponse::Done);
+        // A removal in the meantime is a change too.
         let late = bed.refused(write("/n.txt", "late", Some(now))).await;
         assert_eq!(late.0, Refusal::Changed);
         assert_eq!(is_on_disk, bed.work.join("a.txt").exists() && is_on_disk);
@@ -224,7 +230,7 @@ async fn what_somebody_else_changed_meanwhile_stays() {
 }
 
 #[tokio::test]
-async fn rules_hold_for_what_code_touches() {
+async fn rules_apply_to_requests_of_code() {
     let rules = vec![
         rule(Verdict::Deny, "*", Some("/secret/**"), None),
         rule(Verdict::Ask, "*", Some("/asked/**"), None),
@@ -234,7 +240,7 @@ async fn rules_hold_for_what_code_touches() {
     for folder in ["secret", "asked"] {
         std::fs::create_dir(bed.work.join(folder)).unwrap();
         std::fs::write(bed.work.join(folder).join("f"), "canary").unwrap();
-        let read = Ask::Read {
+        let read = GuestRequest::Read {
             path: format!("/{folder}/f"),
         };
         let (why, message) = bed.refused(read).await;
@@ -244,33 +250,33 @@ async fn rules_hold_for_what_code_touches() {
     }
     assert_eq!(bed.read("/a.txt").await.0, "one\n");
     let url = "https://index.example/six/".to_owned();
-    let (_, message) = bed.refused(Ask::Fetch { url }).await;
+    let (_, message) = bed.refused(GuestRequest::Fetch { url }).await;
     assert!(!message.contains("fetched"), "{message}");
 }
 
 #[tokio::test]
-async fn only_what_is_of_the_index_is_fetched() {
+async fn only_files_of_the_package_index_are_fetched() {
     let bed = Bed::new(None, Vec::new());
     let url = "https://index.example/six/".to_owned();
     assert!(matches!(
-        bed.ask(Ask::Fetch { url }).await,
-        Told::Data { .. }
+        bed.ask(GuestRequest::Fetch { url }).await,
+        GuestResponse::Data { .. }
     ));
     let url = "https://elsewhere.example/".to_owned();
-    let (_, message) = bed.refused(Ask::Fetch { url }).await;
-    assert_eq!(message, "that is not from the package index");
+    let (_, message) = bed.refused(GuestRequest::Fetch { url }).await;
+    assert_eq!(message, "the URL is not from the package index");
 }
 
 #[tokio::test]
-async fn what_is_kept_can_be_read() {
+async fn saved_data_can_be_read() {
     let bed = Bed::new(None, Vec::new());
     let mut paths = Vec::new();
     for name in ["stdout", "unsaved-1"] {
-        let ask = Ask::Keep {
+        let ask = GuestRequest::Keep {
             name: name.into(),
             data: STANDARD.encode(name),
         };
-        let Told::Kept { path: Some(path) } = bed.ask(ask).await else {
+        let GuestResponse::Kept { path: Some(path) } = bed.ask(ask).await else {
             panic!("not kept")
         };
         assert_eq!(bed.read(&path).await.0, name);

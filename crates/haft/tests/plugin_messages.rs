@@ -1,4 +1,4 @@
-//! The published schema of plugin messages fits what is said.
+//! The published schema of plugin messages matches the real messages.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn fits(part: &str, message: &Value) -> bool {
 }
 
 #[test]
-fn what_haft_says_fits() {
+fn messages_from_haft_match() {
     for message in [
         json!({ "type": "describe", "protocol": 2 }),
         json!({ "type": "init", "tools": [] }),
@@ -35,7 +35,7 @@ fn what_haft_says_fits() {
 }
 
 #[test]
-fn what_plugins_say_fits() {
+fn messages_from_plugins_match() {
     let tool = json!({ "name": "a", "description": "A", "parameters": { "type": "object" } });
     for message in [
         tool.clone(),

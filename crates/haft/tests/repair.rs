@@ -1,6 +1,6 @@
-//! What models send, and what becomes of it: two tables of calls in the words of
-//! many dialects. One of those that are understood, with the arguments the tool
-//! gets and what the details list; one of those that are not, with the error.
+//! Repair of arguments, in two tables of calls in the style of many agents: those that are
+//! understood, with the repaired arguments and the listed repairs, and those that are
+//! refused, with the error.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use table::Row;
 
-/// A session of all tools of a toolset, over a few files.
+/// A session with all tools of a toolset and a few files.
 pub(crate) struct Bench {
     runtime: Runtime,
     temp: tempfile::TempDir,
@@ -44,7 +44,7 @@ pub(crate) fn bench(toolset: &str) -> Bench {
 }
 
 impl Bench {
-    /// Arguments as a tool would get them, or why not.
+    /// Returns the arguments that the tool would get, or why it would not run.
     pub(crate) fn explain(&self, tool: &str, sent: Value) -> Result<(Value, Vec<Repair>), String> {
         match self.runtime.explain(&Call::new(tool, sent)) {
             Ok(explained) => Ok((explained.arguments, explained.repairs)),
@@ -60,18 +60,18 @@ impl Bench {
         tokio.block_on(self.runtime.call(tool, sent))
     }
 
-    /// Whether the tool needs nothing but files: it must then succeed.
+    /// Whether the tool only needs files, so that the call must succeed.
     fn is_about_files(&self, tool: &str) -> bool {
         let effect = self.runtime.tools().get(tool).unwrap().effect();
         !matches!(effect, Effect::Execute | Effect::Network)
     }
 }
 
-pub(crate) fn said(repair: &Repair) -> String {
+pub(crate) fn listed(repair: &Repair) -> String {
     format!("{}: {}", repair.parameter, repair.change)
 }
 
-/// Every tool of every toolset.
+/// Returns every tool of every toolset.
 pub(crate) fn tools() -> Vec<(&'static str, String, Value)> {
     let mut tools = Vec::new();
     for toolset in haft::toolsets::NAMES {
@@ -82,7 +82,7 @@ pub(crate) fn tools() -> Vec<(&'static str, String, Value)> {
     tools
 }
 
-/// Each row of a table; all that fail are shown.
+/// Checks each row of a table and shows all that fail.
 fn each(rows: &[Row], check: impl Fn(&Bench, &Row) -> Result<(), String>) {
     let failed: Vec<String> = rows
         .iter()
@@ -114,7 +114,7 @@ fn same(what: &str, found: impl ToString, wanted: impl ToString) -> Result<(), S
 }
 
 #[test]
-fn what_can_only_mean_one_thing_is_understood_and_listed() {
+fn unambiguous_arguments_are_repaired_and_listed() {
     let rows = table::rows(include_str!("repair/understood.txt"));
     assert!(rows.len() >= 120, "{}", rows.len());
     let covered: BTreeSet<_> = rows.iter().map(|row| (row.toolset, row.tool)).collect();
@@ -131,13 +131,13 @@ fn what_can_only_mean_one_thing_is_understood_and_listed() {
         if arguments != wanted {
             same("arguments", &arguments, &wanted)?;
         }
-        let listed: Vec<String> = repairs.iter().map(said).collect();
+        let listed: Vec<String> = repairs.iter().map(listed).collect();
         same("repairs", listed.join(" ~ "), row.notes.join(" ~ "))?;
-        // Understood once, there is nothing more to understand.
+        // Repairing repaired arguments changes nothing.
         let (again, repairs) = bench.explain(row.tool, arguments.clone())?;
         same("again", again, arguments)?;
         same("repairs again", repairs.len(), 0)?;
-        // The call itself, and what its details list.
+        // The call itself, and the repairs in its details.
         let reply = bench.call(row.tool, sent);
         let details = reply.details().get("repairs").cloned().unwrap_or(json!([]));
         let listed: Vec<String> = details
@@ -158,7 +158,7 @@ fn what_can_only_mean_one_thing_is_understood_and_listed() {
 }
 
 #[test]
-fn what_could_mean_two_things_is_refused_with_a_reason() {
+fn ambiguous_arguments_are_refused_with_a_reason() {
     let rows = table::rows(include_str!("repair/refused.txt"));
     assert!(rows.len() >= 40, "{}", rows.len());
     each(&rows, |bench, row| {
@@ -176,9 +176,9 @@ fn what_could_mean_two_things_is_refused_with_a_reason() {
     });
 }
 
-/// Lines two to four, however they are asked for: never one off.
+/// Lines two to four, in every way to request them: never off by one.
 #[test]
-fn a_window_of_lines_is_the_same_from_whatever_it_is_counted() {
+fn a_range_of_lines_is_the_same_in_every_notation() {
     let asked = [
         json!({"start_line": 2, "end_line": 4}),
         json!({"startLine": "2", "endLine": "4"}),
@@ -206,9 +206,9 @@ fn a_window_of_lines_is_the_same_from_whatever_it_is_counted() {
     }
 }
 
-/// What is added to a session has a schema of its own, and that is all it takes.
+/// Only its own schema applies to an added tool.
 #[test]
-fn tools_of_others_get_what_was_sent() {
+fn external_tools_get_the_arguments_unchanged() {
     let parameters = json!({
         "type": "object",
         "properties": {

@@ -6,17 +6,17 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "an example shows its result")]
 
-use haft::commands::Place;
+use haft::commands::CommandLocation;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
 use haft::{Commands, Folders, Runtime};
-use haft_mcp::client::{Reach, Remote, RemoteServer};
+use haft_mcp::client::{Endpoint, Remote, RemoteServer};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    // Programs run below a supervisor, which is this one started again.
+    // The supervisor of programs is this program, started again.
     if let Some(code) = haft::ops::executor::hidden(std::env::args_os()) {
         return code;
     }
@@ -38,8 +38,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         Remote::program("other", first, words)
     };
-    if let Reach::Program { environment, .. } = &mut remote.reach {
-        // All of its environment: it sees nothing that is not given here.
+    if let Endpoint::Program { environment, .. } = &mut remote.endpoint {
+        // The complete environment of the server: nothing else is passed on.
         environment.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
     }
     let folder = tempfile::tempdir()?;
@@ -54,7 +54,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         .programs_run(Commands {
             executor: Arc::new(itself.executor()),
             environment: Vec::new(),
-            place: Place::Here {
+            place: CommandLocation::Here {
                 helper: itself.helper(),
                 network: Network::On,
                 sockets: Vec::new(),

@@ -1,16 +1,16 @@
-//! What the protocol's conformance suite asks of a client, done by the client code that
-//! `tools.mcp` runs: reaches the server it is given, signs in where that is wanted, and
-//! calls every tool. `tests/conformance/run` drives it.
+//! A client for the protocol's conformance suite, using the client code behind `tools.mcp`:
+//! connects to the given server, signs in if necessary, and calls every tool.
+//! `tests/conformance/run` drives it.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "a program of its own, which the suite tells by the environment what to do"
+    reason = "a separate program that the suite configures through the environment"
 )]
 
 use async_trait::async_trait;
-use haft::{Answer, Approver, Definition, Filled, Form, Question, Runtime};
-use haft_mcp::client::{Remote, RemoteServer, Report, Tokens, Unreached};
+use haft::{ApprovalAnswer, Approver, Definition, Filled, Form, Question, Runtime};
+use haft_mcp::client::{Remote, RemoteServer, Report, ReportError, Tokens};
 use haft_web::client::{Method, Origin, Redirects, Url};
 use haft_web::{Client, Request, Secret, Settings};
 use serde_json::{Map, Value, json};
@@ -19,14 +19,13 @@ use std::time::Duration;
 
 type Failed = Box<dyn std::error::Error>;
 
-/// Where the sign-in sends the person back to. Nobody has to listen there: the address
-/// is all that is needed.
+/// Redirect address of the sign-in. Nothing listens there: only the address is needed.
 const BACK: &str = "http://localhost:3000/callback";
 
-/// Where it would say who this client is.
+/// Address of this client's metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
-/// How often is signed in before it is given up.
+/// Maximum number of sign-ins.
 const SIGN_INS: usize = 3;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +36,7 @@ async fn main() -> Result<(), Failed> {
     let mut remote = Remote::at("suite", &url)?;
     remote.tokens = Some(Arc::new(Memory::default()));
     remote.identity.metadata_url = Some(DOCUMENT.to_owned());
-    // What the operator of a server would give out.
+    // Credentials that a server's operator would issue.
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
     let context: Value = serde_json::from_str(&context).unwrap_or_default();
     let given = |name: &str| context[name].as_str().map(str::to_owned);
@@ -55,7 +54,7 @@ async fn main() -> Result<(), Failed> {
     runtime.ready().await;
     for (_, definition) in &report.tools {
         let mut reply = runtime.call(&definition.name, arguments(definition)).await;
-        // A call may take more than was allowed so far.
+        // A call may need more access than was granted so far.
         for _ in 1..SIGN_INS {
             if !reply.is_error() {
                 break;
@@ -68,12 +67,12 @@ async fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Reaches the server, signing in as often as it may want that.
+/// Connects to the server, and signs in as often as it asks for that.
 async fn reach(server: &RemoteServer) -> Result<Report, Failed> {
     for _ in 0..SIGN_INS {
         match server.report(None, PATIENCE).await {
             Ok(report) => return Ok(report),
-            Err(Unreached::SignIn { challenge }) => {
+            Err(ReportError::SignIn { challenge }) => {
                 let pending = server.begin_sign_in(challenge, BACK).await?;
                 let answer = agree(pending.address()).await?;
                 server.finish_sign_in(pending, &answer).await?;
@@ -81,10 +80,10 @@ async fn reach(server: &RemoteServer) -> Result<Report, Failed> {
             Err(error) => return Err(error.into()),
         }
     }
-    Err(format!("signed in {SIGN_INS} times in vain").into())
+    Err(format!("still not authorized after {SIGN_INS} sign-ins").into())
 }
 
-/// What a person's browser would do: opens the address, and is sent back.
+/// Does the part of the user's browser: opens the address and follows the redirect.
 async fn agree(address: &str) -> Result<String, Failed> {
     let client = Client::new(Settings::default())?;
     let answer = client
@@ -99,11 +98,13 @@ async fn agree(address: &str) -> Result<String, Failed> {
             redirects: Redirects::Refuse,
         })
         .await?;
-    let back = answer.header("location").ok_or("nobody was sent back")?;
+    let back = answer
+        .header("location")
+        .ok_or("the response has no redirect")?;
     Ok(back.to_owned())
 }
 
-/// Something for each parameter.
+/// Returns a value for each parameter.
 fn arguments(definition: &Definition) -> Value {
     let mut arguments = Map::new();
     let fields = definition.parameters["properties"].as_object();
@@ -118,13 +119,13 @@ fn arguments(definition: &Definition) -> Value {
     Value::Object(arguments)
 }
 
-/// Says yes, and leaves every field as it is by default.
+/// Approves everything, and leaves every form field at its default.
 struct Agreeable;
 
 #[async_trait]
 impl Approver for Agreeable {
-    async fn ask(&self, _: &Question) -> Answer {
-        Answer::Approve
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
+        ApprovalAnswer::Approve
     }
 
     async fn fill(&self, form: &Form) -> Filled {
@@ -136,7 +137,7 @@ impl Approver for Agreeable {
     }
 }
 
-/// A sign-in that ends with the program.
+/// Credentials in memory.
 #[derive(Default)]
 struct Memory(Mutex<Option<Value>>);
 

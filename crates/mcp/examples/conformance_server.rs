@@ -1,6 +1,5 @@
-//! The tools that the protocol's conformance suite asks of a server, behind the server
-//! code that `haft mcp --http` runs. Prints its address; `tests/conformance/run` drives
-//! it.
+//! The tools that the protocol's conformance suite expects from a server, with the server
+//! code behind `haft mcp --http`. Prints its address; `tests/conformance/run` drives it.
 
 #![expect(clippy::print_stdout, reason = "says where it is")]
 
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// One pixel, and no sound at all.
+/// An image of one pixel, and an empty sound.
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SILENCE: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
@@ -29,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Each client has a session of its own.
+/// Each client gets its own session.
 fn session() -> Result<Runtime, Box<dyn std::error::Error>> {
     let folder = std::env::temp_dir();
     let runtime = Runtime::builder().dir(folder).preset("none").build()?;
@@ -85,7 +84,7 @@ fn tools() -> Result<Vec<FromSchema>, Error> {
             Ok("done".into())
         })?,
         tool("test_reconnection", nothing(), |_, _| async {
-            // Long enough that it is answered by a stream.
+            // Long enough that the reply becomes a stream.
             tokio::time::sleep(Duration::from_millis(500)).await;
             Ok("reconnected".into())
         })?,

@@ -1,5 +1,5 @@
-//! Serves the standard tools for this folder over streamable HTTP, with a session for
-//! each client.
+//! Serves the standard tools for this folder over streamable HTTP, with one session per
+//! client.
 //!
 //! ```sh
 //! cargo run -p haft-mcp --example http
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 #[tokio::main]
 #[expect(
     clippy::print_stdout,
-    reason = "who starts it wants to know where it is"
+    reason = "the user needs the address and the token"
 )]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let first = Runtime::builder().dir(".").toolset("standard").build()?;

@@ -1,8 +1,8 @@
-//! Many clients of a server over HTTP, each with a connection and a session of its own,
-//! for measurements: `load ADDRESS TOKEN CLIENTS CALLS PAUSE_MS ARGUMENTS_OF_READ`.
+//! Load generator for a server over HTTP, with one connection and session per client: `load
+//! ADDRESS TOKEN CLIENTS CALLS PAUSE_MS ARGUMENTS_OF_READ`.
 //!
-//! Prints one line of JSON: how many calls were made, how many failed, how long it took
-//! and how long calls took.
+//! Prints one line of JSON: the number of calls and failures, the total time, and the
+//! latency of calls.
 
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -43,7 +43,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The head and the body of the answer.
+    /// Sends a request, and returns the head and the body of the response.
     async fn post(&mut self, body: &str) -> Result<(String, Vec<u8>), Failed> {
         let request = format!("{}content-length: {}\r\n\r\n{body}", self.head, body.len());
         self.stream.get_mut().write_all(request.as_bytes()).await?;
@@ -51,7 +51,7 @@ impl Client {
         loop {
             let begin = headers.len();
             if self.stream.read_line(&mut headers).await? == 0 {
-                return Err("the server hung up".into());
+                return Err("the server closed the connection".into());
             }
             if headers.get(begin..) == Some("\r\n") {
                 break;
@@ -100,7 +100,7 @@ async fn main() -> Result<(), Failed> {
         let read = read.clone();
         tasks.spawn(async move {
             let (mut took, mut failed) = (Vec::new(), 0u32);
-            // Not all in the same moment.
+            // Spread the clients over time.
             tokio::time::sleep(pause.mul_f64(at as f64 / count as f64)).await;
             for id in 1..=calls {
                 let body = format!(
@@ -119,7 +119,7 @@ async fn main() -> Result<(), Failed> {
             (client, took, failed)
         });
     }
-    // The connections stay open until all are done.
+    // The connections stay open until all clients are done.
     let (mut all, mut failed, mut open) = (Vec::new(), 0, Vec::new());
     while let Some(ended) = tasks.join_next().await {
         let (client, took, wrong) = ended?;
@@ -142,7 +142,7 @@ async fn main() -> Result<(), Failed> {
         at(0.99),
         at(1.0)
     );
-    // Whoever measures the server does it now.
+    // Time to measure the server from outside.
     let mut line = String::new();
     BufReader::new(tokio::io::stdin())
         .read_line(&mut line)

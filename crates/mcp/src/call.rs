@@ -1,9 +1,9 @@
-//! One `tools/call`, from its turn to its result.
+//! Handles one `tools/call`, from the wait in the queue to the result.
 
-use crate::elicit::{self, Asking, Later, Person, Waiting};
+use crate::call_order::{Admission, NonObjectArguments};
+use crate::elicit::{self, ApprovalRoute, ClientApprover, DeferredApprover, PendingCalls};
 use crate::link::Link;
 use crate::progress::Updates;
-use crate::turn::{Admission, OddArguments};
 use crate::wire;
 use haft::{Call, Runtime};
 use rmcp::ErrorData;
@@ -15,69 +15,72 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// What a call has around it.
-pub(crate) struct Around<'a> {
+/// Everything a call needs from its connection.
+pub(crate) struct CallEnvironment<'a> {
     pub(crate) runtime: &'a Runtime,
     pub(crate) link: &'a Link,
-    pub(crate) waiting: &'a Waiting,
+    pub(crate) pending: &'a PendingCalls,
 }
 
-/// Makes the call. Exactly one result, unless the connection is over.
+/// Runs the call. Produces exactly one result, unless the connection ends first.
 pub(crate) async fn run(
-    around: Around<'_>,
+    environment: CallEnvironment<'_>,
     request: CallToolRequestParams,
     mut context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let Around {
+    let CallEnvironment {
         runtime,
         link,
-        waiting,
-    } = around;
+        pending,
+    } = environment;
     let mut admitted = context
         .extensions
         .get::<Admission>()
         .and_then(Admission::take);
-    let mut turn = admitted.as_mut().and_then(|admitted| admitted.turn.take());
+    let mut ticket = admitted
+        .as_mut()
+        .and_then(|admitted| admitted.ticket.take());
     let name = request.name;
     if runtime.tools().get(&name).is_none() {
         return Err(wire::unknown_tool(runtime, &name));
     }
-    let arguments = match context.extensions.remove::<OddArguments>() {
-        Some(OddArguments(arguments)) => arguments,
+    let arguments = match context.extensions.remove::<NonObjectArguments>() {
+        Some(NonObjectArguments(arguments)) => arguments,
         None => Value::Object(request.arguments.unwrap_or_default()),
     };
     let answers = match &request.request_state {
         Some(state) => {
-            let said = elicit::answered(request.input_responses.as_ref());
-            waiting.back(state, &name, &arguments, said)?
+            let answer = elicit::parse_answer(request.input_responses.as_ref());
+            pending.resume(state, &name, &arguments, answer)?
         }
         None => elicit::Answers::default(),
     };
-    let asking = asking(&context);
+    let route = approval_route(&context);
 
-    // Calls begin in the order they came in, and so many at a time.
-    let begin = async {
-        if let Some(turn) = &mut turn {
-            turn.come().await;
+    // Calls start in the order in which they arrived, and only a limited number run at a
+    // time.
+    let start = async {
+        if let Some(ticket) = &mut ticket {
+            ticket.wait().await;
         }
         link.running.acquire().await.ok()
     };
     let _slot = tokio::select! {
-        slot = begin => slot,
-        () = context.ct.cancelled() => return Err(over()),
-        () = link.calls.cancelled() => return Err(over()),
+        slot = start => slot,
+        () = context.ct.cancelled() => return Err(closing_error()),
+        () = link.cancel_calls.cancelled() => return Err(closing_error()),
     };
 
     let cancel = context.ct.child_token();
-    // Only a call that may have to be made again is remembered.
-    let again = matches!(asking, Asking::Again(_)).then(|| arguments.clone());
-    let mut call = answers.given_to(Call::new(&name, arguments).cancel(cancel.clone()));
-    // Where several clients share a session, its records and outputs tell them apart by
-    // ids that it gives itself.
+    // Only a call that the client may have to repeat needs its arguments again.
+    let repeatable = matches!(route, ApprovalRoute::BetweenCalls(_)).then(|| arguments.clone());
+    let mut call = answers.apply(Call::new(&name, arguments).cancel(cancel.clone()));
+    // Clients that share a session would clash with their own request ids, so the session
+    // assigns ids to its records and outputs itself.
     if !link.is_shared {
         call = call.id(context.id.to_string());
     }
-    if let Some(approver) = asking.approver() {
+    if let Some(approver) = route.approver() {
         call = call.approver(approver);
     }
     let updates = context
@@ -88,67 +91,68 @@ pub(crate) async fn run(
         let updates = Arc::clone(updates);
         call = call.on_update(move |content| updates.push(content));
     }
-    let told = async {
+    let forwarding = async {
         match &updates {
             Some(updates) => updates.forward(&context.peer).await,
             None => std::future::pending().await,
         }
     };
-    let (mut told, mut silent) = (pin!(told), false);
+    let (mut forwarding, mut is_forwarded) = (pin!(forwarding), false);
     let mut run = pin!(runtime.run(call));
 
-    // Its first step takes its place in the runtime's queue; then the next may.
+    // The first poll takes the call's place in the runtime's queue; after that the next
+    // call may start.
     let first = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx))).await;
-    drop(turn);
+    drop(ticket);
     let reply = match first {
         Poll::Ready(reply) => reply,
         Poll::Pending => loop {
             tokio::select! {
                 reply = &mut run => break reply,
-                () = &mut told, if !silent => silent = true,
-                () = link.calls.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                () = link.stop.cancelled() => return Err(over()),
+                () = &mut forwarding, if !is_forwarded => is_forwarded = true,
+                () = link.cancel_calls.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
+                () = link.drop_calls.cancelled() => return Err(closing_error()),
             }
         },
     };
     if let Some(updates) = &updates
-        && !silent
+        && !is_forwarded
     {
-        // No progress may be told after the result.
+        // No progress notification may follow the result.
         updates.close();
         tokio::select! {
-            () = told => {}
+            () = forwarding => {}
             () = cancel.cancelled() => {}
-            () = link.stop.cancelled() => {}
+            () = link.drop_calls.cancelled() => {}
         }
     }
-    if let (Asking::Again(later), Some(arguments)) = (&asking, again)
-        && let Some(question) = later.question()
+    if let (ApprovalRoute::BetweenCalls(deferred), Some(arguments)) = (&route, repeatable)
+        && let Some(question) = deferred.question()
     {
         let is_within = question.confirm.is_some();
-        let state = waiting.wait(&name, arguments, answers, is_within, elicit::PATIENCE);
-        if let Some(round) = state.and_then(|state| elicit::round(&question, state)) {
-            return Ok(round.into());
+        let state = pending.remember(&name, arguments, answers, is_within, elicit::ANSWER_TIMEOUT);
+        if let Some(response) = state.and_then(|state| elicit::input_required(&question, state)) {
+            return Ok(response.into());
         }
     }
     Ok(wire::result(reply).into())
 }
 
-/// Who can be asked about a call.
-fn asking(context: &RequestContext<RoleServer>) -> Asking {
+/// Decides how the user can be asked about a call.
+fn approval_route(context: &RequestContext<RoleServer>) -> ApprovalRoute {
     if !elicit::shows_forms(context.client_capabilities().as_ref()) {
-        return Asking::Nobody;
+        return ApprovalRoute::Unavailable;
     }
     let is_newer = context
         .protocol_version()
         .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     if is_newer {
-        return Asking::Again(Arc::new(Later::default()));
+        return ApprovalRoute::BetweenCalls(Arc::new(DeferredApprover::default()));
     }
-    let person = Person::new(context.peer.clone(), context.id.clone());
-    Asking::Now(Arc::new(person))
+    let approver = ClientApprover::new(context.peer.clone(), context.id.clone());
+    ApprovalRoute::DuringCall(Arc::new(approver))
 }
 
-fn over() -> ErrorData {
+fn closing_error() -> ErrorData {
     ErrorData::internal_error("cancelled: the connection is closing", None)
 }

@@ -1,9 +1,9 @@
-//! Tools of other MCP servers, for a session of haft.
+//! Tools of other MCP servers for a session of haft.
 //!
-//! A [`Remote`] says how a server is reached: a program that is spoken to over its
-//! streams, or an address. [`RemoteServer`] is what a session is given; its tools join
-//! the others under the same rules and limits. The server is started at the first call
-//! where what it has is remembered, and again after it broke, up to five times in a row.
+//! A [`Remote`] describes how to reach a server: a program to start, or an address.
+//! [`RemoteServer`] is the source that a session is given; its tools follow the same rules
+//! and limits as all others. If the server's tools are cached, it is only started by the
+//! first call. It is restarted after a crash, up to five times in a row.
 //!
 //! ```no_run
 //! # fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,29 +18,30 @@
 //! # }
 //! ```
 //!
-//! What a server says is somebody else's word: names are made plain, descriptions hide
-//! nothing, schemas are checked before they are used, and a definition that is not the
-//! one that was first seen is not offered until a person says so.
+//! Nothing that a server says is trusted: names are restricted to plain characters,
+//! invisible characters in descriptions are escaped, schemas are checked before use, and a
+//! tool whose definition has changed since it was first seen is not offered until the user
+//! accepts the change.
 
 mod call;
 mod connect;
 mod content;
-mod desk;
+mod dispatcher;
 mod events;
 mod handler;
-mod host;
 mod http;
-mod listed;
-mod offered;
 mod remote;
 mod report;
+mod server;
 mod sign_in;
+mod sign_in_urls;
 mod sse;
 mod stdio;
 mod tool;
+mod tool_list;
 
-pub use host::RemoteServer;
-pub use listed::{Pins, Seen};
-pub use remote::{Naming, Reach, Remote, SetupError, Wire};
-pub use report::{Report, Unreached};
-pub use sign_in::{Identity, Pending, SignInError, Tokens};
+pub use remote::{Endpoint, HttpTransport, Naming, Remote, SetupError};
+pub use report::{Report, ReportError};
+pub use server::RemoteServer;
+pub use sign_in::{Identity, PendingSignIn, SignInError, Tokens};
+pub use tool_list::{Pins, SeenTool};

@@ -1,7 +1,6 @@
-//! One client's connection, whatever carries its messages: the protocol loop, from the
-//! first message to the last.
+//! The protocol loop of one client's connection, whatever carries its messages.
 
-use crate::elicit::Waiting;
+use crate::elicit::PendingCalls;
 use crate::gate::Gate;
 use crate::handler::Handler;
 use crate::link::Link;
@@ -16,20 +15,20 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long the last answers may take to reach a client that reads slowly.
+/// Time that the last replies may take to reach a client that reads slowly.
 const FLUSH: Duration = Duration::from_millis(100);
 
-/// What a connection is made from.
+/// Everything that a connection is built from.
 pub(crate) struct Connection<'a> {
     pub(crate) runtime: Runtime,
     pub(crate) name: &'a ServerName,
     pub(crate) changed: ToolsChanged,
     pub(crate) link: Arc<Link>,
-    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) pending: Arc<PendingCalls>,
 }
 
 impl Connection<'_> {
-    /// Serves until the input ends, nobody reads the answers or `shutdown` is cancelled.
+    /// Serves until the input ends, the output is closed or `shutdown` is cancelled.
     pub(crate) async fn run<T>(
         self,
         transport: T,
@@ -39,33 +38,34 @@ impl Connection<'_> {
         T: Transport<RoleServer, Error = Infallible> + 'static,
     {
         let link = self.link;
-        // Whoever drops this future drops the calls with it.
-        let _stop = link.stop.clone().drop_guard();
-        // Of its own, so that a change that many see is told to each once.
+        // Dropping this future drops the running calls with it.
+        let _stop = link.drop_calls.clone().drop_guard();
+        // One per connection, so that each client hears of a change once, whatever reported
+        // it.
         let changed = ToolsChanged::new();
         let changes = changed.watch();
-        let told = changed.clone();
-        let mut said = self.changed.watch();
+        let notifier = changed.clone();
+        let mut external = self.changed.watch();
         let mut tools = self.runtime.tools().changes();
         let handler = Handler::new(
             self.runtime,
             self.name,
             changed,
             Arc::clone(&link),
-            self.waiting,
+            self.pending,
         );
-        // What comes and goes by itself is told as well.
+        // Tools that appear or disappear on their own are reported too.
         let follow = async move {
             loop {
                 tokio::select! {
-                    Ok(()) = tools.changed() => told.notify(),
-                    Ok(()) = said.changed() => told.notify(),
+                    Ok(()) = tools.changed() => notifier.notify(),
+                    Ok(()) = external.changed() => notifier.notify(),
                     else => std::future::pending().await,
                 }
             }
         };
-        // rmcp's own opening would end at the first stray notification, and
-        // fixes one life cycle for the connection; the gate checks each request.
+        // rmcp's own handshake would end at the first stray notification, and fixes one
+        // life cycle for the whole connection; `Gate` checks each request instead.
         let service = serve_directly_with_ct(
             Gate::new(handler),
             transport,
@@ -80,8 +80,8 @@ impl Connection<'_> {
             () = follow => ended.await,
             () = link.wind_down(shutdown) => ended.await,
         };
-        // A client that does not read cannot keep us.
-        let _ = tokio::time::timeout(FLUSH, link.written.cancelled()).await;
+        // A client that does not read must not delay the shutdown.
+        let _ = tokio::time::timeout(FLUSH, link.flushed.cancelled()).await;
         if let Some(fault) = link.fault() {
             return Err(fault);
         }
@@ -94,13 +94,13 @@ impl Connection<'_> {
     }
 }
 
-/// Tells clients that had a handshake; the others subscribe for themselves.
+/// Notifies clients that completed a handshake; the others subscribe themselves.
 async fn announce(mut changes: watch::Receiver<()>, peer: Peer<RoleServer>) {
     while changes.changed().await.is_ok() {
         if peer.peer_info().is_some() && peer.notify_tool_list_changed().await.is_err() {
-            tracing::debug!("the client could not be told that the tools changed");
+            tracing::debug!("cannot notify the client of changed tools");
         }
     }
-    // The server holds the sender, so this is not reached while it serves.
+    // The server owns the sender, so this is unreachable while it serves.
     std::future::pending().await
 }

@@ -1,16 +1,16 @@
-//! Asking the person behind a client before a call, by elicitation.
+//! Asks the user of a client before a call runs, by elicitation.
 //!
 //! Up to 2025-11-25 the server asks while the call waits. From 2026-07-28 on it may not:
-//! the call is answered with what has to be asked, and made again with the answer. What
-//! was asked about then is kept here, because the client's word for it is not enough.
+//! the call is answered with the question, and the client repeats the call with the answer.
+//! The server remembers which call it asked about, because the client's claim is not proof.
 
 mod message;
-mod waiting;
+mod pending;
 
-pub(crate) use waiting::{Answers, Waiting};
+pub(crate) use pending::{Answers, PendingCalls};
 
 use async_trait::async_trait;
-use haft::{Answer, Approver, Filled, Form, Question};
+use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
 use rmcp::model::{
     ClientCapabilities, ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationSchema, InputRequest, InputRequiredResult, RequestId,
@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a person may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// Time that the user has to answer.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The field that decides.
+/// Form field with the decision.
 const DECISION: &str = "decision";
-/// An optional field: why the answer is no. The model reads it.
+/// Optional form field with the reason for a rejection, which the model reads.
 const REASON: &str = "reason";
-/// What the question is called where there could be several.
+/// Key of our question in a response that could hold several.
 const QUESTION: &str = "approval";
 
 /// Whether a client can show a form.
@@ -36,25 +36,26 @@ pub(crate) fn shows_forms(capabilities: Option<&ClientCapabilities>) -> bool {
     let Some(elicitation) = capabilities.and_then(|can| can.elicitation.as_ref()) else {
         return false;
     };
-    // Who names no kind means the only one there was.
+    // A client that names no kind supports forms, the only kind when the field was
+    // introduced.
     elicitation.form.is_some() || elicitation.url.is_none()
 }
 
-/// The form: a decision and, for a rejection, a reason.
-fn form(question: &Question) -> Option<ElicitRequestParams> {
+/// Builds the approval form: a decision and, for a rejection, a reason.
+fn approval_form(question: &Question) -> Option<ElicitRequestParams> {
     let schema = json!({
         "type": "object",
         "properties": {
             DECISION: {
                 "type": "string",
                 "title": "Decision",
-                "description": "approve lets it run this once",
+                "description": "approve: run this call once",
                 "enum": ["approve", "reject"],
             },
             REASON: {
                 "type": "string",
                 "title": "Reason",
-                "description": "why you reject it, for the model to read (optional)",
+                "description": "optional; shown to the model if you reject",
             }
         },
         "required": [DECISION],
@@ -64,24 +65,24 @@ fn form(question: &Question) -> Option<ElicitRequestParams> {
     };
     Some(ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: message::of(question),
+        message: message::approval(question),
         requested_schema: ElicitationSchema::from_json_schema(schema).ok()?,
     })
 }
 
-/// What a tool of ours asks for, in its own fields.
-fn fields(form: &Form) -> Option<ElicitRequestParams> {
+/// Builds the form that a tool asks the user to fill in.
+fn tool_form(form: &Form) -> Option<ElicitRequestParams> {
     let Value::Object(schema) = form.schema.clone() else {
         return None;
     };
     Some(ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: message::of_form(form),
+        message: message::tool_form(form),
         requested_schema: ElicitationSchema::from_json_schema(schema).ok()?,
     })
 }
 
-/// What they said. Anything but a clear yes is no.
+/// Converts the user's answer. Anything but a clear approval is a rejection.
 fn answer(result: &ElicitResult) -> Answer {
     let field = |name| result.content.as_ref()?.get(name)?.as_str();
     match (&result.action, field(DECISION)) {
@@ -99,44 +100,44 @@ fn rejected(reason: &str) -> Answer {
     }
 }
 
-/// A person who is asked while the call waits.
-pub(crate) struct Person {
+/// Asks the user through the client while the call waits.
+pub(crate) struct ClientApprover {
     client: Peer<RoleServer>,
-    /// The call, on whose stream the question goes.
+    /// The call that asks; over HTTP the question is sent on its stream.
     call: RequestId,
 }
 
-impl Person {
+impl ClientApprover {
     pub(crate) fn new(client: Peer<RoleServer>, call: RequestId) -> Self {
         Self { client, call }
     }
 }
 
-impl Person {
-    /// Shows a form, and waits for what becomes of it.
+impl ClientApprover {
+    /// Shows a form and waits for the answer.
     async fn show(&self, form: ElicitRequestParams) -> Result<ElicitResult, &'static str> {
         let mut request = ElicitRequest::new(form);
         let origin = OriginatingRequestId(self.call.clone());
         request.extensions.insert(origin);
-        let options = PeerRequestOptions::with_timeout(PATIENCE);
+        let options = PeerRequestOptions::with_timeout(ANSWER_TIMEOUT);
         let asked = self
             .client
             .send_cancellable_request(ServerRequest::ElicitRequest(request), options)
             .await;
         let asked = asked.map_err(|error| {
-            tracing::debug!(%error, "a person could not be asked");
+            tracing::debug!(%error, "cannot show the form");
             "the question could not be shown"
         })?;
-        // Who is not waited for any more is told so.
-        let mut open = Withdraw(Some((self.client.clone(), asked.id.clone())));
-        let said = asked.await_response().await;
+        // Withdraws the question if the call ends before the answer arrives.
+        let mut open = WithdrawOnDrop(Some((self.client.clone(), asked.id.clone())));
+        let response = asked.await_response().await;
         open.0 = None;
-        match said {
+        match response {
             Ok(ClientResult::ElicitResult(result)) => Ok(result),
             Ok(_) => Err("the answer was not valid"),
-            Err(rmcp::ServiceError::Timeout { .. }) => Err("nobody answered in time"),
+            Err(rmcp::ServiceError::Timeout { .. }) => Err("the user did not answer in time"),
             Err(error) => {
-                tracing::debug!(%error, "a person was asked in vain");
+                tracing::debug!(%error, "the form was not answered");
                 Err("the question could not be shown")
             }
         }
@@ -144,9 +145,9 @@ impl Person {
 }
 
 #[async_trait]
-impl Approver for Person {
+impl Approver for ClientApprover {
     async fn ask(&self, question: &Question) -> Answer {
-        let Some(form) = form(question) else {
+        let Some(form) = approval_form(question) else {
             return rejected("the question could not be shown");
         };
         match self.show(form).await {
@@ -156,7 +157,7 @@ impl Approver for Person {
     }
 
     async fn fill(&self, form: &Form) -> Filled {
-        let Some(shown) = fields(form) else {
+        let Some(shown) = tool_form(form) else {
             return Filled::Dismissed;
         };
         match self.show(shown).await {
@@ -172,10 +173,10 @@ impl Approver for Person {
     }
 }
 
-/// Takes a question back that nobody wants to know any more.
-struct Withdraw(Option<(Peer<RoleServer>, RequestId)>);
+/// Tells the client to withdraw a question when it is dropped while still set.
+struct WithdrawOnDrop(Option<(Peer<RoleServer>, RequestId)>);
 
-impl Drop for Withdraw {
+impl Drop for WithdrawOnDrop {
     fn drop(&mut self) {
         let Some((client, id)) = self.0.take() else {
             return;
@@ -186,20 +187,20 @@ impl Drop for Withdraw {
         handle.spawn(async move {
             let why = Some("the call was cancelled".to_owned());
             let withdrawn = rmcp::model::CancelledNotificationParam::new(Some(id), why);
-            // A client that is gone is not asked any more either.
+            // A client that has disconnected shows the question no longer anyway.
             let _ = client.notify_cancelled(withdrawn).await;
         });
     }
 }
 
-/// A person who is asked between two rounds of a call.
+/// Records the question, which the user answers between two attempts of the call.
 #[derive(Default)]
-pub(crate) struct Later {
+pub(crate) struct DeferredApprover {
     question: Mutex<Option<Question>>,
 }
 
-impl Later {
-    /// What has to be asked, if something has.
+impl DeferredApprover {
+    /// Takes the question that the call asked, if any.
     pub(crate) fn question(&self) -> Option<Question> {
         let mut question = self.question.lock().unwrap_or_else(PoisonError::into_inner);
         question.take()
@@ -207,7 +208,7 @@ impl Later {
 }
 
 #[async_trait]
-impl Approver for Later {
+impl Approver for DeferredApprover {
     async fn ask(&self, question: &Question) -> Answer {
         let mut asked = self.question.lock().unwrap_or_else(PoisonError::into_inner);
         *asked = Some(question.clone());
@@ -215,39 +216,39 @@ impl Approver for Later {
     }
 }
 
-/// What is answered to a call that has to be made again with a person's word.
-pub(crate) fn round(question: &Question, state: String) -> Option<InputRequiredResult> {
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(question)?));
+/// Builds the response that makes the client ask the user and repeat the call.
+pub(crate) fn input_required(question: &Question, state: String) -> Option<InputRequiredResult> {
+    let request = InputRequest::Elicitation(ElicitRequest::new(approval_form(question)?));
     let requests = [(QUESTION.to_owned(), request)].into_iter().collect();
     Some(InputRequiredResult::new(Some(requests), Some(state)))
 }
 
-/// What came with a call that is made again.
-pub(crate) fn answered(responses: Option<&rmcp::model::InputResponses>) -> Option<Answer> {
+/// Returns the answer that a repeated call brings with it.
+pub(crate) fn parse_answer(responses: Option<&rmcp::model::InputResponses>) -> Option<Answer> {
     let response = responses?.get(QUESTION)?;
-    // An answer that cannot be read is no yes.
+    // An answer that cannot be parsed is not an approval.
     Some(serde_json::from_value(response.clone()).map_or_else(
         |_| rejected("the answer was not valid"),
         |result| answer(&result),
     ))
 }
 
-/// Who is asked about a call.
-pub(crate) enum Asking {
-    /// Nobody: the client cannot.
-    Nobody,
-    /// Somebody, while it waits.
-    Now(Arc<Person>),
-    /// Somebody, before it is made again.
-    Again(Arc<Later>),
+/// Way to ask the user about a call.
+pub(crate) enum ApprovalRoute {
+    /// Not at all: the client does not support forms.
+    Unavailable,
+    /// The call waits for the answer.
+    DuringCall(Arc<ClientApprover>),
+    /// The client asks, then repeats the call.
+    BetweenCalls(Arc<DeferredApprover>),
 }
 
-impl Asking {
+impl ApprovalRoute {
     pub(crate) fn approver(&self) -> Option<Arc<dyn Approver>> {
         match self {
-            Self::Nobody => None,
-            Self::Now(person) => Some(Arc::clone(person) as Arc<dyn Approver>),
-            Self::Again(later) => Some(Arc::clone(later) as Arc<dyn Approver>),
+            Self::Unavailable => None,
+            Self::DuringCall(person) => Some(Arc::clone(person) as Arc<dyn Approver>),
+            Self::BetweenCalls(later) => Some(Arc::clone(later) as Arc<dyn Approver>),
         }
     }
 }
@@ -256,15 +257,15 @@ impl Asking {
 mod tests {
     use super::*;
 
-    fn said(result: Value) -> Answer {
+    fn parse(result: Value) -> Answer {
         let responses = [(QUESTION.to_owned(), result)].into_iter().collect();
-        answered(Some(&responses)).expect("an answer")
+        parse_answer(Some(&responses)).expect("an answer")
     }
 
     #[test]
-    fn only_a_clear_yes_is_one() {
+    fn only_a_clear_approval_counts() {
         let yes = json!({ "action": "accept", "content": { "decision": "approve" } });
-        assert_eq!(said(yes), Answer::Approve);
+        assert_eq!(parse(yes), Answer::Approve);
         for no in [
             json!({ "action": "accept", "content": { "decision": "reject" } }),
             json!({ "action": "accept", "content": { "decision": true } }),
@@ -274,27 +275,27 @@ mod tests {
             json!({ "action": "agree", "content": { "decision": "approve" } }),
             json!("approve"),
         ] {
-            assert!(matches!(said(no.clone()), Answer::Reject { .. }), "{no}");
+            assert!(matches!(parse(no.clone()), Answer::Reject { .. }), "{no}");
         }
-        assert_eq!(answered(None), None);
+        assert_eq!(parse_answer(None), None);
     }
 
     #[test]
     fn a_rejection_may_have_a_reason() {
         let content = json!({ "decision": "reject", "reason": " not in this branch\n" });
-        let no = said(json!({ "action": "accept", "content": content }));
+        let no = parse(json!({ "action": "accept", "content": content }));
         let reason = Some("not in this branch".to_owned());
         assert_eq!(no, Answer::Reject { reason });
         let content = json!({ "decision": "approve", "reason": "fine" });
-        let yes = said(json!({ "action": "accept", "content": content }));
+        let yes = parse(json!({ "action": "accept", "content": content }));
         assert_eq!(yes, Answer::Approve);
         let content = json!({ "decision": "reject", "reason": 7 });
-        let no = said(json!({ "action": "accept", "content": content }));
+        let no = parse(json!({ "action": "accept", "content": content }));
         assert_eq!(no, Answer::Reject { reason: None });
     }
 
     #[test]
-    fn a_client_shows_forms_if_it_says_so_or_names_no_kind() {
+    fn a_client_supports_forms_if_it_declares_them_or_no_kind() {
         let can = |capabilities: Value| {
             let capabilities = serde_json::from_value(capabilities).expect("capabilities");
             shows_forms(Some(&capabilities))

@@ -1,9 +1,9 @@
-//! Who may ask for what: before a handshake only requests that say themselves
-//! what they speak.
+//! Checks that a request is allowed at this point of the connection: before a handshake,
+//! only requests that state their protocol version themselves are.
 //!
-//! Up to 2025-11-25 a connection begins with `initialize`. From 2026-07-28 on
-//! there is none, and each request carries its version and capabilities. Both
-//! may come over the same connection.
+//! Up to 2025-11-25 a connection starts with `initialize`. From 2026-07-28 on there is no
+//! handshake, and each request carries its version and capabilities. Both kinds may arrive
+//! over the same connection.
 
 use crate::handler::Handler;
 use rmcp::ErrorData;
@@ -11,7 +11,7 @@ use rmcp::model::{ClientNotification, ClientRequest, ProtocolVersion, ServerConf
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, Service};
 use std::borrow::Cow;
 
-/// The handler, behind the check.
+/// The handler behind the check.
 pub(crate) struct Gate {
     handler: Handler,
 }
@@ -28,14 +28,14 @@ impl Service<RoleServer> for Gate {
         request: ClientRequest,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
-        if !opens(&request) && context.peer.peer_info().is_none() {
+        if !needs_no_handshake(&request) && context.peer.peer_info().is_none() {
             let missing = context
                 .meta
                 .missing_required_keys(&ProtocolVersion::V_2026_07_28);
             if !missing.is_empty() {
                 return Err(ErrorData::invalid_params(
                     format!(
-                        "not initialized: send initialize first, or say in _meta: {}",
+                        "not initialized: send initialize first, or set in _meta: {}",
                         missing.join(", ")
                     ),
                     None,
@@ -43,7 +43,7 @@ impl Service<RoleServer> for Gate {
             }
         }
         if matches!(request, ClientRequest::SubscriptionsListenRequest(_)) {
-            // From before the acknowledgment on, so that no change is missed.
+            // Subscribe before the acknowledgment is sent, so that no change is missed.
             context.extensions.insert(self.handler.changes());
         }
         self.handler.handle_request(request, context).await
@@ -68,7 +68,7 @@ impl Service<RoleServer> for Gate {
     }
 }
 
-fn opens(request: &ClientRequest) -> bool {
+fn needs_no_handshake(request: &ClientRequest) -> bool {
     matches!(
         request,
         ClientRequest::InitializeRequest(_)

@@ -1,9 +1,9 @@
-//! The requests we answer.
+//! The requests that the server answers.
 
-use crate::elicit::Waiting;
+use crate::call_order::Admission;
+use crate::elicit::PendingCalls;
 use crate::link::Link;
 use crate::server::{ServerName, ToolsChanged};
-use crate::turn::Admission;
 use crate::{call, wire};
 use haft::Runtime;
 use rmcp::model::{
@@ -16,10 +16,10 @@ use rmcp::{ErrorData, ServerHandler};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// How much of an unknown method's name is repeated.
+/// Number of characters of an unknown method's name that an error repeats.
 const LONGEST_NAME: usize = 100;
 
-/// Methods that rmcp hands us as unknown when their parameters do not fit.
+/// Methods that rmcp reports as unknown when their parameters are invalid.
 const KNOWN: &[&str] = &[
     "initialize",
     "ping",
@@ -34,7 +34,7 @@ pub(crate) struct Handler {
     info: ServerConfig,
     changed: ToolsChanged,
     link: Arc<Link>,
-    waiting: Arc<Waiting>,
+    pending: Arc<PendingCalls>,
 }
 
 impl Handler {
@@ -43,7 +43,7 @@ impl Handler {
         name: &ServerName,
         changed: ToolsChanged,
         link: Arc<Link>,
-        waiting: Arc<Waiting>,
+        pending: Arc<PendingCalls>,
     ) -> Self {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -57,11 +57,11 @@ impl Handler {
             info,
             changed,
             link,
-            waiting,
+            pending,
         }
     }
 
-    /// Sees the changes of tools from now on.
+    /// Subscribes to changes of the tools from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.watch()
     }
@@ -78,7 +78,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let result = self.negotiate_initialize(&request)?;
-        // What was agreed on counts from now on, not what was asked for.
+        // From now on the negotiated version counts, not the requested one.
         request.protocol_version = result.protocol_version.clone();
         self.link
             .set_batches(result.protocol_version == ProtocolVersion::V_2025_03_26);
@@ -99,12 +99,12 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let around = call::Around {
+        let environment = call::CallEnvironment {
             runtime: &self.runtime,
             link: &self.link,
-            waiting: &self.waiting,
+            pending: &self.pending,
         };
-        call::run(around, request, context).await
+        call::run(environment, request, context).await
     }
 
     fn accepted_subscription_filter(
@@ -115,8 +115,8 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        // It waits for as long as the client likes, so it holds no room that
-        // calls need, and nobody waits for it at the end.
+        // A subscription lasts as long as the client likes. It must not use up room that
+        // calls need, and a shutdown does not wait for it.
         let carried = &context.request_context().extensions;
         drop(carried.get::<Admission>().and_then(Admission::take));
         let mut changes = carried
@@ -143,7 +143,7 @@ impl ServerHandler for Handler {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         Err(if KNOWN.contains(&method.as_str()) {
-            ErrorData::invalid_params(format!("the parameters of {method} do not fit"), None)
+            ErrorData::invalid_params(format!("invalid parameters for {method}"), None)
         } else {
             ErrorData::new(
                 ErrorCode::METHOD_NOT_FOUND,
@@ -161,7 +161,7 @@ impl ServerHandler for Handler {
         _request: rmcp::model::CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<rmcp::model::CompleteResult, ErrorData> {
-        // rmcp answers with nothing; but we do not offer it.
+        // rmcp's default is an empty result, but we do not offer completion.
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
             format!(

@@ -25,23 +25,23 @@ mod events;
 mod get;
 mod guard;
 mod limits;
-mod pace;
 mod post;
+mod rate_limit;
 mod reply;
 mod session;
 mod sessions;
-mod standard;
+mod standard_headers;
 mod streams;
 
 pub use limits::HttpLimits;
 
-use crate::elicit::Waiting;
+use crate::elicit::PendingCalls;
 use crate::random;
 use crate::server::{ServeError, ServerName, ToolsChanged};
 use guard::Guard;
 use haft::{AnyTool, Runtime};
-use pace::Pace;
-use session::{Made, Session, Span};
+use rate_limit::RateLimit;
+use session::{Lifetime, Session, SessionParts};
 use sessions::Sessions;
 use std::io;
 use std::net::SocketAddr;
@@ -52,32 +52,32 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long everything may take to end: sessions do it within one second.
-const ENDING: Duration = Duration::from_millis(1500);
-/// Then, how long answers that are on their way may take.
-const LAST_WORDS: Duration = Duration::from_millis(200);
-/// How often is looked for what nobody uses any more.
-const SWEEP: Duration = Duration::from_secs(1);
+/// Time in which all sessions must end; each normally takes less than one second.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1500);
+/// Time that replies in transmission have after that.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(200);
+/// Interval between searches for unused sessions and streams.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a client has to know. It is never shown.
+/// Bearer token that clients must send. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// A token that was agreed on.
+    /// Creates a token from an agreed text.
     pub fn new(token: impl Into<String>) -> Self {
         Self(token.into())
     }
 
-    /// A new one, of 256 random bits.
+    /// Creates a token of 256 random bits.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    /// When the system's random number generator fails.
     pub fn random() -> io::Result<Self> {
-        random::name().map(Self)
+        random::id().map(Self)
     }
 
-    /// The token itself, for who hands it on.
+    /// Returns the token itself, to pass it on to a client.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -90,31 +90,32 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Who is served, and how much.
+/// Access rules and limits of an HTTP server.
 #[derive(Debug, Clone, Default)]
 pub struct HttpSettings {
-    /// What clients have to bring. Without one, whoever reaches the server is served,
-    /// which is allowed on loopback only.
+    /// Token that clients must send. `None` serves every client that can connect, and is
+    /// allowed on loopback only.
     pub token: Option<Token>,
-    /// Names by which clients may call the server, beyond `localhost` and addresses.
+    /// Names that clients may use for the server in `Host`, in addition to `localhost` and
+    /// addresses.
     pub hosts: Vec<String>,
-    /// The bounds.
+    /// Limits on connections, sessions and requests.
     pub limits: HttpLimits,
 }
 
-/// Why a server cannot be made.
+/// Reason why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Everybody could reach it, and nobody would be asked who they are.
-    #[error("{0} can be reached from other machines, so a token is needed")]
+    /// The address is reachable from other machines, but no token is set.
+    #[error("{0} can be reached from other machines: a token is required")]
     NoToken(SocketAddr),
-    /// The address cannot be had.
+    /// The address is in use, or is not one of this machine.
     #[error("cannot listen on {0}: {1}")]
     Address(SocketAddr, #[source] io::Error),
 }
 
-/// Makes the session of tools of a client that comes.
+/// Creates the tool session for a new client.
 type Factory = Box<dyn Fn() -> Result<Runtime, String> + Send + Sync>;
 
 /// Offers tools to MCP clients over streamable HTTP.
@@ -128,12 +129,13 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens on an address; a port of 0 is any that is free. `sessions` makes the tools
-    /// of each client: [`Runtime::sibling`] is made for that. Clients of versions without
+    /// Listens on an address; port 0 selects any free port. `sessions` creates the tools of
+    /// each client, usually with [`Runtime::sibling`]. Clients of protocol versions without
     /// sessions share one.
     ///
     /// # Errors
-    /// When the address cannot be had, or is not on loopback and there is no token.
+    /// When the address is not available, or when it is not on loopback and there is no
+    /// token.
     pub async fn bind(
         address: SocketAddr,
         settings: HttpSettings,
@@ -156,32 +158,32 @@ impl HttpServer {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The same for a client.
+    /// Returns the URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, guard::PATH)
     }
 
-    /// With which to say to all clients that the tools were changed.
+    /// Returns the handle that tells all clients about changed tools.
     #[must_use]
     pub fn tools_changed(&self) -> ToolsChanged {
         self.changed.clone()
     }
 
-    /// Serves until `shutdown` is cancelled. Then calls are cancelled, sessions end with
-    /// what they started, and all of that within two seconds.
+    /// Serves until `shutdown` is cancelled. Then calls are cancelled and sessions end with
+    /// all processes they started, within two seconds.
     ///
     /// # Errors
-    /// None so far: whatever goes wrong with one client is no reason to leave the others.
+    /// Never, so far: a problem with one client is not a reason to leave the others.
     pub async fn serve(self, shutdown: CancellationToken) -> Result<(), ServeError> {
         let limits = self.settings.limits;
-        // Whoever drops this future ends the sessions.
+        // Dropping this future ends the sessions.
         let stop = shutdown.child_token();
         let _stopping = stop.clone().drop_guard();
         let shared = Arc::new(Shared {
@@ -190,22 +192,22 @@ impl HttpServer {
                 hosts: self.settings.hosts,
                 is_local: self.address.ip().is_loopback(),
             },
-            pace: Pace::new(limits.rate),
+            rate_limit: RateLimit::new(limits.rate),
             bodies: Arc::new(Semaphore::new(limits.bodies >> 10)),
             sessions: Sessions::new(limits.sessions),
             limits,
             name: self.name,
             changed: self.changed,
             factory: self.factory,
-            together: OnceLock::new(),
-            waiting: Arc::new(Waiting::default()),
-            work: TaskTracker::new(),
+            sessionless: OnceLock::new(),
+            pending: Arc::new(PendingCalls::default()),
+            tasks: TaskTracker::new(),
             shutdown: stop.clone(),
         });
         let connections = TaskTracker::new();
         let sweep = async {
             loop {
-                tokio::time::sleep(SWEEP).await;
+                tokio::time::sleep(SWEEP_INTERVAL).await;
                 let limits = &shared.limits;
                 shared.sessions.sweep(limits.idle, limits.resume);
             }
@@ -214,93 +216,97 @@ impl HttpServer {
             () = accept::accept(self.listener, Arc::clone(&shared), &connections, &stop) => {}
             () = sweep => {}
         }
-        shared.work.close();
-        if tokio::time::timeout(ENDING, shared.work.wait())
+        shared.tasks.close();
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, shared.tasks.wait())
             .await
             .is_err()
         {
             tracing::warn!("some sessions did not end in time");
         }
         connections.close();
-        // A client that does not read cannot keep us.
-        let _ = tokio::time::timeout(LAST_WORDS, connections.wait()).await;
+        // A client that does not read must not delay the shutdown.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, connections.wait()).await;
         Ok(())
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Shared {
     guard: Guard,
     limits: HttpLimits,
-    pace: Pace,
-    /// Room for the bodies of requests, in KiB.
+    rate_limit: RateLimit,
+    /// Memory for request bodies, in KiB.
     bodies: Arc<Semaphore>,
     sessions: Sessions,
     name: ServerName,
     changed: ToolsChanged,
     factory: Factory,
-    /// The tools of those who have no session, once somebody came.
-    together: OnceLock<Runtime>,
-    waiting: Arc<Waiting>,
-    /// The sessions that have not ended.
-    work: TaskTracker,
+    /// Tools for requests without a session, created when the first one arrives.
+    sessionless: OnceLock<Runtime>,
+    pending: Arc<PendingCalls>,
+    /// Sessions that have not ended.
+    tasks: TaskTracker,
     shutdown: CancellationToken,
 }
 
 impl Shared {
-    fn begin(
+    fn start(
         &self,
-        span: Span,
+        lifetime: Lifetime,
         runtime: Runtime,
-        waiting: Arc<Waiting>,
+        pending: Arc<PendingCalls>,
     ) -> Result<Arc<Session>, String> {
-        let id = match span {
-            Span::Many => random::name().map_err(|error| error.to_string())?,
-            Span::One => String::new(),
+        let id = match lifetime {
+            Lifetime::UntilEnded => random::id().map_err(|error| error.to_string())?,
+            Lifetime::OneRequest => String::new(),
         };
-        let (session, work) = Session::begin(Made {
+        let (session, run) = Session::start(SessionParts {
             id,
-            span,
+            lifetime,
             runtime,
             name: &self.name,
             changed: self.changed.clone(),
-            waiting,
+            pending,
             resume: self.limits.resume,
             shutdown: &self.shutdown,
         });
-        self.work.spawn(work);
+        self.tasks.spawn(run);
         Ok(session)
     }
 
-    /// A session for a client.
+    /// Creates a session for a client.
     fn session(self: &Arc<Self>) -> Result<Arc<Session>, String> {
         let runtime = (self.factory)()?;
-        let session = self.begin(Span::Many, runtime, Arc::new(Waiting::default()))?;
+        let session = self.start(
+            Lifetime::UntilEnded,
+            runtime,
+            Arc::new(PendingCalls::default()),
+        )?;
         let (shared, ended) = (Arc::clone(self), Arc::clone(&session));
-        self.work.spawn(async move {
+        self.tasks.spawn(async move {
             ended.ended().await;
             shared.sessions.remove(&ended.id);
         });
         Ok(session)
     }
 
-    /// A session for one request.
+    /// Creates a session for one request.
     fn session_of_one(&self) -> Result<Arc<Session>, String> {
-        let runtime = self.together()?;
-        self.begin(Span::One, runtime, Arc::clone(&self.waiting))
+        let runtime = self.sessionless()?;
+        self.start(Lifetime::OneRequest, runtime, Arc::clone(&self.pending))
     }
 
-    fn together(&self) -> Result<Runtime, String> {
-        if let Some(runtime) = self.together.get() {
+    fn sessionless(&self) -> Result<Runtime, String> {
+        if let Some(runtime) = self.sessionless.get() {
             return Ok(runtime.clone());
         }
         let runtime = (self.factory)()?;
-        // Two may come first; then one of the two is for nothing.
-        Ok(self.together.get_or_init(|| runtime).clone())
+        // Two first requests may race; then one of the two runtimes is dropped.
+        Ok(self.sessionless.get_or_init(|| runtime).clone())
     }
 
-    /// A tool of those who have no session.
+    /// Returns a tool for requests without a session.
     fn tool(&self, name: &str) -> Option<Arc<dyn AnyTool>> {
-        self.together().ok()?.tools().get(name)
+        self.sessionless().ok()?.tools().get(name)
     }
 }

@@ -1,9 +1,8 @@
 //! haft's tools over the Model Context Protocol.
 //!
-//! A [`Server`] offers the tools of a [`haft::Runtime`] to one client over a
-//! pair of byte streams, one JSON message a line. Names, descriptions and
-//! schemas are exactly the toolset's, and every call goes through the runtime
-//! like any other.
+//! A [`Server`] offers the tools of a [`haft::Runtime`] to one client over a pair of byte
+//! streams, with one JSON message per line. Names, descriptions and schemas are exactly
+//! those of the toolset, and every call goes through the runtime like any other.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,12 +16,13 @@
 //! # }
 //! ```
 //!
-//! The protocol's messages and versions are those of rmcp, which stays inside
-//! this crate. What is ours is the transport, because a tool server has to
-//! outlive whatever is written to it: garbage is answered, a line that is too
-//! long is skipped, and the end of input ends the calls that still run.
+//! Message types and protocol versions come from rmcp, which no other crate sees. The
+//! transport is our own, because a tool server has to survive any input: invalid messages
+//! get an error, lines that are too long are skipped, and the end of input ends the calls
+//! that are still running.
 
 mod call;
+mod call_order;
 pub mod client;
 mod connection;
 mod elicit;
@@ -30,13 +30,12 @@ mod gate;
 mod handler;
 mod http;
 mod link;
+mod polled_fd;
 mod progress;
 mod random;
-mod ready;
 mod server;
 mod stdio;
 mod transport;
-mod turn;
 mod wire;
 
 pub use http::{BindError, HttpLimits, HttpServer, HttpSettings, Token};

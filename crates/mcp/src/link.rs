@@ -1,5 +1,5 @@
-//! What the transport, the calls and the serving loop of one connection share:
-//! how it ends, how much may be under way, and what went wrong.
+//! State that the transport, the calls and the serving loop of one connection share: how
+//! the connection ends, how much may be in progress, and what went wrong.
 
 use crate::ServeError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,67 +8,68 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// How much may be under way, in KiB of requests. When it is used up, no more is
-/// read until something ends.
+/// Size of all requests in progress, in KiB. When it is used up, reading pauses until a
+/// request ends.
 const BUDGET: u32 = 64 << 10;
-/// What the smallest request counts for: at most 128 are under way at a time,
-/// because each may hold a reply of 50 KB that nobody reads.
+/// Minimum cost of a request in KiB: at most 128 are in progress at a time, because each
+/// may hold an unread reply of 50 KB.
 const LEAST: u32 = 512;
-/// How many calls run at a time; the others wait in their order.
+/// Number of calls that run at a time; the others wait in order.
 const RUNNING: usize = 64;
 
-/// After the end of input, how long calls may go on by themselves.
+/// Time that calls may keep running after the end of input.
 const FINISH: Duration = Duration::from_millis(500);
-/// Then, how long they may take to notice that they are cancelled.
+/// Time that calls then have to react to their cancellation.
 const NOTICE: Duration = Duration::from_millis(250);
-/// And at last, how long dropping them may take.
+/// Time that dropping the remaining calls may take.
 const DROP: Duration = Duration::from_millis(50);
 
-/// One connection.
+/// Shared state of one connection.
 pub(crate) struct Link {
-    /// There is no more input.
-    pub(crate) ended: CancellationToken,
-    /// Nobody reads what we write.
-    pub(crate) broken: CancellationToken,
-    /// Nothing new is begun.
+    /// Cancelled when the input has ended.
+    pub(crate) input_ended: CancellationToken,
+    /// Cancelled when the client no longer reads our output.
+    pub(crate) output_broken: CancellationToken,
+    /// Cancelled when no new request is accepted.
     pub(crate) closing: CancellationToken,
-    /// Calls are asked to stop.
-    pub(crate) calls: CancellationToken,
-    /// Calls are dropped.
-    pub(crate) stop: CancellationToken,
-    /// The transport reports the end.
-    pub(crate) over: CancellationToken,
-    /// Everything was written that could be.
-    pub(crate) written: CancellationToken,
-    /// Slots for calls that run.
+    /// Cancelled to ask running calls to stop.
+    pub(crate) cancel_calls: CancellationToken,
+    /// Cancelled to drop calls that did not stop.
+    pub(crate) drop_calls: CancellationToken,
+    /// Cancelled when the transport may report the end of the connection.
+    pub(crate) finished: CancellationToken,
+    /// Cancelled when all output that could be written is written.
+    pub(crate) flushed: CancellationToken,
+    /// Limits how many calls run at a time.
     pub(crate) running: Arc<Semaphore>,
     budget: Arc<Semaphore>,
     batches: AtomicBool,
-    /// Whether others use the same session of tools, with ids of their own.
+    /// Whether other connections use the same tool session, with request ids that may
+    /// clash.
     pub(crate) is_shared: bool,
     fault: Mutex<Option<ServeError>>,
 }
 
 impl Link {
     pub(crate) fn new() -> Self {
-        Self::of(false)
+        Self::with_sharing(false)
     }
 
-    /// One of several whose calls are of one session.
+    /// Creates the state of one of several connections that share a tool session.
     pub(crate) fn shared() -> Self {
-        Self::of(true)
+        Self::with_sharing(true)
     }
 
-    fn of(is_shared: bool) -> Self {
+    fn with_sharing(is_shared: bool) -> Self {
         Self {
             is_shared,
-            ended: CancellationToken::new(),
-            broken: CancellationToken::new(),
+            input_ended: CancellationToken::new(),
+            output_broken: CancellationToken::new(),
             closing: CancellationToken::new(),
-            calls: CancellationToken::new(),
-            stop: CancellationToken::new(),
-            over: CancellationToken::new(),
-            written: CancellationToken::new(),
+            cancel_calls: CancellationToken::new(),
+            drop_calls: CancellationToken::new(),
+            finished: CancellationToken::new(),
+            flushed: CancellationToken::new(),
             running: Arc::new(Semaphore::new(RUNNING)),
             budget: Arc::new(Semaphore::new(BUDGET as usize)),
             batches: AtomicBool::new(false),
@@ -76,8 +77,8 @@ impl Link {
         }
     }
 
-    /// Room for a request of so many bytes, until it is answered. `None` never
-    /// happens: the semaphore is not closed.
+    /// Reserves room for a request of this many bytes until it is answered. Never `None`,
+    /// because the semaphore is never closed.
     pub(crate) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let cost = u32::try_from(bytes >> 10)
             .unwrap_or(BUDGET)
@@ -85,23 +86,23 @@ impl Link {
         Arc::clone(&self.budget).acquire_many_owned(cost).await.ok()
     }
 
-    /// Waits until no request is under way.
+    /// Waits until no request is in progress.
     async fn idle(&self) {
         let _all = self.budget.acquire_many(BUDGET).await;
     }
 
-    /// Waits for a reason to end, and then ends what runs.
+    /// Waits for a reason to end, then ends everything that runs.
     pub(crate) async fn wind_down(&self, shutdown: &CancellationToken) {
         let hurry = async {
             tokio::select! {
                 () = shutdown.cancelled() => {}
-                () = self.broken.cancelled() => {}
+                () = self.output_broken.cancelled() => {}
             }
         };
         tokio::pin!(hurry);
         tokio::select! {
             () = &mut hurry => self.closing.cancel(),
-            () = self.ended.cancelled() => {
+            () = self.input_ended.cancelled() => {
                 self.closing.cancel();
                 tokio::select! {
                     () = self.idle() => {}
@@ -110,14 +111,14 @@ impl Link {
                 }
             }
         }
-        self.calls.cancel();
+        self.cancel_calls.cancel();
         let _ = tokio::time::timeout(NOTICE, self.idle()).await;
-        self.stop.cancel();
+        self.drop_calls.cancel();
         let _ = tokio::time::timeout(DROP, self.idle()).await;
-        self.over.cancel();
+        self.finished.cancel();
     }
 
-    /// Whether the version that was agreed on has batches.
+    /// Whether the negotiated protocol version has batches.
     pub(crate) fn batches(&self) -> bool {
         self.batches.load(Ordering::Acquire)
     }
@@ -126,7 +127,7 @@ impl Link {
         self.batches.store(allowed, Ordering::Release);
     }
 
-    /// Remembers what went wrong; the first thing counts.
+    /// Records an error. Only the first one is kept.
     pub(crate) fn fail(&self, fault: ServeError) {
         self.fault
             .lock()

@@ -1,4 +1,4 @@
-//! What a running call shows, told to the client as progress.
+//! Sends the updates of a running call to the client as progress notifications.
 
 use haft::Content;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
@@ -9,15 +9,15 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A few at once, then one every `PACE`: at most ten within any second.
+/// Size of a burst, and the interval after it: at most ten notifications in any second.
 const BURST: u32 = 5;
 const PACE: Duration = Duration::from_millis(200);
-/// How often a client hears of a tool that shows nothing.
+/// Interval of notifications for a tool that produces no updates.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a message may be, in characters.
+/// Maximum length of a message in characters.
 const MESSAGE: usize = 200;
 
-/// The updates of one call on their way to the client.
+/// Updates of one call that wait to be sent to the client.
 pub(crate) struct Updates {
     token: ProgressToken,
     state: Mutex<State>,
@@ -38,9 +38,9 @@ struct Update {
 }
 
 enum Step {
-    Tell(Update),
+    Send(Update),
     Wait(Instant),
-    Rest,
+    Idle,
     Done,
 }
 
@@ -53,31 +53,32 @@ impl Updates {
         }
     }
 
-    /// Takes an update.
+    /// Queues an update.
     pub(crate) fn push(&self, content: &[Content]) {
-        let message = short(content);
+        let message = brief(content);
         self.state().push(message, Instant::now());
         self.changed.notify_one();
     }
 
-    /// The call is done: what may still be told now is, and nothing after it.
+    /// Marks the call as done: updates that may be sent right now still are, later ones are
+    /// dropped.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_one();
     }
 
-    /// Tells the client, until closed.
+    /// Sends updates to the client until closed.
     pub(crate) async fn forward(&self, client: &Peer<RoleServer>) {
         loop {
             let step = self.state().step(Instant::now());
             match step {
-                Step::Tell(update) => {
-                    let mut told = ProgressNotificationParam::new(
+                Step::Send(update) => {
+                    let mut params = ProgressNotificationParam::new(
                         self.token.clone(),
                         f64::from(update.number),
                     );
-                    told.message = update.message;
-                    if client.notify_progress(told).await.is_err() {
+                    params.message = update.message;
+                    if client.notify_progress(params).await.is_err() {
                         return;
                     }
                 }
@@ -85,9 +86,9 @@ impl Updates {
                     () = tokio::time::sleep_until(until) => {}
                     () = self.changed.notified() => {}
                 },
-                // A tool that says nothing is not dead: clients wait no longer than
-                // they hear of it.
-                Step::Rest => tokio::select! {
+                // A tool without output is not stuck, but clients time out unless they hear
+                // of it.
+                Step::Idle => tokio::select! {
                     () = self.changed.notified() => {}
                     () = tokio::time::sleep(HEARTBEAT) => self.state().push(None, Instant::now()),
                 },
@@ -119,7 +120,7 @@ impl State {
         }
     }
 
-    /// What cannot be told soon gives way to what is newer.
+    /// Replaces the newest waiting update when there is no allowance to send more soon.
     fn push(&mut self, message: Option<String>, now: Instant) {
         self.refill(now);
         self.count = self.count.saturating_add(1);
@@ -135,10 +136,10 @@ impl State {
     fn step(&mut self, now: Instant) -> Step {
         self.refill(now);
         if self.waiting.is_empty() {
-            return if self.closed { Step::Done } else { Step::Rest };
+            return if self.closed { Step::Done } else { Step::Idle };
         }
         if self.allowance == 0 {
-            // The result says more than an update that would be late.
+            // The result says more than a late update.
             return if self.closed {
                 Step::Done
             } else {
@@ -149,12 +150,13 @@ impl State {
             self.since = now;
         }
         self.allowance -= 1;
-        self.waiting.pop_front().map_or(Step::Rest, Step::Tell)
+        self.waiting.pop_front().map_or(Step::Idle, Step::Send)
     }
 }
 
-/// The text of an update, its end if it is long: that is where the news is.
-fn short(content: &[Content]) -> Option<String> {
+/// Returns the text of an update. Only the end of a long text, because that is the newest
+/// part.
+fn brief(content: &[Content]) -> Option<String> {
     let text = content.iter().find_map(|block| match block {
         Content::Text { text } => Some(text.trim()),
         _ => None,
@@ -178,16 +180,16 @@ mod tests {
         }]
     }
 
-    fn told(state: &mut State, now: Instant) -> Vec<u32> {
+    fn sent(state: &mut State, now: Instant) -> Vec<u32> {
         let mut numbers = Vec::new();
-        while let Step::Tell(update) = state.step(now) {
+        while let Step::Send(update) = state.step(now) {
             numbers.push(update.number);
         }
         numbers
     }
 
     #[test]
-    fn at_most_ten_within_any_second_and_the_newest_is_kept() {
+    fn at_most_ten_are_sent_within_any_second_and_the_newest_is_kept() {
         let begun = Instant::now();
         let mut state = State::new(begun);
         let mut times = Vec::new();
@@ -195,9 +197,9 @@ mod tests {
         for number in 1..=400u32 {
             let now = begun + Duration::from_millis(10) * number;
             state.push(None, now);
-            for told in told(&mut state, now) {
-                assert!(told > last, "progress rises");
-                last = told;
+            for number in sent(&mut state, now) {
+                assert!(number > last, "progress increases");
+                last = number;
                 times.push(now);
             }
         }
@@ -209,18 +211,22 @@ mod tests {
                 .count();
             assert!(within <= 10, "{within} within a second");
         }
-        assert!(times.len() >= 20, "and not much fewer: {}", times.len());
-        assert!(last > 375, "what is told is recent: {last}");
+        assert!(
+            times.len() >= 20,
+            "about ten per second are sent: {}",
+            times.len()
+        );
+        assert!(last > 375, "the newest update is recent: {last}");
     }
 
     #[test]
-    fn a_burst_without_a_pause_keeps_its_first_and_its_last() {
+    fn a_burst_keeps_its_first_updates_and_its_last() {
         let now = Instant::now();
         let mut state = State::new(now);
         for _ in 0..1000 {
             state.push(None, now);
         }
-        assert_eq!(told(&mut state, now), [1, 2, 3, 4, 1000]);
+        assert_eq!(sent(&mut state, now), [1, 2, 3, 4, 1000]);
         state.push(None, now);
         assert!(matches!(state.step(now), Step::Wait(until) if until == now + PACE));
         state.closed = true;
@@ -228,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_told_by_its_end() {
+    fn a_long_text_keeps_its_end() {
         let long = "ä".repeat(1000) + "end";
-        let message = short(&text(&long)).expect("a message");
+        let message = brief(&text(&long)).expect("a message");
         assert!(message.ends_with("end") && message.starts_with('…'));
         assert_eq!(message.chars().count(), MESSAGE + 1);
-        assert_eq!(short(&text(" half \n")).as_deref(), Some("half"));
-        assert_eq!(short(&text("  ")), None);
+        assert_eq!(brief(&text(" half \n")).as_deref(), Some("half"));
+        assert_eq!(brief(&text("  ")), None);
         let exact = "b".repeat(MESSAGE);
-        assert_eq!(short(&text(&exact)), Some(exact));
+        assert_eq!(brief(&text(&exact)), Some(exact));
     }
 }

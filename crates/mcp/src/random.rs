@@ -1,13 +1,13 @@
-//! Names that nobody can guess.
+//! Identifiers that cannot be guessed.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 
-/// How many random bytes a name has.
+/// Number of random bytes in an identifier.
 const BYTES: usize = 32;
 
-/// A name of 256 random bits, in hexadecimal digits.
-pub(crate) fn name() -> io::Result<String> {
+/// Returns 256 random bits in hexadecimal.
+pub(crate) fn id() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -20,9 +20,9 @@ pub(crate) fn name() -> io::Result<String> {
 mod tests {
     #[test]
     fn no_two_names_are_the_same() {
-        let one = super::name().expect("randomness");
+        let one = super::id().expect("randomness");
         assert_eq!(one.len(), 64);
         assert!(one.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        assert_ne!(one, super::name().expect("randomness"));
+        assert_ne!(one, super::id().expect("randomness"));
     }
 }

@@ -1,9 +1,9 @@
-//! Serving: one runtime, one pair of streams, from the first line to the last.
+//! Serves one runtime over a pair of streams until the connection ends.
 
 use crate::connection::Connection;
-use crate::elicit::Waiting;
+use crate::elicit::PendingCalls;
 use crate::link::Link;
-use crate::ready::Ready;
+use crate::polled_fd::PolledFd;
 use crate::stdio;
 use crate::transport::{Outbox, Queue, Transport, pump};
 use haft::Runtime;
@@ -13,17 +13,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// What the server calls itself.
+/// Name and version that the server reports to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerName {
-    /// Its name.
+    /// Shown by clients, such as `haft`.
     pub name: String,
-    /// Its version.
+    /// In any format; clients only show it.
     pub version: String,
 }
 
 impl ServerName {
-    /// A name and a version.
+    /// Creates the identification from a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -32,27 +32,27 @@ impl ServerName {
     }
 }
 
-/// Why serving ended other than by the end of input, a shutdown or a client
-/// that went away.
+/// Reason why serving failed. The end of input, a shutdown and a client that disconnects
+/// are not failures.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The input could not be read.
-    #[error("the client's messages cannot be read: {0}")]
+    /// The client's messages could not be read.
+    #[error("cannot read the client's messages: {0}")]
     Read(#[source] io::Error),
-    /// The output could not be written, although the client is still there.
-    #[error("the answers cannot be written: {0}")]
+    /// Writing failed although the client is still connected.
+    #[error("cannot write replies: {0}")]
     Write(#[source] io::Error),
-    /// A thread for the standard streams could not be started.
-    #[error("the standard streams cannot be served: {0}")]
+    /// A thread for standard input or output could not be started.
+    #[error("cannot serve standard input and output: {0}")]
     Thread(#[source] io::Error),
-    /// The protocol loop died.
+    /// The protocol loop panicked or was aborted.
     #[error("the protocol loop ended early: {0}")]
     Loop(String),
 }
 
-/// Says to a client that the tools are others now. Cheap to clone; it may
-/// outlive the server.
+/// Notifies clients that the list of tools changed. Cheap to clone, and may outlive the
+/// server.
 #[derive(Debug, Clone)]
 pub struct ToolsChanged(watch::Sender<()>);
 
@@ -61,8 +61,8 @@ impl ToolsChanged {
         Self(watch::Sender::new(()))
     }
 
-    /// Tells every client that wants to know. Several calls in a row may become
-    /// one notification.
+    /// Notifies every client that is interested. Several calls in a row may become one
+    /// notification.
     pub fn notify(&self) {
         self.0.send_replace(());
     }
@@ -82,7 +82,7 @@ pub struct Server {
 /// Serves a runtime over standard input and output. See [`Server::serve_stdio`].
 ///
 /// # Errors
-/// As [`Server::serve_stdio`].
+/// Same as [`Server::serve_stdio`].
 pub async fn serve_stdio(
     runtime: Runtime,
     name: ServerName,
@@ -92,7 +92,7 @@ pub async fn serve_stdio(
 }
 
 impl Server {
-    /// A server for this runtime.
+    /// Creates a server for this runtime.
     #[must_use]
     pub fn new(runtime: Runtime, name: ServerName) -> Self {
         Self {
@@ -102,23 +102,23 @@ impl Server {
         }
     }
 
-    /// With which to say that the runtime's tools were changed.
+    /// Returns the handle that tells clients about changed tools.
     #[must_use]
     pub fn tools_changed(&self) -> ToolsChanged {
         self.changed.clone()
     }
 
-    /// Serves standard input and output until the input ends, the output is
-    /// closed or `shutdown` is cancelled. Calls that run then get a moment to
-    /// finish, are cancelled and at last dropped, all within one second.
+    /// Serves standard input and output until the input ends, the output is closed or
+    /// `shutdown` is cancelled. Running calls then get a moment to finish, are cancelled,
+    /// and are finally dropped, all within one second.
     ///
-    /// Nothing else may write to standard output meanwhile.
+    /// Nothing else may write to standard output in the meantime.
     ///
     /// # Errors
-    /// When the streams fail in another way than by being closed.
+    /// When a stream fails in any way other than being closed.
     pub async fn serve_stdio(&self, shutdown: CancellationToken) -> Result<(), ServeError> {
-        // Pipes, sockets and terminals say when they are ready; files do not.
-        if let (Ok(reader), Ok(writer)) = (Ready::stdin(), Ready::stdout()) {
+        // Pipes, sockets and terminals report when they are ready; files do not.
+        if let (Ok(reader), Ok(writer)) = (PolledFd::stdin(), PolledFd::stdout()) {
             return self.serve(reader, writer, shutdown).await;
         }
         let input = stdio::input().map_err(ServeError::Thread)?;
@@ -128,10 +128,10 @@ impl Server {
         self.run(input, outbox, link, shutdown).await
     }
 
-    /// Serves any pair of streams, as [`Server::serve_stdio`] does.
+    /// Serves any pair of streams, like [`Server::serve_stdio`].
     ///
     /// # Errors
-    /// When the streams fail in another way than by being closed.
+    /// When a stream fails in any way other than being closed.
     pub async fn serve<R, W>(
         &self,
         reader: R,
@@ -144,7 +144,7 @@ impl Server {
     {
         let link = Arc::new(Link::new());
         let (outbox, queue) = Outbox::new();
-        let _writing = Writing::spawn(queue, writer, Arc::clone(&link));
+        let _writer_task = WriterTask::spawn(queue, writer, Arc::clone(&link));
         self.run(reader, outbox, link, shutdown).await
     }
 
@@ -164,17 +164,17 @@ impl Server {
             name: &self.name,
             changed: self.changed.clone(),
             link,
-            waiting: Arc::new(Waiting::default()),
+            pending: Arc::new(PendingCalls::default()),
         }
         .run(transport, &shutdown)
         .await
     }
 }
 
-/// The task that writes; it does not outlive the serving.
-struct Writing(tokio::task::JoinHandle<()>);
+/// The task that writes replies. Dropping it stops the task.
+struct WriterTask(tokio::task::JoinHandle<()>);
 
-impl Writing {
+impl WriterTask {
     fn spawn<W>(queue: Queue, writer: W, link: Arc<Link>) -> Self
     where
         W: AsyncWrite + Send + Unpin + 'static,
@@ -183,7 +183,7 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl Drop for WriterTask {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,9 +1,9 @@
-//! Standard input and output on threads of our own, for when they are files.
+//! Standard input and output on dedicated threads, for when they are files.
 //!
-//! tokio's handles use its pool of blocking threads, where a read that nobody
-//! answers keeps the whole runtime from shutting down; and every message costs
-//! two changes of thread each way. A thread each costs one, works for pipes,
-//! sockets, files and terminals alike, and may be left behind.
+//! tokio's handles use its pool of blocking threads, where a read that never returns keeps
+//! the whole runtime from shutting down, and every message costs two thread switches each
+//! way. A dedicated thread costs one, works for pipes, sockets, files and terminals alike,
+//! and may be abandoned.
 
 use crate::link::Link;
 use crate::transport::{Queue, pump};
@@ -15,10 +15,10 @@ use std::thread;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 
-/// How much is read at a time.
+/// Number of bytes read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// Begins to read standard input.
+/// Starts reading standard input.
 pub(crate) fn input() -> io::Result<Input> {
     let (sender, chunks) = mpsc::channel(4);
     thread::Builder::new()
@@ -48,7 +48,7 @@ fn read(chunks: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// Begins to write what is queued to standard output.
+/// Starts writing queued messages to standard output.
 pub(crate) fn output(queue: Queue, link: Arc<Link>) -> io::Result<()> {
     let runtime = tokio::runtime::Handle::current();
     thread::Builder::new()
@@ -57,7 +57,7 @@ pub(crate) fn output(queue: Queue, link: Arc<Link>) -> io::Result<()> {
     Ok(())
 }
 
-/// What the reading thread has read.
+/// Chunks that the reading thread has read.
 pub(crate) struct Input {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
     current: Vec<u8>,
@@ -87,7 +87,7 @@ impl AsyncRead for Input {
     }
 }
 
-/// Standard output for a thread that has nothing else to do: it blocks.
+/// Blocking standard output, for a thread that does nothing else.
 struct Output;
 
 impl AsyncWrite for Output {

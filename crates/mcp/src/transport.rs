@@ -1,7 +1,7 @@
-//! One JSON message a line, over any pair of streams.
+//! One JSON message per line, over any pair of streams.
 //!
-//! rmcp's transport leaves what it cannot parse unanswered. This one answers
-//! it, counts what is under way, and keeps the order of calls.
+//! rmcp's transport does not answer messages that it cannot parse. This one does; it also
+//! limits the requests in progress and keeps calls in order.
 
 pub(crate) mod batch;
 pub(crate) mod decode;
@@ -10,16 +10,16 @@ mod lines;
 mod outbox;
 pub(crate) mod parse;
 
-pub(crate) use lines::{Line, Lines};
+pub(crate) use lines::{InputLine, Lines};
 pub(crate) use outbox::{Outbox, Queue, pump};
 
 use crate::ServeError;
+use crate::call_order::{Admission, CallOrder};
 use crate::link::Link;
-use crate::turn::{Admission, Turns};
 use batch::{BatchId, Batches};
-use decode::{Decoded, Refusal, decode};
-use lines::LONGEST;
-use parse::{Parsed, Unread};
+use decode::{Decoded, ErrorReply, decode};
+use lines::MAX_LINE;
+use parse::{ParseError, Parsed};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetExtensions,
     JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use tokio::io::AsyncRead;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// What some editors put before a text.
+/// Byte order mark that some editors put at the start of a text.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The transport of one connection.
@@ -42,15 +42,15 @@ pub(crate) struct Transport<R> {
     lines: Lines<R>,
     outbox: Option<Outbox>,
     link: Arc<Link>,
-    /// Decoded, but not taken on yet.
+    /// Decoded messages that have not been accepted yet.
     queue: VecDeque<Incoming>,
-    /// The requests that are not answered, and the batches they belong to.
+    /// Unanswered requests, and the batches they belong to.
     open: HashMap<RequestId, Option<BatchId>>,
     batches: Batches,
-    /// Until it is answered nothing else is begun: what follows may depend on
-    /// the version it agrees on.
+    /// The `initialize` request in progress. Nothing else starts until it is answered,
+    /// because later messages may depend on the negotiated version.
     initializing: Option<RequestId>,
-    turns: Turns,
+    call_order: CallOrder,
 }
 
 struct Incoming {
@@ -69,41 +69,41 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
             open: HashMap::new(),
             batches: Batches::default(),
             initializing: None,
-            turns: Turns::default(),
+            call_order: CallOrder::default(),
         }
     }
 
-    /// The next message. It may be dropped at any time and asked for again.
+    /// Returns the next message. Cancel-safe: nothing is lost if the future is dropped.
     async fn next(&mut self) -> ClientJsonRpcMessage {
         loop {
             if self.initializing.is_some() {
-                // Its answer wakes the loop, which asks again.
+                // Sending its answer makes the protocol loop poll again.
                 return pending().await;
             }
             if let Some(incoming) = self.queue.front() {
                 let room = if matches!(incoming.message, JsonRpcMessage::Request(_)) {
                     if let Some(outbox) = &self.outbox {
-                        outbox.room().await;
+                        outbox.wait_for_room().await;
                     }
                     self.link.room(incoming.bytes).await
                 } else {
                     None
                 };
-                if let Some(message) = self.take_on(room) {
+                if let Some(message) = self.accept(room) {
                     return message;
                 }
                 continue;
             }
             match self.lines.next().await {
-                Ok(Line::Whole(line)) => self.read(&line),
-                // Its id is still to come, if it has one.
-                Ok(Line::TooLong(None)) => {}
-                Ok(Line::TooLong(id) | Line::Skipped(id)) => {
-                    let said = format!("message too long: at most {LONGEST} bytes");
-                    let refusal = Refusal::new(ErrorCode::INVALID_REQUEST, said);
-                    self.push(refusal.of(id.as_ref()).to_bytes());
+                Ok(InputLine::Complete(line)) => self.read(&line),
+                // The id has not been read yet, if there is one.
+                Ok(InputLine::TooLong(None)) => {}
+                Ok(InputLine::TooLong(id) | InputLine::Skipped(id)) => {
+                    let message = format!("message too long: at most {MAX_LINE} bytes");
+                    let refusal = ErrorReply::new(ErrorCode::INVALID_REQUEST, message);
+                    self.push(refusal.with_id(id.as_ref()).to_bytes());
                 }
-                Ok(Line::End) => return self.end().await,
+                Ok(InputLine::End) => return self.end().await,
                 Err(error) => {
                     self.link.fail(ServeError::Read(error));
                     return self.end().await;
@@ -112,13 +112,13 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
         }
     }
 
-    /// The end is reported when the calls that run have ended.
+    /// Signals the end of input. The connection ends after the running calls have.
     async fn end(&mut self) -> ClientJsonRpcMessage {
-        self.link.ended.cancel();
+        self.link.input_ended.cancel();
         pending().await
     }
 
-    /// Queues the messages of a line, or answers it.
+    /// Queues the messages of a line, or answers a line that is not valid.
     fn read(&mut self, line: &[u8]) {
         let text = line.strip_prefix(BOM).unwrap_or(line).trim_ascii();
         if text.is_empty() {
@@ -127,18 +127,19 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
         let parsed = if text.starts_with(b"[") {
             self.read_batch(text)
         } else {
-            parse::parse(text).map(|Parsed { value, cost }| self.sort(value, cost, None))
+            parse::parse(text).map(|Parsed { value, cost }| self.enqueue(value, cost, None))
         };
-        if let Err(unread) = parsed {
-            let refusal = unread.refusal().of(decode::id_of(text).as_ref());
-            self.push(refusal.to_bytes());
+        if let Err(error) = parsed {
+            let reply = error.reply().with_id(decode::id_of(text).as_ref());
+            self.push(reply.to_bytes());
         }
     }
 
-    fn read_batch(&mut self, text: &[u8]) -> Result<(), Unread> {
-        let refuse = |message: String| Refusal::new(ErrorCode::INVALID_REQUEST, message).to_bytes();
+    fn read_batch(&mut self, text: &[u8]) -> Result<(), ParseError> {
+        let refuse =
+            |message: String| ErrorReply::new(ErrorCode::INVALID_REQUEST, message).to_bytes();
         if !self.link.batches() {
-            // It is not kept, only looked at, to tell what is wrong with it.
+            // Only parsed to report a syntax error if there is one.
             serde_json::from_slice::<IgnoredAny>(text)?;
             self.push(refuse(
                 "invalid request: only protocol version 2025-03-26 has batches".to_owned(),
@@ -149,35 +150,35 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
         let Value::Array(values) = value else {
             return Ok(());
         };
-        if values.is_empty() || values.len() > batch::MOST {
+        if values.is_empty() || values.len() > batch::MAX_MESSAGES {
             self.push(refuse(format!(
                 "invalid request: a batch has 1 to {} messages",
-                batch::MOST
+                batch::MAX_MESSAGES
             )));
             return Ok(());
         }
         let bytes = cost / values.len();
         let batch = self.batches.open(values.len());
         for value in values {
-            self.sort(value, bytes, Some(batch));
+            self.enqueue(value, bytes, Some(batch));
         }
         Ok(())
     }
 
-    fn sort(&mut self, value: Value, bytes: usize, batch: Option<BatchId>) {
+    fn enqueue(&mut self, value: Value, bytes: usize, batch: Option<BatchId>) {
         match decode(value) {
             Decoded::Message(message) => self.queue.push_back(Incoming {
                 message: *message,
                 bytes,
                 batch,
             }),
-            Decoded::Refused(refusal) => self.settle(batch, Some(refusal.to_bytes())),
-            Decoded::Nothing => self.settle(batch, None),
+            Decoded::Invalid(refusal) => self.settle(batch, Some(refusal.to_bytes())),
+            Decoded::Ignored => self.settle(batch, None),
         }
     }
 
-    /// Takes on the message at the front.
-    fn take_on(&mut self, room: Option<OwnedSemaphorePermit>) -> Option<ClientJsonRpcMessage> {
+    /// Accepts the message at the front of the queue.
+    fn accept(&mut self, room: Option<OwnedSemaphorePermit>) -> Option<ClientJsonRpcMessage> {
         let Incoming {
             mut message, batch, ..
         } = self.queue.pop_front()?;
@@ -189,17 +190,17 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
                 && let Some(id) = &cancelled.params.request_id
                 && let Some(batch) = self.open.remove(id)
             {
-                // rmcp does not answer it either, from now on.
+                // rmcp no longer answers a cancelled request either.
                 self.settle(batch, None);
             }
             return Some(message);
         };
         if self.open.contains_key(&request.id) {
-            let refusal = Refusal::new(
+            let refusal = ErrorReply::new(
                 ErrorCode::INVALID_REQUEST,
-                "invalid request: the id is in use by a request that is not answered",
+                "invalid request: the id is in use by an unanswered request",
             )
-            .of(Some(&request.id.clone().into_json_value()));
+            .with_id(Some(&request.id.clone().into_json_value()));
             self.settle(batch, Some(refusal.to_bytes()));
             return None;
         }
@@ -207,16 +208,16 @@ impl<R: AsyncRead + Send + Unpin> Transport<R> {
         if matches!(request.request, ClientRequest::InitializeRequest(_)) {
             self.initializing = Some(request.id.clone());
         }
-        let turn =
-            matches!(request.request, ClientRequest::CallToolRequest(_)).then(|| self.turns.next());
+        let ticket = matches!(request.request, ClientRequest::CallToolRequest(_))
+            .then(|| self.call_order.next());
         if let Some(room) = room {
-            let admission = Admission::new(room, turn);
+            let admission = Admission::new(room, ticket);
             request.request.extensions_mut().insert(admission);
         }
         Some(message)
     }
 
-    /// Writes an answer, or keeps it until its batch is complete.
+    /// Writes an answer, or stores it until its batch is complete.
     fn settle(&mut self, batch: Option<BatchId>, answer: Option<Vec<u8>>) {
         let answer = match batch {
             None => answer,
@@ -247,8 +248,8 @@ impl<R: AsyncRead + Send + Unpin> rmcp::transport::Transport<RoleServer> for Tra
             _ => None,
         };
         let bytes = serde_json::to_vec(&message).unwrap_or_else(|error| {
-            Refusal::new(ErrorCode::INTERNAL_ERROR, error.to_string())
-                .of(id.map(|id| id.clone().into_json_value()).as_ref())
+            ErrorReply::new(ErrorCode::INTERNAL_ERROR, error.to_string())
+                .with_id(id.map(|id| id.clone().into_json_value()).as_ref())
                 .to_bytes()
         });
         let mut batch = None;
@@ -273,13 +274,13 @@ impl<R: AsyncRead + Send + Unpin> rmcp::transport::Transport<RoleServer> for Tra
         };
         tokio::select! {
             biased;
-            () = link.over.cancelled() => None,
+            () = link.finished.cancelled() => None,
             message = message => Some(message),
         }
     }
 
     async fn close(&mut self) -> Result<(), Infallible> {
-        // The writer ends when it has written what is left.
+        // The writer ends once it has written all remaining messages.
         self.outbox = None;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Tools and replies as the protocol writes them.
+//! Converts tools and replies to the protocol's types.
 
 use haft::{Content, Effect, Embedded, Reply, Runtime};
 use rmcp::ErrorData;
@@ -8,7 +8,7 @@ use rmcp::model::{
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The tools, in the runtime's order.
+/// Returns the tools in the runtime's order.
 pub(crate) fn tools(runtime: &Runtime) -> Vec<Tool> {
     runtime
         .definitions()
@@ -36,12 +36,12 @@ pub(crate) fn tools(runtime: &Runtime) -> Vec<Tool> {
 fn annotations(effect: Effect) -> ToolAnnotations {
     match effect {
         Effect::Read | Effect::Pure => ToolAnnotations::new().read_only(true),
-        // What is not known to be harmless may be anything.
+        // A tool that is not known to be harmless may do anything.
         _ => ToolAnnotations::new().read_only(false).destructive(true),
     }
 }
 
-/// A reply of the runtime.
+/// Converts a reply of the runtime.
 pub(crate) fn result(reply: Reply) -> CallToolResult {
     let is_error = reply.is_error();
     let structured = structured(reply.content());
@@ -88,13 +88,13 @@ fn embedded(resource: Embedded) -> ResourceContents {
     }
 }
 
-/// The JSON object that the reply is, if it is one and nothing else.
+/// Returns the JSON object that a reply consists of, if it is exactly one object.
 fn structured(content: &[Content]) -> Option<Value> {
     let [Content::Text { text }] = content else {
         return None;
     };
     let text = text.trim();
-    // Most replies are no JSON; two characters say so.
+    // Most replies are not JSON; two characters are enough to tell.
     if !(text.starts_with('{') && text.ends_with('}')) {
         return None;
     }
@@ -103,16 +103,17 @@ fn structured(content: &[Content]) -> Option<Value> {
         .map(Value::Object)
 }
 
-/// How many tools an error names.
-const MOST_NAMED: usize = 60;
+/// Maximum number of tools that an error lists.
+const MAX_LISTED: usize = 60;
 
-/// Not a result: the model asked for nothing that the client was offered.
+/// Returns the error for a tool that does not exist. This is a protocol error and not a
+/// tool result, because no tool ran.
 pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> ErrorData {
     let known = runtime.tools().names();
     let similar = haft::ops::text::spelling::closest(name, known.iter().cloned(), 3);
     let shown: String = name.chars().take(100).collect();
     let hint = if similar.is_empty() {
-        format!("there are: {}", haft::ops::text::few(&known, MOST_NAMED))
+        format!("there are: {}", haft::ops::text::few(&known, MAX_LISTED))
     } else {
         format!("did you mean {}?", similar.join(" or "))
     };

@@ -1,5 +1,5 @@
-//! Where files live: six primitives, and nothing that can be written once above
-//! them. Edit, search and glob are not here, so every backend has them.
+//! File storage: six primitives. Operations that can be built from them (edit, search,
+//! glob) are elsewhere, so every backend has them.
 
 pub mod composite;
 pub mod limited;
@@ -22,28 +22,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A place that holds files. Paths arrive checked.
+/// A store of files. Paths are already checked.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// Opens a regular file. Anything that could block or never end is refused.
+    /// Opens a regular file. Refuses anything that could block or never end.
     async fn read(&self, path: &FilePath) -> Result<Content>;
 
-    /// Puts `bytes` at `path`, whole or not at all, making parents as needed,
-    /// and answers only when it would survive a crash.
+    /// Writes `bytes` to `path` atomically, creating parents as needed. Returns once the
+    /// file would survive a crash.
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written>;
 
-    /// Takes away a file or a link, never a directory.
+    /// Removes a file or a link, never a directory.
     async fn remove(&self, path: &FilePath) -> Result<()>;
 
-    /// What is at `path`.
+    /// Returns the metadata of `path`.
     async fn stat(&self, path: &FilePath) -> Result<Stat>;
 
-    /// The entries of a directory, sorted by name.
+    /// Lists the entries of a directory, sorted by name.
     async fn list(&self, path: &FilePath) -> Result<Vec<Entry>>;
 
-    /// Everything below a directory, parents before children, each folder's
-    /// entries sorted by name. Links are named, not followed; what the scope
-    /// hides is left out; a folder that cannot be read is reported and passed.
+    /// Visits everything below a directory, parents before children, the entries of each
+    /// folder sorted by name. Reports links without following them, omits entries that the
+    /// scope hides, and reports folders that cannot be read.
     async fn walk(&self, path: &FilePath, visit: &mut Visitor<'_>) -> Result<()> {
         let mut open = vec![(path.clone(), PathBuf::new())];
         while let Some((folder, below)) = open.pop() {
@@ -76,66 +76,66 @@ pub trait Backend: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Where `path` really is on this machine's disk, when it is: search then
-    /// walks with several threads. A hint only; both roads answer alike.
+    /// Returns the real path on a local disk, if there is one. Search then walks with
+    /// several threads. This is only a hint; the results are the same.
     fn on_disk<'a>(&self, _path: &'a FilePath) -> Option<&'a Path> {
         None
     }
 
-    /// The stretches that the tree at `path` is made of, when it is more than one:
-    /// each is then walked by itself, in the way that is best for it.
+    /// Returns the parts of the tree at `path` if several backends make it up. Each is then
+    /// walked in the way that is best for it.
     fn parts(&self, _path: &FilePath) -> Vec<Part<'_>> {
         Vec::new()
     }
 }
 
-/// A stretch of a tree that is made of several backends.
+/// A part of a tree that consists of several backends.
 pub struct Part<'a> {
-    /// Who holds it.
+    /// The backend of this part.
     pub backend: &'a dyn Backend,
-    /// Where it begins there.
+    /// Root of the part in that backend.
     pub path: FilePath,
-    /// Where it begins, seen from the path that was asked about.
+    /// Root of the part, relative to the requested path.
     pub below: PathBuf,
-    /// Paths below it that other stretches cover.
+    /// Paths below it that other parts cover.
     pub covered: Vec<PathBuf>,
 }
 
-/// Files up to this size are read at once.
+/// Maximum size of a file to read on the calling thread, in bytes.
 const LIGHT: u64 = 128 << 10;
 
 /// An open file.
 pub struct Content {
-    /// What the file was when it was opened.
+    /// Metadata at the time of opening.
     pub stat: Stat,
-    /// Its bytes. Reading may block: see `weight`.
+    /// Content. Reading may block: see `weight`.
     pub reader: Box<dyn Read + Send>,
-    /// How long it can take to read all of it.
+    /// Whether reading all of it can take long.
     pub weight: Weight,
 }
 
-/// What a write expects to find. Comparing and replacing are one step, also
-/// between processes.
+/// Condition for a write. Comparing and replacing are one atomic step, even between
+/// processes.
 #[derive(Debug, Clone)]
 pub enum Expect {
-    /// Whatever is there, or nothing.
+    /// Writes in any case.
     Anything,
-    /// Nothing: the file is new.
+    /// The file must not exist.
     Absent,
-    /// A file with exactly these bytes.
+    /// The file must have exactly this content.
     Exactly(Arc<[u8]>),
 }
 
-/// What a write did.
+/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Whether the file is new.
     pub created: bool,
-    /// How many other names the old file had: they keep the old content.
+    /// Number of other hard links of the old file, which keep the old content.
     pub links_broken: u64,
 }
 
-/// What kind of thing has a name.
+/// Type of a file system entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -148,75 +148,75 @@ pub enum Kind {
     Other(&'static str),
 }
 
-/// What is known of a name without opening it.
+/// Metadata of an entry, without opening it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
-    /// What it is.
+    /// Type of the entry.
     pub kind: Kind,
     /// Size in bytes; 0 for a directory.
     pub size: u64,
-    /// When it was last changed, where the backend knows.
+    /// Time of the last change, if the backend knows it.
     pub modified: Option<SystemTime>,
-    /// Permission bits, where the backend has them.
+    /// Permission bits, if the backend has them.
     pub mode: Option<u32>,
 }
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// Name without a path.
     pub name: OsString,
-    /// What it is; a link is not followed.
+    /// Metadata; links are not followed.
     pub stat: Stat,
-    /// Where a link points, and the kind of what is there.
+    /// Target, if the entry is a link.
     pub target: Option<Target>,
 }
 
-/// Where a link points.
+/// Target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The link's own text.
+    /// Text of the link.
     pub path: PathBuf,
-    /// What is at its other end.
+    /// Type of the target, if it may be known.
     pub through: Through,
 }
 
-/// What a link leads to.
+/// Result of following a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Through {
-    /// Something of this kind.
+    /// An entry of this type.
     To(Kind),
-    /// Nothing.
+    /// Nothing; the target does not exist.
     Broken,
-    /// Out of reach: not even whether it is there is told.
+    /// Something outside the scope; not even its existence is revealed.
     Unseen,
 }
 
-/// Who follows a walk.
+/// Callback of a walk.
 pub type Visitor<'a> = dyn for<'v> FnMut(Visit<'v>) -> Step + Send + 'a;
 
-/// What a walk met.
+/// Event of a walk.
 pub enum Visit<'a> {
-    /// An entry.
+    /// An entry of the tree.
     Entry {
-        /// Its path from where the walk began.
+        /// Path relative to the start of the walk.
         below: &'a Path,
-        /// Its path for other operations.
+        /// Path for other operations.
         path: &'a FilePath,
-        /// What it is.
+        /// Metadata of the entry.
         stat: &'a Stat,
     },
-    /// A folder whose entries could not be read.
+    /// A folder that could not be read.
     Unreadable(&'a Path),
 }
 
-/// Where a walk goes next.
+/// Decision of the visitor about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// On, and into this entry if it is a directory.
+    /// Enters this entry if it is a directory.
     Into,
-    /// On, but past this entry.
+    /// Skips this entry.
     Over,
-    /// Nowhere.
+    /// Ends the walk.
     Stop,
 }

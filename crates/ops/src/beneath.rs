@@ -1,5 +1,5 @@
-//! Files that are looked at before there is a session: opened without waiting for
-//! anything, and without leaving a folder where that is asked for.
+//! Opening files before a session exists, without blocking and, if requested, without
+//! leaving a folder.
 
 use crate::backend::local::handle::open_below;
 use crate::scope;
@@ -9,16 +9,16 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A regular file that was opened.
+/// An open regular file.
 #[derive(Debug)]
 pub struct Opened {
-    /// Where it really is.
+    /// Its path with all links resolved.
     pub real: PathBuf,
     file: File,
 }
 
-/// What tells one state of a file from another, without reading it. Whoever replaces a
-/// file or writes to it makes another one, also if the old content comes back.
+/// Identifies a version of a file without reading it. Every write or replacement changes
+/// it, even one that restores the old content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     device: u64,
@@ -28,42 +28,41 @@ pub struct State {
     changed: (i64, u64),
 }
 
-/// Opens a file, wherever it is.
+/// Opens a file anywhere.
 ///
 /// # Errors
-/// What the system says, and when it is not a regular file.
+/// Errors of the system, and if it is not a regular file.
 pub fn open(path: &Path) -> io::Result<Opened> {
     let fd = openat(CWD, path, FLAGS | OFlags::CLOEXEC, Mode::empty())?;
     let real = scope::real(path).unwrap_or_else(|| path.to_owned());
     regular(File::from(fd), real)
 }
 
-/// Opens a file of a folder. Links are followed as long as they stay in the folder.
+/// Opens a file in a folder. Follows links that stay in the folder.
 ///
 /// # Errors
-/// What the system says, when a link leads out of the folder, and when it is not a
-/// regular file.
+/// Errors of the system, if a link leaves the folder, and if it is not a regular file.
 pub fn open_within(root: &Path, path: &Path) -> io::Result<Opened> {
     let (real, below) = within(root, path)?;
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = openat(CWD, root, folder, Mode::empty())?;
-    // Every link is resolved; one that has appeared since then is not followed.
+    // All links are resolved now. One that appeared since then is not followed.
     let fd = open_below(root.as_fd(), &below, FLAGS)?;
     regular(File::from(fd), real)
 }
 
-/// Where a path really is, if that is in a folder.
+/// Resolves all links of a path that must be in a folder.
 ///
 /// # Errors
-/// When a link leads out of it.
+/// If a link leaves the folder.
 pub fn real_within(root: &Path, path: &Path) -> io::Result<PathBuf> {
     within(root, path).map(|(real, _)| real)
 }
 
-/// Without waiting: a FIFO of that name would hold haft for ever.
+/// Non-blocking, because opening a FIFO would wait forever.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// The file systems of `/proc` and `/sys`.
+/// File system types of `/proc` and `/sys`.
 const MADE_UP: [rustix::fs::FsWord; 2] = [0x9fa0, 0x6265_6572];
 
 fn within(root: &Path, path: &Path) -> io::Result<(PathBuf, PathBuf)> {
@@ -85,7 +84,7 @@ fn regular(file: File, real: PathBuf) -> io::Result<Opened> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    // Some files that the kernel makes up wait for the next event when they are read.
+    // Reading some files of the kernel waits for the next event.
     let system = rustix::fs::fstatfs(&file)?;
     if MADE_UP.contains(&system.f_type) {
         return Err(io::Error::other("it is not a file on a disk"));
@@ -94,10 +93,10 @@ fn regular(file: File, real: PathBuf) -> io::Result<Opened> {
 }
 
 impl Opened {
-    /// The state it is in.
+    /// Returns the current version of the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn state(&self) -> io::Result<State> {
         let stat = fstat(&self.file)?;
         Ok(State {
@@ -109,18 +108,18 @@ impl Opened {
         })
     }
 
-    /// How it begins, as far as one read gets.
+    /// Reads the start of the file, with a single read.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn begin(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.file.read(into)
     }
 
-    /// All of it.
+    /// Reads the complete file.
     ///
     /// # Errors
-    /// What the system says, and when it is larger than `most`.
+    /// Errors of the system, and if the file is larger than `most`.
     pub fn read(&mut self, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         (&mut self.file)
@@ -164,7 +163,7 @@ mod tests {
             assert!(error.contains("leads out"), "{name}: {error}");
         }
         assert!(read("sub").is_err());
-        // It would wait for the kernel's next message.
+        // Reading it would wait for the kernel's next message.
         let error = open(Path::new("/proc/self/status")).unwrap_err();
         assert!(
             error.to_string().contains("not a file on a disk"),
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_a_file_is_opened_and_nobody_waits_for_it() {
+    fn only_regular_files_are_opened_and_without_blocking() {
         let bed = tempfile::tempdir().unwrap();
         let fifo = bed.path().join("fifo");
         rustix::fs::mknodat(
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_replaced_and_put_back_is_in_another_state() {
+    fn replacing_a_file_and_restoring_it_changes_its_state() {
         let bed = tempfile::tempdir().unwrap();
         let file = bed.path().join("a");
         std::fs::write(&file, "one").unwrap();

@@ -1,26 +1,26 @@
-//! Work that blocks, where blocking is allowed.
+//! Work that blocks the thread.
 //!
-//! Reading a small file of a local disk takes a few microseconds, and handing it
-//! to another thread several times that; so light work is done where it is.
-//! Everything else goes to a thread that may wait: large files, writes (which
-//! are synced), and file systems that can hang because a network is behind them.
+//! Reading a small file from a local disk takes a few microseconds, and moving it to
+//! another thread several times that. So light work runs on the calling thread. Everything
+//! else goes to a thread that may block: large files, writes (which are synced), and file
+//! systems that can hang because a network is behind them.
 
 use crate::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How long work can take.
+/// Expected duration of blocking work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Microseconds, whatever happens.
+    /// Always a few microseconds.
     Light,
-    /// Anything.
+    /// Any time; it may block.
     Heavy,
 }
 
-/// Runs blocking work: light work here, heavy work on a thread that may wait.
+/// Runs blocking work: light work on this thread, heavy work on one that may block.
 ///
 /// # Errors
-/// What the work says; a panic of heavy work is an [`Error::Fault`].
+/// The error of the work itself; [`Error::Fault`] if heavy work panics.
 pub async fn run<T: Send + 'static>(
     weight: Weight,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -33,17 +33,17 @@ pub async fn run<T: Send + 'static>(
     }
 }
 
-/// Runs work on a thread that may wait.
+/// Runs work on a thread that may block.
 ///
 /// # Errors
-/// Why nothing came of it: it panicked, or the system has no thread to give, where
-/// tokio would panic.
+/// The reason if the work panicked or no thread could be started (tokio itself would panic
+/// then).
 pub async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> std::result::Result<T, String> {
     let started = AssertUnwindSafe(|| tokio::task::spawn_blocking(work));
     let task = catch_unwind(started).map_err(|_| {
-        "no thread can be started: the system's limit of threads or of memory is reached; try again later"
+        "cannot start a thread: the system's limit of threads or memory is reached; try again later"
             .to_owned()
     })?;
     task.await.map_err(|error| error.to_string())

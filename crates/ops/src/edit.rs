@@ -1,6 +1,5 @@
-//! Changing part of a file. The new bytes are spliced in; everything outside the
-//! replaced span is the same bytes as before, and that is checked before the
-//! file is written.
+//! Changing a part of a file. The new bytes are spliced in. Bytes outside the replaced span
+//! do not change, which is checked before the file is written.
 
 mod splice;
 #[cfg(test)]
@@ -12,88 +11,88 @@ use crate::error::Lesson;
 use crate::text::sniff::{self, Encoding};
 use crate::text::{decode, diff, nearest, size};
 use crate::{Backend, Error, FilePath, Result, read};
-use splice::Place;
+use splice::Replacement;
 use std::sync::Arc;
 
-/// Larger files are not edited: the whole of one is in memory while it is.
+/// Maximum size of a file to edit; the whole file is in memory meanwhile.
 const MAX_FILE: u64 = 256 << 20;
 
-/// How often an edit is tried again on a file that somebody else is changing.
+/// Maximum number of attempts while another program keeps changing the file.
 const MAX_TRIES: usize = 200;
 
-/// A lesson is sought in files up to this size.
+/// Maximum size of a file to search for the most similar text after a failed edit.
 const MAX_LESSON: usize = 16 << 20;
 
-/// Which of several occurrences are replaced.
+/// Occurrences to replace if the text occurs several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occurrences {
-    /// The only one: none and several are errors.
+    /// The only occurrence; fails if there are none or several.
     ExactlyOne,
-    /// The first of any number.
+    /// The first occurrence.
     First,
-    /// All of them.
+    /// Every occurrence in the file.
     All,
 }
 
-/// What an edit that changes nothing is.
+/// How to treat an edit that changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoChange {
-    /// An error.
+    /// As an error.
     Refuse,
-    /// Done.
+    /// As a success.
     Accept,
 }
 
-/// Text to replace.
+/// Request to replace text in a file.
 #[derive(Debug, Clone)]
 pub struct Replace {
-    /// In which file.
+    /// The file to edit.
     pub path: FilePath,
-    /// The text to find. A newline in it matches CRLF as well as LF.
+    /// Text to find. A newline in it matches both LF and CRLF.
     pub old: String,
-    /// The text to put there. Its newlines become those of the place.
+    /// Replacement. Its newlines become those used around the match.
     pub new: String,
-    /// Which occurrences.
+    /// Occurrences to replace.
     pub occurrences: Occurrences,
-    /// What to do when old and new are the same.
+    /// How to treat identical old and new text.
     pub no_change: NoChange,
 }
 
-/// Lines to replace, counted from 1, both ends included.
+/// Request to replace lines of a file, counted from 1, both ends included.
 #[derive(Debug, Clone)]
 pub struct ReplaceLines {
-    /// In which file.
+    /// The file to edit.
     pub path: FilePath,
-    /// The first line.
+    /// First line to replace.
     pub first: usize,
-    /// The last line.
+    /// Last line to replace.
     pub last: usize,
-    /// What to put there; empty deletes the lines.
+    /// Replacement; an empty one deletes the lines.
     pub new: String,
-    /// What to do when nothing changes.
+    /// How to treat an edit that changes nothing.
     pub no_change: NoChange,
 }
 
-/// What an edit did.
+/// Result of an edit.
 #[derive(Debug, Clone)]
 pub struct Edited {
-    /// How many places were replaced.
+    /// Number of replacements.
     pub replacements: usize,
-    /// The file's size in bytes afterwards.
+    /// Size of the file in bytes after the edit.
     pub size: u64,
-    /// The first line that differs, counted from 1.
+    /// First line that differs, counted from 1.
     pub first_changed_line: Option<usize>,
     /// The change as a unified diff.
     pub diff: String,
-    /// How many other names the file had, which keep the old content.
+    /// Number of other hard links, which keep the old content.
     pub links_broken: u64,
 }
 
-/// Replaces text.
+/// Replaces text in a file.
 ///
 /// # Errors
-/// [`Error::TextNotFound`] with a lesson, [`Error::Ambiguous`] with the lines,
-/// [`Error::EmptyOld`], [`Error::NoChange`]; the file is untouched then.
+/// [`Error::TextNotFound`] with hints, [`Error::Ambiguous`] with the lines,
+/// [`Error::EmptyOld`], [`Error::NoChange`]. The file is unchanged then.
 pub async fn replace(backend: &dyn Backend, request: Replace) -> Result<Edited> {
     if request.old.is_empty() {
         return Err(Error::EmptyOld);
@@ -109,38 +108,39 @@ pub async fn replace(backend: &dyn Backend, request: Replace) -> Result<Edited> 
         backend,
         &path,
         Arc::clone(&request).no_change,
-        move |bytes| places(&request, bytes),
+        move |bytes| find_replacements(&request, bytes),
     )
     .await
 }
 
-/// Replaces a range of lines.
+/// Replaces a range of lines in a file.
 ///
 /// # Errors
-/// [`Error::LineRange`] when the file has no such lines.
+/// [`Error::LineRange`] if the file does not have these lines.
 pub async fn replace_lines(backend: &dyn Backend, request: ReplaceLines) -> Result<Edited> {
     let path = request.path.clone();
     let no_change = request.no_change;
     let request = Arc::new(request);
     change(backend, &path, no_change, move |bytes| {
-        splice::lines(bytes, request.first, request.last, &request.new).map(|place| vec![place])
+        splice::lines(bytes, request.first, request.last, &request.new)
+            .map(|replacement| vec![replacement])
     })
     .await
 }
 
-/// Reads, splices, writes; again when the file changed in between, so that no
-/// edit that was acknowledged is ever lost.
+/// Reads, splices and writes the file, and retries if it changed in between, so that no
+/// acknowledged edit is lost.
 async fn change(
     backend: &dyn Backend,
     path: &FilePath,
     no_change: NoChange,
-    find: impl Fn(&[u8]) -> Result<Vec<Place>> + Send + Sync + 'static,
+    find: impl Fn(&[u8]) -> Result<Vec<Replacement>> + Send + Sync + 'static,
 ) -> Result<Edited> {
     let find = Arc::new(find);
     for _ in 0..MAX_TRIES {
         let old: Arc<[u8]> = read::whole(backend, path, MAX_FILE).await?.into();
         let (given, before, find) = (path.given().to_owned(), Arc::clone(&old), Arc::clone(&find));
-        // Small files only: a lesson or a diff of a large one takes its time.
+        // Finding hints or computing a diff takes long for a large file.
         let weight = if before.len() <= 64 << 10 {
             Weight::Light
         } else {
@@ -148,14 +148,14 @@ async fn change(
         };
         let spliced = blocking::run(weight, move || {
             spliceable(&given, &before)?;
-            let places = find(&before)?;
-            let after = splice::apply(&before, &places)?;
+            let replacements = find(&before)?;
+            let after = splice::apply(&before, &replacements)?;
             if *after == *before && no_change == NoChange::Refuse {
                 return Err(Error::NoChange { path: given });
             }
-            // Before it is written, which takes the bytes: there is one copy of each.
+            // Before writing, which consumes the bytes. This avoids another copy.
             let edited = Edited {
-                replacements: places.len(),
+                replacements: replacements.len(),
                 size: after.len() as u64,
                 first_changed_line: diff::first_changed_line(&before, &after),
                 diff: diff::unified_bytes(&before, &after, &given, 3),
@@ -179,7 +179,7 @@ async fn change(
     })
 }
 
-/// Refuses what cannot be spliced as bytes.
+/// Rejects encodings that cannot be spliced as bytes.
 fn spliceable(path: &str, bytes: &[u8]) -> Result<()> {
     match sniff::encoding(
         bytes
@@ -194,7 +194,7 @@ fn spliceable(path: &str, bytes: &[u8]) -> Result<()> {
     }
 }
 
-fn places(request: &Replace, bytes: &[u8]) -> Result<Vec<Place>> {
+fn find_replacements(request: &Replace, bytes: &[u8]) -> Result<Vec<Replacement>> {
     let found = splice::find(bytes, &request.old);
     let given = || request.path.given().to_owned();
     let count = found.spans.len();
@@ -221,9 +221,9 @@ fn places(request: &Replace, bytes: &[u8]) -> Result<Vec<Place>> {
             });
         }
         Occurrences::ExactlyOne | Occurrences::First => found.first(),
-        Occurrences::All => found.apart(),
+        Occurrences::All => found.without_overlaps(),
     };
-    Ok(chosen.places(bytes, &request.new))
+    Ok(chosen.replacements(bytes, &request.new))
 }
 
 fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
@@ -231,23 +231,23 @@ fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
         return Lesson {
             nearest: None,
             text: format!(
-                "the file is too large to look for what is near ({}, at most {}): search it for a part of the text, read that place, and copy the text exactly",
+                "the file is too large to find similar text ({}, at most {}): search it for a part of the text, read the lines around it, and copy the text exactly",
                 size::size(bytes.len() as u64),
                 size::size(MAX_LESSON as u64),
             ),
-            already: already(bytes, new, None),
+            already: lines_with_new_text(bytes, new, None),
         };
     }
     let text = decode::lossy(bytes);
     let text = decode::lf(&text);
     let old = decode::lf(old);
     let nearest = nearest::nearest(&text, &old);
-    let already = already(bytes, new, nearest.as_ref());
+    let already = lines_with_new_text(bytes, new, nearest.as_ref());
     let mut words = nearest
         .as_ref()
         .map(|nearest| nearest::lesson(nearest, &text, &old))
         .unwrap_or_default();
-    for reason in unseen(bytes, &old) {
+    for reason in invisible_differences(bytes, &old) {
         if !words.is_empty() {
             words.push('\n');
         }
@@ -260,11 +260,11 @@ fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
     }
 }
 
-/// Lines on which the new text is, where that means something: a word or two
-/// may be anywhere, unless they are just where the old text would have been.
-fn already(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<usize> {
+/// Returns the lines that already contain the new text. A short text may occur anywhere by
+/// chance, so it counts only where the old text was expected.
+fn lines_with_new_text(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<usize> {
     let length = new.trim().chars().count();
-    let telling = |line: usize| {
+    let is_evidence = |line: usize| {
         length >= 16
             || nearest.is_some_and(|near| (near.first_line..=near.last_line).contains(&line))
     };
@@ -276,12 +276,12 @@ fn already(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<u
         .iter()
         .take(20)
         .map(|span| splice::line_of(bytes, span.start))
-        .filter(|line| telling(*line))
+        .filter(|line| is_evidence(*line))
         .collect()
 }
 
-/// What differs between the file and what a reader sees of it.
-fn unseen(bytes: &[u8], old: &str) -> Vec<&'static str> {
+/// Explains differences between the file and the text as the model has seen it.
+fn invisible_differences(bytes: &[u8], old: &str) -> Vec<&'static str> {
     let mut reasons = Vec::new();
     if old.contains('\u{fffd}') && std::str::from_utf8(bytes).is_err() {
         reasons.push(
@@ -295,12 +295,13 @@ fn unseen(bytes: &[u8], old: &str) -> Vec<&'static str> {
             .last()
             .is_some_and(|span| span.end == bytes.len())
     {
-        reasons.push("the file has no newline at its end: leave out the last one");
+        reasons.push("the file has no newline at its end: omit the last one");
     }
     let lone_cr = memchr::memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'));
     if lone_cr && old.contains('\n') {
-        reasons
-            .push("the file has carriage returns (CR) that end no line: match each line by itself");
+        reasons.push(
+            "the file has carriage returns (CR) in the middle of lines: match each line by itself",
+        );
     }
     reasons
 }

@@ -1,5 +1,5 @@
-//! What can go wrong in an operation, as facts. A toolset turns these into its
-//! own words; the `Display` here is the plain wording most of them share.
+//! Errors of operations, as facts. Toolsets word them for their models; the `Display` here
+//! is the plain wording that most of them share.
 
 use crate::text::nearest::Nearest;
 use std::io;
@@ -8,307 +8,306 @@ use std::time::Duration;
 /// The result of an operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation did not happen. Unless a variant says otherwise, nothing
-/// was changed.
+/// The reason why an operation failed. Unless a variant says otherwise, nothing was
+/// changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Outside what the scope lets this access reach. The path reads as it was
-    /// given, so that a refusal tells nothing about what exists.
+    /// The path is outside the scope for this kind of access. It is reported as the caller
+    /// wrote it, so that a refusal reveals nothing about which files exist.
     #[error("path not allowed: {path}")]
     NotAllowed {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// What would allow it, for the person rather than the model.
+        /// How to allow it; addressed to the user rather than the model.
         remedy: String,
     },
-    /// In a protected place: readable, never written.
+    /// The path is protected: it can be read but never written.
     #[error("path is in a protected directory: {path}")]
     Protected {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// Why, where that is not plain from the path, and what to do about it.
+        /// The reason if the path does not make it obvious, and what to do about it.
         reason: Option<String>,
     },
-    /// The folder that paths start from is not where it was when it was opened: what
-    /// is done below it would be done elsewhere than its name says.
+    /// The root folder was moved or replaced after it was opened, so writing below it would
+    /// change files elsewhere than its name says.
     #[error(
         "{folder} was moved, replaced or removed while haft was running: restart haft in the folder that you mean"
     )]
     Moved {
-        /// The folder, by the name it had.
+        /// Path of the folder when it was opened.
         folder: String,
     },
-    /// No text a path can be made of.
+    /// The text cannot be a path.
     #[error("invalid path: {reason}")]
     InvalidPath {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// What is wrong with it.
+        /// Completes "invalid path: …".
         reason: &'static str,
     },
-    /// A path that a tree of absolute paths does not take.
+    /// The path is not valid in a tree where every path is absolute.
     #[error("{}: {path}", misspelt(*how))]
     Misspelt {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// What is wrong with it.
+        /// The rule that the path breaks.
         how: crate::scope::spelling::Misspelling,
     },
-    /// Nothing there.
+    /// The file does not exist.
     #[error("file not found: {path}")]
     NotFound {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// Names nearby that may have been meant, best first.
+        /// Similar names nearby, best match first.
         similar: Vec<String>,
     },
-    /// A directory where a file was wanted.
+    /// The path is a directory, but a file was expected.
     #[error("is a directory: {path}")]
     IsDirectory {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
     },
-    /// A file where a directory was wanted.
+    /// The path is a file, but a directory was expected.
     #[error("not a directory: {path}")]
     NotADirectory {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
     },
-    /// A FIFO, socket, device or endless file: reading it could hang.
+    /// The path is a FIFO, socket, device or endless file; reading it could hang.
     #[error("not a regular file: {path} is a {kind}")]
     NotRegular {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// What it is instead.
+        /// Its actual type, such as "FIFO".
         kind: &'static str,
     },
-    /// Something is there already and the request said not to replace it.
+    /// The file exists and the request forbids replacing it.
     #[error("file already exists: {path}")]
     AlreadyExists {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
     },
-    /// Not text.
+    /// The file is not text.
     #[error("binary file: {path}")]
     Binary {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// Its size in bytes.
+        /// File size in bytes.
         size: u64,
-        /// What it seems to be, when its beginning tells.
+        /// File format, if its first bytes identify it.
         kind: Option<&'static str>,
     },
-    /// Text in an encoding this operation cannot splice.
+    /// The text is in an encoding that this operation cannot splice.
     #[error("{path} is {encoding} text")]
     Encoding {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// The encoding found.
+        /// Name of the detected encoding.
         encoding: &'static str,
     },
-    /// Larger than the operation takes.
+    /// The file is larger than the operation accepts.
     #[error("file too large: {path} ({size} bytes, max {limit} bytes)")]
     TooLarge {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// Its size in bytes.
+        /// File size in bytes.
         size: u64,
-        /// The limit in bytes.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// There is no room for it.
-    #[error("no room for {path}: at most {} are kept here", crate::text::size::size(*most))]
+    /// The backend is full.
+    #[error("no room for {path}: all files here together may have at most {}", crate::text::size::size(*most))]
     NoRoom {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// How many bytes all files together may have.
+        /// Maximum total size of all files, in bytes.
         most: u64,
     },
-    /// A window that begins after the last line.
+    /// The window starts after the last line.
     #[error("offset {offset} is beyond end of file ({lines} lines total)")]
     PastEnd {
-        /// The first line asked for, 1-based.
+        /// Requested first line, counted from 1.
         offset: u64,
-        /// How many lines there are.
+        /// Number of lines in the file.
         lines: u64,
     },
-    /// The text to replace is not in the file.
+    /// The file does not contain the text to replace.
     #[error("text not found in {path}")]
     TextNotFound {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// What a caller may want to tell about it.
+        /// Details that help the caller correct the request.
         lesson: Box<Lesson>,
     },
-    /// The text to replace is there more than once.
+    /// The file contains the text to replace more than once.
     #[error("text found {count} times in {path}")]
     Ambiguous {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// How often it is there.
+        /// Number of occurrences.
         count: usize,
-        /// On which lines it begins, 1-based, the first twenty.
+        /// Lines where the occurrences start, counted from 1; the first twenty.
         lines: Vec<usize>,
     },
-    /// Old and new text are the same.
+    /// The old and the new text are the same.
     #[error("no change: old and new text are identical")]
     NoChange {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
     },
     /// The text to replace is empty.
     #[error("the text to replace is empty")]
     EmptyOld,
-    /// A range of lines that the file does not have.
+    /// The file does not have the requested range of lines.
     #[error("line range out of bounds")]
     LineRange {
-        /// How many lines there are.
+        /// Number of lines in the file.
         lines: usize,
     },
-    /// The file changed each time the operation was about to replace it.
+    /// The file changed at every attempt to replace it.
     #[error("{path} keeps changing")]
     Contended {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
     },
-    /// Somebody else holds the directory's lock.
+    /// Another process holds the lock of the directory.
     #[error("{path} is locked by another process")]
     Locked {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
     },
-    /// Replacing the file would lose something that must be kept.
+    /// Replacing the file would lose a property that must be kept.
     #[error("cannot replace {path}: {reason}")]
     CannotKeep {
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// What would be lost.
+        /// The property that would be lost.
         reason: String,
     },
-    /// No pattern the search engine can run.
+    /// The search engine cannot compile the pattern.
     #[error("invalid pattern: {reason}")]
     InvalidPattern {
-        /// The pattern as it was given.
+        /// Pattern as the caller wrote it.
         pattern: String,
-        /// What is wrong with it.
+        /// Completes "invalid pattern: …".
         reason: String,
     },
-    /// No glob.
+    /// The glob cannot be compiled.
     #[error("invalid glob: {reason}")]
     InvalidGlob {
-        /// The glob as it was given.
+        /// Glob as the caller wrote it.
         glob: String,
-        /// What is wrong with it.
+        /// Completes "invalid glob: …".
         reason: String,
     },
-    /// A command that did not begin.
+    /// The command could not be started.
     #[error("cannot start {program}: {detail}")]
     CannotStart {
-        /// The program, as it was named.
+        /// Name of the program as the caller wrote it.
         program: String,
-        /// Why, as a fact.
+        /// The reason as a fact, for callers that react to it.
         refusal: crate::executor::Refusal,
-        /// Why, in words.
+        /// The reason in words.
         detail: String,
     },
-    /// As many processes run as may.
+    /// The maximum number of processes is running already.
     #[error("too many active processes ({limit}/{limit}), kill some before starting new ones")]
     TooManyProcesses {
-        /// How many may run.
+        /// Maximum number of running processes.
         limit: usize,
     },
-    /// No process has this name.
+    /// No process has this id.
     #[error("process not found: {id}")]
     NoProcess {
-        /// The name as it was given.
+        /// Id as the caller wrote it.
         id: String,
     },
-    /// The process runs on another machine, whose ports are not seen from here.
+    /// The process runs on another machine, so this one cannot see its ports.
     #[error(
         "cannot wait for port {port}: the process runs on another machine, where it cannot be checked which process listens"
     )]
     PortElsewhere {
-        /// The port.
+        /// The port to wait for.
         port: u16,
     },
     /// No channel has this name.
     #[error("channel not found: {name}")]
     UnknownChannel {
-        /// The name as it was given.
+        /// Name as the caller wrote it.
         name: String,
-        /// Those there are, sorted.
+        /// Names of the existing channels, sorted.
         known: Vec<String>,
     },
-    /// A message that did not arrive, or not whole. Unlike elsewhere, part of
-    /// it may be out.
+    /// The message was not delivered completely. Unlike with other errors, a part of it may
+    /// have been sent.
     #[error("failed to send message: {reason}")]
     NotSent {
-        /// Why, in words that hold no secret. They say what of it arrived.
+        /// The reason, without secrets, and how much of the message was delivered.
         reason: String,
-        /// How many parts certainly arrived.
+        /// Number of parts that were certainly delivered.
         delivered: usize,
-        /// How many parts the message has.
+        /// Number of parts of the message.
         parts: usize,
-        /// How often the part that failed was tried.
+        /// Number of attempts to send the part that failed.
         tries: usize,
-        /// Whether the part that failed may have arrived all the same, so that
-        /// sending it again could show it twice.
+        /// Whether the part that failed may have been delivered after all, so that sending
+        /// it again could duplicate it.
         uncertain: bool,
     },
-    /// Stopped by the caller.
+    /// The caller cancelled the operation.
     #[error("cancelled")]
     Cancelled,
-    /// Out of time.
+    /// The operation exceeded its time limit.
     #[error("timed out after {}", crate::text::seconds(*after))]
     TimedOut {
-        /// The limit that was over.
+        /// The time limit.
         after: Duration,
     },
-    /// What keeps the files cannot be used, now or at all.
+    /// The storage behind the files is unavailable or damaged.
     #[error("cannot {action} {path}: the store {store} {problem}; nothing was changed; {remedy}")]
     Store {
-        /// What was being done, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// What keeps the files, as a person would look for it: a file, an address.
+        /// Name of the storage that a user can look for: a file or an address.
         store: String,
-        /// What is wrong with it, as a clause that follows its name.
+        /// The problem, as a clause that follows the name.
         problem: String,
-        /// What to do about it, as a clause.
+        /// How to fix it, as a clause.
         remedy: String,
     },
-    /// The operating system said no.
+    /// The operating system reported an error.
     #[error("cannot {action} {path}: {}", plain(source))]
     Io {
-        /// What was being done, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
-        /// The path as it was given.
+        /// Path as the caller wrote it.
         path: String,
-        /// The system's own error.
+        /// The underlying error.
         source: io::Error,
     },
-    /// A broken promise of our own: the post-condition of an operation failed.
+    /// A bug in haft: an operation violated its own post-condition.
     #[error("internal fault: {0}")]
     Fault(String),
 }
 
-/// What a failed replacement can teach.
+/// Hints about a replacement that failed, so that the model can correct it.
 #[derive(Debug, Clone, Default)]
 pub struct Lesson {
-    /// The most similar place in the file.
+    /// The most similar text in the file.
     pub nearest: Option<Nearest>,
-    /// The lesson in words, ready for a model.
+    /// The hint in words, ready for a model.
     pub text: String,
-    /// Lines on which the *new* text already is, 1-based: the edit may have
-    /// been made before.
+    /// Lines that already contain the *new* text, counted from 1; the edit may have been
+    /// made before.
     pub already: Vec<usize>,
 }
 
 impl Error {
-    /// Wraps an error of the operating system, sorting out the ones that have
-    /// a name of their own.
+    /// Wraps an error of the operating system; common ones become their own variants.
     pub fn io(action: &'static str, path: impl Into<String>, source: io::Error) -> Self {
         let path = path.into();
         match source.kind() {
@@ -331,21 +330,22 @@ impl Error {
 fn misspelt(how: crate::scope::spelling::Misspelling) -> &'static str {
     use crate::scope::spelling::Misspelling as M;
     match how {
-        M::Relative => "not an absolute path",
-        M::Traversal => "a path that goes up",
-        M::Home => "a path from a home folder",
-        M::Drive => "a path from a drive",
-        M::Slash => "a path that ends with a slash",
-        M::CommandsOnly => "a path of a folder that only commands see",
+        M::Relative => "path is not absolute",
+        M::Traversal => "path must not contain `..`",
+        M::Home => "path must not start with `~`",
+        M::Drive => "path must not start with a drive letter",
+        M::Slash => "path must not end with a slash",
+        M::CommandsOnly => "path is visible to commands only",
     }
 }
 
-/// An I/O error without the `(os error 28)` that helps nobody.
+/// Returns the text of an I/O error without the `(os error 28)`, which does not help the
+/// user.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();
-    // "No space left on device" → "no space left on device": it ends a clause.
+    // "No space left on device" → "no space left on device", because it follows a colon.
     chars.next().map_or_else(String::new, |first| {
         first.to_lowercase().chain(chars).collect()
     })

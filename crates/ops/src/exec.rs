@@ -1,69 +1,69 @@
-//! Runs one command for a session: confines it, and checks afterwards what it left behind.
+//! Runs one command for a session: confines it, and afterwards checks what it left behind.
 //!
-//! `sandboxed` builds the confinement. `touched` checks what no kernel mechanism can prevent,
-//! and `moving` removes what must not stay. Each command has a `Watching`. If it is dropped
-//! before the check, or if the command leaves processes behind, the session's [`Vigil`] takes
-//! over: it checks before each command and once more when `Runtime::close` has ended
-//! everything. While something runs, the list of watched paths is also kept in a locked file
-//! (`open`). A file that is not locked belongs to a haft that was killed, and the next session
-//! starts by checking it.
+//! `sandbox` builds the confinement. `findings` detects changes that no kernel mechanism
+//! can prevent, and `move_out` removes files that must not stay. Each command has a
+//! `CommandMonitor`. If it is dropped before the check, or if the command leaves processes
+//! behind, the session's [`Monitor`] takes over: it checks before each command and once
+//! more when `Runtime::close` has ended everything. While something runs, the list of
+//! watched paths is also kept in a locked file (`watch_file`). A file that is not locked
+//! belongs to a haft that was killed, and the next session starts by checking it.
 
-mod closed;
+mod denied_paths;
 pub mod environment;
-mod moving;
-mod open;
-mod sandboxed;
+mod findings;
+mod monitor;
+mod move_out;
+mod sandbox;
 mod state;
 #[cfg(test)]
 mod tests;
 mod tidy;
-mod touched;
-mod vigil;
+mod watch_file;
 
-pub use sandboxed::Sandbox;
-pub use touched::Touched;
-pub use vigil::Vigil;
+pub use findings::Finding;
+pub use monitor::Monitor;
+pub use sandbox::Sandbox;
 
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{Confinement, Enforcement, Execution};
 use crate::executor::{Executor, Finished, Input, Keep, Launch, Program, Prompts, Streams, Watch};
-use crate::scope::Closing;
+use crate::scope::PathFilter;
 use crate::{Error, Result};
+use monitor::CommandMonitor;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use vigil::Watching;
 
-/// Where and how the commands of a session run.
+/// Settings for running the commands of a session.
 #[derive(Clone)]
-pub struct Surroundings {
-    /// What starts them.
+pub struct ExecContext {
+    /// Starts the commands.
     pub executor: Arc<dyn Executor>,
-    /// All that they see of the environment.
+    /// The complete environment of the commands.
     pub environment: Vec<(OsString, OsString)>,
-    /// What confines them; nothing where the person switched it off.
+    /// Confinement of the commands; `None` if the user switched it off.
     pub sandbox: Option<Arc<Sandbox>>,
-    /// Where they run instead of here, when the executor is elsewhere.
-    pub elsewhere: Option<Elsewhere>,
-    /// What is hidden from them beside that, where they are confined.
-    pub closing: Option<Arc<dyn Closing>>,
-    /// What sets a program apart from the commands of the session, where it is confined.
-    pub apart: Option<Apart>,
+    /// Folder on another machine, if the executor runs commands there.
+    pub remote_folder: Option<RemoteFolder>,
+    /// Additional paths to hide from confined commands.
+    pub filter: Option<Arc<dyn PathFilter>>,
+    /// Settings that separate a confined program from the session's commands.
+    pub isolation: Option<Isolation>,
 }
 
-/// What sets a program apart from the commands of its session.
+/// Settings that separate a program from the commands of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Apart {
-    /// A temp folder that only this program has. It need not be there yet.
+pub struct Isolation {
+    /// Temp folder for this program only. Need not exist yet.
     pub temp: PathBuf,
-    /// Where it may start programs from.
+    /// Folders from which it may start programs.
     pub execution: Execution,
 }
 
-impl Surroundings {
-    /// The same for another session, whose commands end with it.
+impl ExecContext {
+    /// Returns the same settings for another session, whose commands end with it.
     #[must_use]
     pub fn part(&self) -> Self {
         let executor = self.executor.part();
@@ -74,205 +74,204 @@ impl Surroundings {
     }
 }
 
-/// A folder of another machine that stands for one of this.
+/// A folder on another machine that corresponds to a local one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Elsewhere {
-    /// The folder here.
-    pub here: PathBuf,
-    /// The folder there.
-    pub there: PathBuf,
+pub struct RemoteFolder {
+    /// The local folder.
+    pub local: PathBuf,
+    /// The folder on the other machine.
+    pub remote: PathBuf,
 }
 
-impl std::fmt::Debug for Surroundings {
+impl std::fmt::Debug for ExecContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The environment is nobody's business.
-        f.debug_struct("Surroundings")
+        // The environment may contain secrets, so it is omitted.
+        f.debug_struct("ExecContext")
             .field("sandbox", &self.sandbox)
             .finish_non_exhaustive()
     }
 }
 
-/// A command to run.
+/// Request to run a command.
 #[derive(Debug, Clone)]
 pub struct Exec {
-    /// What to run.
+    /// The program to run.
     pub program: Program,
-    /// Where: a folder that a scope has admitted.
+    /// Working directory, already checked by a scope.
     pub dir: PathBuf,
-    /// Whether its two streams are one.
+    /// Whether both streams are merged.
     pub streams: Streams,
-    /// How long it may take.
+    /// Maximum run time.
     pub limit: Option<Duration>,
-    /// What is kept of its output.
+    /// Amount of output to keep.
     pub keep: Keep,
-    /// What happens when it waits for a person.
+    /// What to do if the command waits for user input.
     pub prompts: Prompts,
-    /// What it reads.
+    /// Content of standard input.
     pub input: Input,
 }
 
-/// A command that ended, and what else is to be said of it.
+/// Result of a command that has ended.
 #[derive(Debug, Clone)]
 pub struct Done {
-    /// How it ended and what it said.
+    /// Exit status and output.
     pub finished: Finished,
-    /// What confined it.
+    /// The confinement that was applied.
     pub confined: Confined,
-    /// What it did to places that it had better not.
-    pub touched: Vec<Touched>,
+    /// Changes it made to protected paths.
+    pub findings: Vec<Finding>,
 }
 
-/// What confined a command.
+/// Confinement of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confined {
-    /// Nothing: the person said so.
+    /// None, because the user switched it off.
     Off,
-    /// This.
+    /// The confinement that the machine enforced.
     By(Enforcement),
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 ///
 /// # Errors
-/// [`Error::CannotStart`] when it did not begin, which includes that it could
-/// not be confined.
+/// [`Error::CannotStart`] if it could not be started or confined.
 pub async fn run(
-    surroundings: &Surroundings,
+    context: &ExecContext,
     request: Exec,
     watch: &Watch<'_>,
     cancel: &CancellationToken,
 ) -> Result<Done> {
-    let Some(sandbox) = &surroundings.sandbox else {
-        let launch = surroundings.launch(request, None);
+    let Some(sandbox) = &context.sandbox else {
+        let launch = context.launch(request, None);
         return Ok(Done {
-            finished: surroundings.executor.run(launch, watch, cancel).await?,
+            finished: context.executor.run(launch, watch, cancel).await?,
             confined: Confined::Off,
-            touched: Vec::new(),
+            findings: Vec::new(),
         });
     };
     sandbox.recall().await;
-    // What processes of earlier commands did since is told now, and taken away
-    // before it would count as having been there.
-    let mut touched = sandbox.since_last();
-    let ran = confined(surroundings, sandbox, request, watch, cancel, &mut touched).await;
+    // Changes by processes of earlier commands are reported now, and undone before they
+    // would count as the state before this command.
+    let mut findings = sandbox.since_last();
+    let ran = confined(context, sandbox, request, watch, cancel, &mut findings).await;
     if ran.is_err() {
-        // There is no reply that could tell it.
-        sandbox.vigil().tell(std::mem::take(&mut touched));
+        // The call fails, so no reply can report it.
+        sandbox.monitor().save(std::mem::take(&mut findings));
     }
     let (finished, enforcement) = ran?;
     Ok(Done {
         finished,
         confined: Confined::By(enforcement),
-        touched,
+        findings,
     })
 }
 
-/// Runs a command in a sandbox, and adds what it touched.
+/// Runs a command in a sandbox, and adds its changes to `findings`.
 async fn confined(
-    surroundings: &Surroundings,
+    context: &ExecContext,
     sandbox: &Arc<Sandbox>,
     request: Exec,
     watch: &Watch<'_>,
     cancel: &CancellationToken,
-    touched: &mut Vec<Touched>,
+    findings: &mut Vec<Finding>,
 ) -> Result<(Finished, Enforcement)> {
-    let confined = sandbox.confine(&request.program, surroundings).await?;
-    touched.extend(confined.noticed);
+    let confined = sandbox.confine(&request.program, context).await?;
+    findings.extend(confined.noticed);
     let (confinement, enforcement) = (confined.confinement, confined.enforcement);
-    let watching = Watching::new(sandbox, &confinement);
-    let launch = surroundings.launch(request.clone(), Some(confinement));
-    let (finished, enforcement, mut watching) =
-        match surroundings.executor.run(launch, watch, cancel).await {
-            // What was known of this machine no longer holds: look again, once.
+    let command_monitor = CommandMonitor::new(sandbox, &confinement);
+    let launch = context.launch(request.clone(), Some(confinement));
+    let (finished, enforcement, mut command_monitor) =
+        match context.executor.run(launch, watch, cancel).await {
+            // The machine no longer enforces what it did: check again, once.
             Err(refused) if is_unconfined(&refused) => {
-                watching.done();
-                let anew = sandbox.confine_anew(&request.program, surroundings, &enforcement);
+                command_monitor.done();
+                let anew = sandbox.confine_anew(&request.program, context, &enforcement);
                 let Some(anew) = anew.await? else {
                     return Err(refused);
                 };
-                let watching = Watching::new(sandbox, &anew.confinement);
-                let launch = surroundings.launch(request, Some(anew.confinement));
-                let finished = surroundings.executor.run(launch, watch, cancel).await?;
-                (finished, anew.enforcement, watching)
+                let command_monitor = CommandMonitor::new(sandbox, &anew.confinement);
+                let launch = context.launch(request, Some(anew.confinement));
+                let finished = context.executor.run(launch, watch, cancel).await?;
+                (finished, anew.enforcement, command_monitor)
             }
-            other => (other?, enforcement, watching),
+            other => (other?, enforcement, command_monitor),
         };
-    let (watching, seen) = blocking::run(Weight::Heavy, move || {
-        let seen = watching.compare();
-        Ok((watching, seen))
+    let (command_monitor, seen) = blocking::run(Weight::Heavy, move || {
+        let seen = command_monitor.compare();
+        Ok((command_monitor, seen))
     })
     .await?;
-    touched.extend(seen);
-    // Told once: whoever still watches for an earlier command has seen it as well.
+    findings.extend(seen);
+    // Reported once: the watch of an earlier command has seen it, too.
     for one in sandbox.since_last() {
-        if !touched.contains(&one) {
-            touched.push(one);
+        if !findings.contains(&one) {
+            findings.push(one);
         }
     }
     if finished.survivors.is_empty() {
-        watching.done();
+        command_monitor.done();
     }
     Ok((finished, enforcement))
 }
 
-/// A command ready to be started, confined as the session says, and what is to be
-/// looked at when it has ended.
+/// Prepares a command to be started, confined as the session requires, and the check to
+/// make after it has ended.
 ///
 /// # Errors
-/// [`Error::CannotStart`] when it cannot be confined.
-pub async fn launch(surroundings: &Surroundings, request: Exec) -> Result<(Launch, After)> {
-    let Some(sandbox) = &surroundings.sandbox else {
-        return Ok((surroundings.launch(request, None), After::nothing()));
+/// [`Error::CannotStart`] if it cannot be confined.
+pub async fn launch(context: &ExecContext, request: Exec) -> Result<(Launch, After)> {
+    let Some(sandbox) = &context.sandbox else {
+        return Ok((context.launch(request, None), After::nothing()));
     };
-    // Known for certain: nobody tries again for whoever starts it.
+    // Determines the enforcement first, because unlike `run` this does not retry.
     sandbox.enforcement().await;
-    let confined = sandbox.confine(&request.program, surroundings).await?;
+    let confined = sandbox.confine(&request.program, context).await?;
     let after = After {
-        watching: Some(Watching::new(sandbox, &confined.confinement)),
+        command_monitor: Some(CommandMonitor::new(sandbox, &confined.confinement)),
         noticed: confined.noticed,
     };
-    let launch = surroundings.launch(request, Some(confined.confinement));
+    let launch = context.launch(request, Some(confined.confinement));
     Ok((launch, after))
 }
 
-/// What is to be looked at when a command has ended. Dropped, it is left to the session,
-/// which looks before each command and when it is over.
+/// The check to make after a command has ended. If it is dropped, the session makes the
+/// check, before each command and at its end.
 #[derive(Debug)]
 pub struct After {
-    watching: Option<Watching>,
-    noticed: Vec<Touched>,
+    command_monitor: Option<CommandMonitor>,
+    noticed: Vec<Finding>,
 }
 
 impl After {
-    /// Nothing, for a command that nothing confined.
+    /// Creates an empty check, for a command that was not confined.
     #[must_use]
     pub fn nothing() -> Self {
         Self {
-            watching: None,
+            command_monitor: None,
             noticed: Vec::new(),
         }
     }
 
-    /// Leaves the looking to the session, for a program that goes on between calls:
-    /// see [`Surroundings::noticed`].
-    pub fn stay(self, surroundings: &Surroundings) {
-        if let Some(sandbox) = &surroundings.sandbox {
-            sandbox.vigil().tell(self.noticed);
+    /// Leaves the check to the session, for a program that keeps running between calls: see
+    /// [`ExecContext::noticed`].
+    pub fn stay(self, context: &ExecContext) {
+        if let Some(sandbox) = &context.sandbox {
+            sandbox.monitor().save(self.noticed);
         }
     }
 
-    /// Looks: what the command did to places that it had better not. What it left
-    /// running is watched on.
+    /// Returns the changes that the command made to protected paths. Processes it left
+    /// running are still watched.
     #[must_use]
-    pub fn look(self, finished: Option<&Finished>) -> Vec<Touched> {
-        let mut touched = self.noticed;
-        if let Some(mut watching) = self.watching {
-            touched.extend(watching.compare());
+    pub fn look(self, finished: Option<&Finished>) -> Vec<Finding> {
+        let mut findings = self.noticed;
+        if let Some(mut command_monitor) = self.command_monitor {
+            findings.extend(command_monitor.compare());
             if finished.is_some_and(|finished| finished.survivors.is_empty()) {
-                watching.done();
+                command_monitor.done();
             }
         }
-        touched
+        findings
     }
 }
 
@@ -286,10 +285,10 @@ fn is_unconfined(error: &Error) -> bool {
     )
 }
 
-impl Surroundings {
-    /// What programs that go on between calls, and what commands left running, did to
-    /// places that they had better not, since somebody last looked.
-    pub async fn noticed(&self) -> Vec<Touched> {
+impl ExecContext {
+    /// Returns the changes to protected paths since the last check, by programs that run
+    /// between calls and by processes that commands left running.
+    pub async fn noticed(&self) -> Vec<Finding> {
         let Some(sandbox) = self.sandbox.clone() else {
             return Vec::new();
         };
@@ -297,32 +296,32 @@ impl Surroundings {
         looked.unwrap_or_default()
     }
 
-    /// Looks at what sessions left that were killed in this work folder, once. To be
-    /// waited for before anything is done there.
+    /// Checks the changes made by sessions that were killed in this work folder, once. Must
+    /// complete before anything is done there.
     pub async fn recall(&self) {
         if let Some(sandbox) = &self.sandbox {
             sandbox.recall().await;
         }
     }
 
-    /// Ends what runs in these surroundings, where somebody will look at what it did, and
-    /// returns when it is gone.
+    /// Ends everything that was started with these settings if its changes will be checked.
+    /// Returns once it has ended.
     pub async fn close(&self) {
         let sandbox = self.sandbox.as_ref();
-        if sandbox.is_some_and(|sandbox| sandbox.vigil().is_needed()) {
+        if sandbox.is_some_and(|sandbox| sandbox.monitor().is_needed()) {
             self.executor.close().await;
         }
     }
 
-    /// Looks for the last time at what was not to be touched, once everything was closed
-    /// that runs in the session.
-    pub async fn end(&self) -> Vec<Touched> {
+    /// Makes the final check for changes to protected paths, after everything in the
+    /// session has ended.
+    pub async fn end(&self) -> Vec<Finding> {
         let Some(sandbox) = self.sandbox.clone() else {
             return Vec::new();
         };
         sandbox.recall().await;
-        sandbox.vigil().settled().await;
-        let look = move || Ok(sandbox.vigil().end(sandbox.moved_out()));
+        sandbox.monitor().settled().await;
+        let look = move || Ok(sandbox.monitor().end(sandbox.moved_out()));
         let looked = blocking::run(Weight::Heavy, look).await;
         looked.unwrap_or_default()
     }
@@ -339,12 +338,13 @@ impl Surroundings {
                 environment.retain(|(known, _)| known != name);
             }
         }
-        let dir = match &self.elsewhere {
+        let dir = match &self.remote_folder {
             None => request.dir,
-            Some(Elsewhere { here, there }) => {
-                let below = request.dir.strip_prefix(here).unwrap_or(Path::new(""));
-                // A path that ends in a slash would be another name for it.
-                there.components().chain(below.components()).collect()
+            Some(RemoteFolder { local, remote }) => {
+                let below = request.dir.strip_prefix(local).unwrap_or(Path::new(""));
+                // Without a trailing slash, because that would be a different spelling of
+                // the folder.
+                remote.components().chain(below.components()).collect()
             }
         };
         Launch {

@@ -1,10 +1,9 @@
-//! Programs that are started: what to run, how it ended, what it said.
+//! Starting programs and capturing their output.
 //!
-//! An [`Executor`] runs things somewhere; [`Local`] runs them here. A run ends
-//! when the command's own process ends, its memory is bounded whatever the
-//! command prints, and nothing it started outlives this process. Whether a
-//! command may run is not decided here: a policy did that before, and the launch
-//! carries what confines it.
+//! An [`Executor`] runs programs somewhere; [`Local`] runs them on this machine. A run ends
+//! when the command's own process ends, its memory is bounded whatever the command prints,
+//! and no process it started outlives this one. The policy has already decided that the
+//! command may run, and the launch contains its confinement.
 
 mod capture;
 mod disk;
@@ -48,26 +47,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The most that is held in memory of one stream.
+/// Maximum number of bytes in memory for each stream.
 pub const MAX_MEMORY: usize = 2 << 20;
 
-/// How long a tree has between the request to end and its death, when a run is
-/// over before the command is.
+/// Time between TERM and KILL when a command must end early.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// How long output is awaited after the command's own process ended, while
-/// something it left behind still holds the pipe.
+/// Time to wait for more output after the command has ended, while processes it left behind
+/// keep the pipe open.
 pub const DRAIN: Duration = Duration::from_millis(150);
 
-/// Starts programs.
+/// Starts programs, here or on another machine.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// Runs a command to its end, its time limit, or `cancel`. Dropping the
-    /// future ends the command too.
+    /// Runs a command until it ends, its time limit passes, or `cancel` is triggered.
+    /// Dropping the future ends the command too.
     ///
     /// # Errors
-    /// [`CannotStart`](crate::Error::CannotStart) when it did not begin. How a
-    /// command that did begin ended is never an error.
+    /// [`CannotStart`](crate::Error::CannotStart) if it could not be started. The end of a
+    /// command that was started is never an error.
     async fn run(
         &self,
         launch: Launch,
@@ -75,80 +73,79 @@ pub trait Executor: Send + Sync + 'static {
         cancel: &CancellationToken,
     ) -> Result<Finished>;
 
-    /// Starts a command that goes on beside the caller.
+    /// Starts a command in the background.
     ///
     /// # Errors
-    /// [`CannotStart`](crate::Error::CannotStart) when it did not begin.
+    /// [`CannotStart`](crate::Error::CannotStart) if it could not be started.
     async fn start(&self, launch: Launch) -> Result<Running>;
 
-    /// Starts a program that is spoken to: what it reads and writes are the
-    /// caller's, whatever the launch says of them; standard error is kept as it
-    /// says.
+    /// Starts a program to exchange messages with. The caller owns its standard input and
+    /// output, whatever the launch says; standard error is captured as the launch says.
     ///
     /// # Errors
-    /// [`CannotStart`](crate::Error::CannotStart) when it did not begin, and where
-    /// nothing can be spoken to.
+    /// [`CannotStart`](crate::Error::CannotStart) if it could not be started, or if this
+    /// executor does not support it.
     async fn converse(&self, launch: Launch) -> Result<Conversation> {
-        let detail = "no program can be spoken to there".to_owned();
+        let detail = "programs that exchange messages are not supported there".to_owned();
         Err(cannot(&launch.program, Refusal::Other, detail))
     }
 
-    /// Ends everything that it started, and returns when that is gone or cannot be ended.
+    /// Ends everything it started. Returns once all of it has ended or cannot be ended.
     async fn close(&self) {}
 
-    /// One like it, for somebody whose commands end apart from the others: dropping it
-    /// ends what it started. Nothing where that cannot be told apart.
+    /// Returns an executor whose commands can be ended separately: dropping it ends what it
+    /// started. `None` if this executor does not support that.
     fn part(&self) -> Option<Arc<dyn Executor>> {
         None
     }
 }
 
-/// Who sees output as it comes.
+/// Callback that receives output as it arrives.
 pub type Watch<'a> = dyn Fn(Stream, &[u8]) + Send + Sync + 'a;
 
-/// A command to start.
+/// Request to start a command.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// What to run.
+    /// The program to run.
     pub program: Program,
-    /// Where, already checked by a scope.
+    /// Working directory, already checked by a scope.
     pub dir: PathBuf,
-    /// All of its environment; nothing is inherited.
+    /// The complete environment; nothing is inherited.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whether its two streams are one.
+    /// Whether both streams are merged.
     pub streams: Streams,
-    /// How long it may take.
+    /// Maximum run time.
     pub limit: Option<Duration>,
-    /// What is kept of its output.
+    /// Amount of output to keep.
     pub keep: Keep,
-    /// What happens when it waits for a person.
+    /// What to do if the command waits for user input.
     pub prompts: Prompts,
-    /// What it reads.
+    /// Content of standard input.
     pub input: Input,
-    /// What confines it. If it cannot be put on, nothing is run.
+    /// Confinement. If it cannot be applied, the command is not run.
     pub confinement: Option<sandbox::Confinement>,
 }
 
-/// What is run.
+/// A program to run.
 #[derive(Debug, Clone)]
 pub enum Program {
-    /// A script, by a shell.
+    /// A script that a shell runs.
     Shell {
-        /// The shell: a path, or `bash` or `sh`, which are looked up among the
-        /// programs of the system first.
+        /// The shell: a path, or `bash` or `sh`, which are looked up in the system folders
+        /// first.
         shell: PathBuf,
-        /// What stands between the shell and the script, such as `-c`.
+        /// Arguments between the shell and the script, such as `-c`.
         arguments: Vec<String>,
-        /// The script.
+        /// Text of the script.
         script: String,
     },
-    /// A program and its arguments, with no shell in between. A name without a
-    /// slash is looked up in the command's own `PATH`, in its absolute folders.
+    /// A program and its arguments, without a shell. A name without a slash is looked up in
+    /// the absolute folders of the command's own `PATH`.
     Direct(Vec<OsString>),
 }
 
 impl Program {
-    /// How long its longest word is, in bytes.
+    /// Returns the length of the longest argument in bytes.
     fn longest_word(&self) -> usize {
         match self {
             Self::Shell { script, .. } => script.len(),
@@ -157,140 +154,142 @@ impl Program {
     }
 }
 
-/// What a command reads from its standard input.
+/// Standard input of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// Nothing: it is at its end.
+    /// No input: end of file at once.
     Nothing,
-    /// These bytes.
+    /// These bytes, then end of file.
     Given(std::sync::Arc<[u8]>),
 }
 
-/// Whether standard output and standard error are told apart.
+/// Whether standard output and standard error are separate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
     /// One stream, in order of arrival.
     Merged,
-    /// Two.
-    Apart,
+    /// Two separate streams.
+    Separate,
 }
 
-/// Which of the streams; [`Streams::Merged`] has only `Output`.
+/// One of the two streams. With [`Streams::Merged`], everything is `Output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output, or both.
+    /// Standard output, or both if they are merged.
     Output,
-    /// Standard error.
+    /// Standard error, if it is separate.
     Error,
 }
 
-/// What is done about a command that asks something nobody can answer.
+/// What to do if a command waits for user input, which will never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prompts {
-    /// It is ended.
+    /// Ends the command.
     End,
-    /// It waits on.
+    /// Lets it wait until the time limit.
     Wait,
 }
 
-/// What is kept of each stream.
+/// Amount of each stream to keep.
 #[derive(Debug, Clone)]
 pub struct Keep {
-    /// Bytes of its beginning held in memory.
+    /// Number of bytes to keep in memory from the start.
     pub head: usize,
-    /// Bytes of its end held in memory. Both together are at most
+    /// Number of bytes to keep in memory from the end. Together with `head` at most
     /// [`MAX_MEMORY`].
     pub tail: usize,
-    /// Where the whole of it goes.
+    /// Files for the complete output.
     pub disk: Option<Disk>,
 }
 
-/// Where whole outputs are written.
+/// Files that receive complete outputs.
 #[derive(Debug, Clone)]
 pub struct Disk {
-    /// The file for standard output, or for both.
+    /// File for standard output, or for both streams if they are merged.
     pub output: PathBuf,
-    /// The file for standard error, when it is apart.
+    /// File for standard error, if it is separate.
     pub error: PathBuf,
-    /// The most that one file takes; beyond it, beginning and end are kept.
+    /// Maximum size of each file in bytes. Of a longer output, the start and the end are
+    /// kept.
     pub max: u64,
-    /// When the files are made.
+    /// When to create the files.
     pub when: When,
 }
 
-/// When an output goes to the disk.
+/// When to write an output to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Once there is more than memory keeps.
+    /// Once it exceeds the bytes kept in memory.
     Overflow,
-    /// From the first byte on.
+    /// From the first byte.
     Always,
 }
 
-/// A command that ended.
+/// A command that has ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How its own process ended.
+    /// Exit status of its own process.
     pub status: Exit,
-    /// Who ended it.
+    /// Reason for the end.
     pub ended: Ended,
-    /// Standard output, or both streams.
+    /// Standard output, or both streams if they are merged.
     pub output: Captured,
-    /// Standard error, when it is apart.
+    /// Standard error, if it is separate.
     pub error: Captured,
-    /// What it left running. These end with this process at the latest.
+    /// Processes it left running. They end at the latest with this process.
     pub survivors: Vec<Survivor>,
-    /// From the request to the end.
+    /// Time from the request to the end.
     pub duration: Duration,
-    /// What it asked for, when it was ended because nobody could answer.
+    /// The question on which it was waiting, if it was ended for that.
     pub waiting_for_input: Option<String>,
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal killed it.
     Signal(i32),
-    /// Nobody saw: its supervisor was killed, or it could not be ended in time.
+    /// Unknown, because its supervisor was killed or it could not be ended in time.
     Unknown,
 }
 
-/// Who ended a command.
+/// Reason why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It ended by itself.
+    /// The command itself.
     Itself,
-    /// Its time was over.
+    /// The time limit.
     TimedOut,
-    /// The caller did.
+    /// The caller, by cancelling it.
     Cancelled,
-    /// It waited for a person.
+    /// The executor, because it waited for user input.
     Waiting,
 }
 
-/// What is left of one stream.
+/// The captured part of one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// Its beginning.
+    /// Bytes from the start.
     pub head: Vec<u8>,
-    /// Its end. With nothing between them, both together are the whole stream.
+    /// Bytes from the end. If nothing is missing, `head` and `tail` together are the
+    /// complete stream.
     pub tail: Vec<u8>,
-    /// How many bytes there were.
+    /// Total number of bytes.
     pub total_bytes: u64,
-    /// How many lines, the last one counted even without its newline.
+    /// Total number of lines, including a last one without a newline.
     pub total_lines: u64,
-    /// The file that has the whole of it.
+    /// File with the complete stream.
     pub spill: Option<PathBuf>,
-    /// How many bytes from the middle that file lacks.
+    /// Number of bytes missing from the middle of that file.
     pub omitted: u64,
-    /// Why there is no such file, or why it ends early.
+    /// The reason if that file is missing or incomplete.
     pub trouble: Option<String>,
 }
 
 impl Captured {
-    /// How many bytes are between `head` and `tail`, and not in memory.
+    /// Returns the number of bytes between `head` and `tail` that are not in memory.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.total_bytes
@@ -301,35 +300,35 @@ impl Captured {
 /// A process that outlived the command that started it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survivor {
-    /// Its number.
+    /// Process id in the operating system.
     pub pid: u32,
-    /// Its name, at most 15 bytes of it.
+    /// Process name, at most 15 bytes of it.
     pub name: String,
 }
 
-/// Why a command did not begin.
+/// The reason why a command could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is no such program.
+    /// The program does not exist.
     Missing,
-    /// It is there and cannot be executed.
+    /// The program is not executable.
     NotExecutable,
-    /// The command line or the environment is longer than the system takes.
+    /// The command line or the environment exceeds a limit of the system.
     TooLong,
-    /// The working directory is not there, or no directory.
+    /// The working directory does not exist or is not a directory.
     NoDirectory,
-    /// The confinement asked for could not be set up.
+    /// The requested confinement could not be set up.
     Unconfined,
-    /// The machine had no room for it just now; it may have later.
+    /// The machine is out of resources; a later attempt may succeed.
     Busy,
-    /// Its file is open for writing.
+    /// The program file is open for writing.
     Written,
-    /// What rules close to it could not be found, or is too much to be hidden.
-    Closed,
-    /// What an earlier command made at a protected place is still there.
+    /// The files hidden by rules could not be determined, or are too many to hide.
+    CannotHide,
+    /// A file that an earlier command created at a protected path is still there.
     Stuck,
     /// The supervisor could not be started, or was killed.
     NoSupervisor,
-    /// Something else.
+    /// Any other reason.
     Other,
 }

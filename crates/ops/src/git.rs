@@ -1,27 +1,27 @@
 //! Git repositories: where they are, and which files in them make git run a program.
 //!
 //! Three parts of haft use this knowledge: the scope refuses writes to such files, the sandbox
-//! covers them, and the check after a command reports what appeared. A `Register` remembers
+//! protects them, and the check after a command reports what appeared. A `Registry` remembers
 //! the repositories below a root and is shared by everything in the process that works in that
 //! root. A folder that was once seen as a repository stays one for as long as the root is in
 //! use, even if its files are removed.
 
 mod config;
+mod control_files;
 mod controls;
-mod obeyed;
-mod register;
-mod same;
+mod hard_links;
+mod rebase;
+mod registry;
 mod shape;
 #[cfg(test)]
 mod tests;
-mod unfinished;
 mod walk;
 
+pub(crate) use control_files::{Control, control_of, in_folder};
 pub use controls::Controls;
-pub(crate) use obeyed::{Control, control_of, in_folder};
-pub(crate) use register::{Register, Remembered, Running, Since};
-pub(crate) use same::{Sought, same_files, with_other_names};
-pub(crate) use unfinished::{Added, Left, left_open};
+pub(crate) use hard_links::{Sought, same_files, with_other_names};
+pub(crate) use rebase::{AddedCommands, UnfinishedRebase, unfinished_rebases};
+pub(crate) use registry::{BusyGuard, Registry, RegistryRecord, Since};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -29,43 +29,43 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What in a repository's folder makes git run something, or look elsewhere for
-/// what does.
+/// Entries of a git folder that make git run programs, or that point to other files that
+/// do.
 pub(crate) const CONTROL: [&str; 5] = ["hooks", "config", "config.worktree", "commondir", "gitdir"];
 
-/// What git goes on with when it is told to continue: it may name commands.
+/// Folders with the state of unfinished operations, which may name commands to run.
 pub(crate) const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 
-/// Whether a name is this one on a file system that may ignore case.
+/// Whether two names are equal on a file system that may ignore case.
 fn is(name: &OsStr, other: &str) -> bool {
     name.eq_ignore_ascii_case(other)
 }
 
-/// Everything that git obeys in `root` and below, found by walking it once.
+/// Returns everything that controls git in and below `root`, found by walking it once.
 #[must_use]
 pub fn repositories(root: &Path) -> Controls {
-    let register = Register::new(root);
-    register.look(Since::Start);
-    register.guarded(None)
+    let registry = Registry::new(root);
+    registry.look(Since::Start);
+    registry.guarded(None)
 }
 
-/// Which kind of thing has that name; a link is not followed.
+/// Returns the type of file at a path, without following links.
 fn kind(path: &Path) -> Option<FileType> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(stat.st_mode))
 }
 
-/// Whether the folder around a path cannot be searched.
+/// Whether the folder that contains a path cannot be searched.
 fn is_out_of_reach(path: &Path) -> bool {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::ACCESS)
 }
 
-/// The path without links; what does not exist keeps its name.
+/// Resolves all links in a path. Parts that do not exist are kept.
 fn real(path: &Path) -> PathBuf {
     crate::scope::real(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// The names in a folder that can be listed.
+/// Returns the entries of a folder, if it can be listed.
 #[expect(
     clippy::disallowed_methods,
     reason = "finds what to protect; a scope would refuse to look into some of it"
@@ -74,15 +74,15 @@ fn list(folder: &Path) -> Option<Vec<std::fs::DirEntry>> {
     Some(std::fs::read_dir(folder).ok()?.flatten().collect())
 }
 
-/// The names in a folder; none where it cannot be listed.
+/// Returns the entries of a folder; empty if it cannot be listed.
 fn names(folder: &Path) -> Vec<std::fs::DirEntry> {
     list(folder).unwrap_or_default()
 }
 
-/// What a small regular file holds, without the ends of lines behind it: where a pointer
-/// leads. Names need not be text.
+/// Returns the content of a small regular file without trailing line ends: the target of a
+/// pointer. Names need not be UTF-8.
 fn pointer(path: &Path) -> Option<Vec<u8>> {
-    // More than the longest path.
+    // Longer than any path.
     let mut bytes = Vec::new();
     open(path)?.take(16 << 10).read_to_end(&mut bytes).ok()?;
     while let Some(b'\n' | b'\r') = bytes.last() {
@@ -91,8 +91,8 @@ fn pointer(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Opens a regular file. A FIFO or a device of that name would wait or go on for ever,
-/// so it is looked at first and opened without waiting.
+/// Opens a regular file. A FIFO or device of that name would block or never end, so the
+/// type is checked first and the file is opened without blocking.
 fn open(path: &Path) -> Option<std::fs::File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let before = statat(CWD, path, AtFlags::empty()).ok()?;

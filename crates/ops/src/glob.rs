@@ -1,6 +1,6 @@
 //! Finding files and folders by name.
 
-mod keep;
+mod first_entries;
 mod matcher;
 pub(crate) mod pattern;
 mod stats;
@@ -13,14 +13,14 @@ pub use pattern::{Anchored, Dots};
 pub use stats::stats;
 
 use crate::backend::Kind;
-use crate::scope::closing::{LeftOut, Why};
+use crate::scope::filter::{ExclusionReason, LeftOut};
 use crate::search::tree::disk::{self, Opener};
-use crate::search::tree::part::{self, Frame, Framed};
-use crate::search::tree::remote::Remote;
-use crate::search::tree::stop::{blocking, place};
-use crate::search::tree::{Judge, Leads, Met, Next, Passed, Visitor, supervise};
+use crate::search::tree::part::{self, MappedVisitor, PathMapping};
+use crate::search::tree::remote::RemoteWalk;
+use crate::search::tree::stop::{blocking, walk_permit};
+use crate::search::tree::{Judge, LinkTarget, Next, SkipReason, Visitor, WalkEntry, supervise};
 use crate::{Backend, Error, FilePath, Result};
-use keep::Keep;
+use first_entries::FirstEntries;
 use memchr::memmem::Finder;
 use pattern::{Memory, Pattern};
 use std::path::PathBuf;
@@ -28,116 +28,114 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Which entries are wanted.
+/// Selection of entries by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matching {
-    /// All.
+    /// Every entry, whatever its name.
     Everything,
-    /// Those with this text in their name.
+    /// Entries whose name contains this text.
     NameContains(String),
-    /// Those that a glob matches. With a final `/` only folders do.
+    /// Entries that a glob matches. With a trailing `/`, only folders.
     Glob {
-        /// The glob: `*`, `?`, `[a-z]`, `**`, `{a,b}`, `{1..3}`.
+        /// Glob with `*`, `?`, `[a-z]`, `**`, `{a,b}`, `{1..3}`.
         pattern: String,
-        /// What it is compared with.
+        /// Whether it applies to names or paths.
         anchored: Anchored,
     },
 }
 
-/// Which kinds of entries are wanted.
+/// Selection of entries by type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kinds {
-    /// Everything that is no folder and leads to none: other links, also broken ones,
-    /// too.
+    /// Everything that is not a folder or a link to one, including broken links.
     Files,
-    /// Folders, and links to them.
+    /// Folders and links to them.
     Directories,
-    /// Both.
+    /// Folders and everything else.
     Both,
 }
 
-/// Entries to find.
+/// Request to find entries.
 #[derive(Debug)]
 pub struct Glob {
-    /// The folder to look in.
+    /// Folder to search.
     pub path: FilePath,
-    /// Which entries.
+    /// Selection of entries by name.
     pub matching: Matching,
-    /// What wildcards do about a leading dot.
+    /// Whether wildcards match a leading dot.
     pub dots: Dots,
-    /// Which kinds.
+    /// Selection of entries by type.
     pub kinds: Kinds,
-    /// What to do about ignore files.
+    /// How to treat ignore files.
     pub ignored: IgnoreFiles,
-    /// How many entries to keep.
+    /// Maximum number of entries to return.
     pub max: usize,
-    /// When to stop with what is there.
+    /// Time at which to stop and return the results so far.
     pub deadline: Option<Instant>,
-    /// Stops with what is there.
+    /// Stops the walk, which returns the results so far.
     pub cancel: CancellationToken,
 }
 
-/// What was found.
+/// Result of finding entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Globbed {
-    /// The first entries, in the byte order of their paths as they are shown:
-    /// the slash that ends a folder's path takes part in it.
+    /// The first entries, sorted by the bytes of their paths as shown, including the
+    /// trailing slash of folders.
     pub entries: Vec<Entry>,
-    /// How many there are.
+    /// Number of all matching entries.
     pub total: u64,
-    /// How many entries were looked at, folders not counted.
+    /// Number of entries checked, without folders.
     pub visited: u64,
-    /// What was not looked into, and why.
+    /// Entries that were not checked, by reason.
     pub skipped: Skipped,
-    /// Why the walk ended early, if it did.
+    /// The reason if the walk ended early.
     pub stopped: Option<Stopped>,
 }
 
-/// Something that was found.
+/// A matching entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path from the folder that was looked in.
+    /// Path relative to the searched folder.
     pub below: PathBuf,
-    /// What it is. A link to a folder is one, though nobody goes into it; another link
-    /// is a link.
+    /// Type of the entry. A link to a folder counts as a folder, though it is not entered;
+    /// any other link is a link.
     pub kind: Kind,
 }
 
 impl Entry {
-    /// Whether it is a folder, or a link to one.
+    /// Whether it is a folder or a link to one.
     #[must_use]
     pub fn is_dir(&self) -> bool {
         self.kind == Kind::Directory
     }
 }
 
-/// What was not looked into.
+/// Counts of entries that were not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// Folders that the system did not let be read.
+    /// Folders without read permission.
     pub unreadable: u64,
-    /// What the scope hides.
+    /// Entries that the scope hides.
     pub hidden: u64,
-    /// What the rules of the session close.
-    pub closed: LeftOut,
-    /// Folders that the kernel makes up, met from above.
+    /// Entries that the session's rules hide.
+    pub excluded: LeftOut,
+    /// Virtual folders of the kernel.
     pub special: u64,
 }
 
 impl Skipped {
-    /// All of them.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.unreadable + self.hidden + self.closed.total() + self.special
+        self.unreadable + self.hidden + self.excluded.total() + self.special
     }
 }
 
 /// Finds entries below a folder.
 ///
 /// # Errors
-/// [`Error::InvalidGlob`] for a glob that cannot be used,
-/// [`Error::NotADirectory`] for a file. Being stopped is no error: what was
-/// found until then is the answer.
+/// [`Error::InvalidGlob`]; [`Error::NotADirectory`] for a file. Stopping early is not an
+/// error; the results so far are returned.
 pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) -> Result<Globbed> {
     let Glob {
         path,
@@ -149,49 +147,50 @@ pub async fn entries(backend: &dyn Backend, request: Glob, watch: &Watch<'_>) ->
         deadline,
         cancel,
     } = request;
-    let wanted = Wanted::new(matching, dots, kinds)?;
+    let selection = Selection::new(matching, dots, kinds)?;
     if backend.stat(&path).await?.kind != Kind::Directory {
         return Err(Error::NotADirectory {
             path: path.given().to_owned(),
         });
     }
-    let keep = Arc::new(Keep::new(max));
-    let progress = || watch(keep.progress());
-    let wanted = Arc::new(wanted);
+    let first = Arc::new(FirstEntries::new(max));
+    let progress = || watch(first.progress());
+    let selection = Arc::new(selection);
     let work = async {
         for part in part::parts(backend, &path).await? {
-            let frame = Frame::of(&part);
-            let mut looking = Looking::new(&wanted, &keep);
-            let next = frame.announce(&part.path, &mut looking);
-            looking.left();
+            let mapping = PathMapping::of(&part);
+            let mut visitor = GlobVisitor::new(&selection, &first);
+            let next = mapping.announce(&part.path, &mut visitor);
+            visitor.leave_folder();
             if next == Next::Over {
                 continue;
             }
             if part.backend.on_disk(&part.path).is_some() {
-                let _place = place().await;
-                let (keep, wanted) = (Arc::clone(&keep), Arc::clone(&wanted));
+                let _permit = walk_permit().await;
+                let (first, selection) = (Arc::clone(&first), Arc::clone(&selection));
                 blocking(move || {
                     let judge = Judge::new(&part.path, ignored);
-                    disk::walk(&judge, &keep.stop, || {
-                        Framed::new(&frame, Looking::new(&wanted, &keep))
+                    disk::walk(&judge, &first.stop, || {
+                        MappedVisitor::new(&mapping, GlobVisitor::new(&selection, &first))
                     })
                 })
                 .await?;
             } else {
-                let mut remote = Remote::new(part.backend, Judge::new(&part.path, ignored)).await;
-                let mut looking = Framed::new(&frame, looking);
-                while remote.folder(&mut looking, &keep.stop).await?.is_some() {}
+                let mut remote =
+                    RemoteWalk::new(part.backend, Judge::new(&part.path, ignored)).await;
+                let mut visitor = MappedVisitor::new(&mapping, visitor);
+                while remote.folder(&mut visitor, &first.stop).await?.is_some() {}
             }
         }
         Ok(())
     };
-    supervise(work, &keep.stop, deadline, &cancel, progress).await?;
+    supervise(work, &first.stop, deadline, &cancel, progress).await?;
     progress();
-    Ok(keep.globbed())
+    Ok(first.globbed())
 }
 
-/// Which entries are wanted, compiled.
-struct Wanted {
+/// Compiled selection of entries.
+struct Selection {
     matching: Compiled,
     dots: Dots,
     kinds: Kinds,
@@ -203,7 +202,7 @@ enum Compiled {
     Glob(Pattern),
 }
 
-impl Wanted {
+impl Selection {
     fn new(matching: Matching, dots: Dots, kinds: Kinds) -> Result<Self> {
         let matching = match matching {
             Matching::Everything => Compiled::Everything,
@@ -222,65 +221,65 @@ impl Wanted {
     }
 }
 
-/// What a thread does with what it meets.
-struct Looking<'a> {
-    wanted: &'a Wanted,
-    keep: &'a Keep,
+/// Checks the entries that one thread visits.
+struct GlobVisitor<'a> {
+    selection: &'a Selection,
+    first: &'a FirstEntries,
     memory: Memory,
-    batch: keep::Batch,
+    batch: first_entries::Batch,
 }
 
-impl<'a> Looking<'a> {
-    fn new(wanted: &'a Wanted, keep: &'a Keep) -> Self {
+impl<'a> GlobVisitor<'a> {
+    fn new(selection: &'a Selection, first: &'a FirstEntries) -> Self {
         Self {
-            wanted,
-            keep,
+            selection,
+            first,
             memory: Memory::default(),
-            batch: keep::Batch::default(),
+            batch: first_entries::Batch::default(),
         }
     }
 }
 
-impl Looking<'_> {
-    /// Whether an entry is wanted, and whether anything below it can be.
-    fn says(&mut self, met: &Met<'_>) -> (bool, bool) {
-        match &self.wanted.matching {
+impl GlobVisitor<'_> {
+    /// Returns whether an entry matches, and whether entries below it can.
+    fn check(&mut self, entry: &WalkEntry<'_>) -> (bool, bool) {
+        match &self.selection.matching {
             Compiled::Glob(glob) => {
-                let said = glob.says(met.folder(), met.name(), &mut self.memory);
-                let right_kind = counts_as(met) == Kind::Directory || !glob.only_folders;
-                (said.matches && right_kind, said.below)
+                let matched = glob.check(entry.folder(), entry.name(), &mut self.memory);
+                let right_kind = counts_as(entry) == Kind::Directory || !glob.only_folders;
+                (matched.matches && right_kind, matched.below)
             }
-            // No pattern that could say the dot.
-            _ if self.wanted.dots == Dots::ExplicitOnly && met.name().starts_with(b".") => {
+            // There is no pattern that could contain the dot.
+            _ if self.selection.dots == Dots::ExplicitOnly && entry.name().starts_with(b".") => {
                 (false, false)
             }
             Compiled::Everything => (true, true),
-            Compiled::Contains(text) => (text.find(met.name()).is_some(), true),
+            Compiled::Contains(text) => (text.find(entry.name()).is_some(), true),
         }
     }
 }
 
-/// A link to a folder counts as one.
-fn counts_as(met: &Met<'_>) -> Kind {
-    match met.leads {
-        Leads::ToFolder => Kind::Directory,
-        Leads::Elsewhere => met.kind,
+/// Returns the type of an entry; a link to a folder counts as a folder.
+fn counts_as(entry: &WalkEntry<'_>) -> Kind {
+    match entry.link_target {
+        LinkTarget::Folder => Kind::Directory,
+        LinkTarget::Other => entry.kind,
     }
 }
 
-impl Visitor for Looking<'_> {
-    fn meet(&mut self, met: &Met<'_>) -> Next {
-        let is_folder = met.kind == Kind::Directory;
+impl Visitor for GlobVisitor<'_> {
+    fn visit(&mut self, entry: &WalkEntry<'_>) -> Next {
+        let is_folder = entry.kind == Kind::Directory;
         self.batch.visited += u64::from(!is_folder);
-        let (matches, below) = self.says(met);
-        let kind = counts_as(met);
-        let wanted = match self.wanted.kinds {
+        let (matches, below) = self.check(entry);
+        let kind = counts_as(entry);
+        let is_selected = match self.selection.kinds {
             Kinds::Both => true,
             Kinds::Directories => kind == Kind::Directory,
             Kinds::Files => kind != Kind::Directory,
         };
-        if matches && wanted {
-            self.batch.add(met, kind, self.keep);
+        if matches && is_selected {
+            self.batch.add(entry, kind, self.first);
         }
         if is_folder && below {
             Next::Into
@@ -289,31 +288,31 @@ impl Visitor for Looking<'_> {
         }
     }
 
-    fn enters(&mut self, folder: &Met<'_>) -> Next {
-        let (_, below) = self.says(folder);
+    fn should_enter(&mut self, folder: &WalkEntry<'_>) -> Next {
+        let (_, below) = self.check(folder);
         if below { Next::Into } else { Next::Over }
     }
 
-    fn pass(&mut self, passed: Passed) {
-        match passed {
-            Passed::Unreadable => self.keep.unreadable.add(1),
-            Passed::Hidden => self.keep.hidden.add(1),
-            Passed::Closed(Why::Denied) => self.keep.denied.add(1),
-            Passed::Closed(Why::Asks) => self.keep.asks.add(1),
-            Passed::Pseudo => self.keep.special.add(1),
+    fn skip(&mut self, reason: SkipReason) {
+        match reason {
+            SkipReason::Unreadable => self.first.unreadable.add(1),
+            SkipReason::Hidden => self.first.hidden.add(1),
+            SkipReason::Filtered(ExclusionReason::Denied) => self.first.denied.add(1),
+            SkipReason::Filtered(ExclusionReason::NeedsApproval) => self.first.asks.add(1),
+            SkipReason::Pseudo => self.first.special.add(1),
         }
     }
 
-    fn follows(&self) -> bool {
+    fn needs_link_targets(&self) -> bool {
         true
     }
 
-    fn left(&mut self) {
-        self.keep.take(&mut self.batch);
+    fn leave_folder(&mut self) {
+        self.first.take(&mut self.batch);
     }
 }
 
-impl Opener for Looking<'_> {
-    /// No file is ever wanted open.
+impl Opener for GlobVisitor<'_> {
+    /// Never called, because `visit` never requests a file.
     fn open(&mut self, _below: &[u8], _file: std::io::Result<std::fs::File>) {}
 }

@@ -1,9 +1,10 @@
 //! Operations on files and commands: the engine under haft's toolsets.
 //!
-//! Everything here works on typed requests and answers with facts. There is no
-//! JSON, no model and no wording of any toolset: `haft` adds those. Paths come
-//! from a [`Scope`], bytes from a [`Backend`].
+//! Operations take typed requests and return facts. There is no JSON, no model and no
+//! toolset wording here; `haft` adds those. Paths come from a [`Scope`], bytes from a
+//! [`Backend`].
 
+pub mod address_space;
 pub mod backend;
 pub mod beneath;
 pub mod blocking;
@@ -14,7 +15,6 @@ pub mod executor;
 mod git;
 pub mod glob;
 pub mod list;
-pub mod memory;
 pub mod messenger;
 pub mod picture;
 pub mod private;

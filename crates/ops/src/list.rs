@@ -1,41 +1,41 @@
-//! Listing one directory.
+//! Listing a directory.
 
 use crate::backend::{Entry, Kind};
-use crate::scope::closing::{LeftOut, Link};
+use crate::scope::filter::{LeftOut, Link};
 use crate::{Backend, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
 
-/// Which entries to list.
+/// How to treat entries whose name starts with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hidden {
-    /// All of them.
+    /// Includes names that start with a dot.
     Show,
-    /// None whose name begins with a dot.
+    /// Omits names that start with a dot.
     Leave,
 }
 
-/// A directory to list.
+/// Request to list a directory.
 #[derive(Debug)]
 pub struct List {
-    /// Which.
+    /// The directory to list.
     pub path: FilePath,
-    /// What to do about names that begin with a dot.
+    /// Whether to include names that start with a dot.
     pub hidden: Hidden,
 }
 
-/// What is in a directory.
+/// Result of listing a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its entries, sorted by name.
+    /// Entries, sorted by name.
     pub entries: Vec<Entry>,
-    /// What the rules of the session close.
+    /// Number of entries that the session's rules hide.
     pub left_out: LeftOut,
 }
 
-/// The entries of a directory, sorted by name.
+/// Lists the entries of a directory, sorted by name.
 ///
 /// # Errors
-/// What the backend says, [`crate::Error::NotADirectory`] for a file.
+/// Errors of the backend; [`crate::Error::NotADirectory`] for a file.
 pub async fn directory(backend: &dyn Backend, request: &List) -> Result<Listed> {
     let mut entries = backend.list(&request.path).await?;
     if request.hidden == Hidden::Leave {
@@ -44,22 +44,22 @@ pub async fn directory(backend: &dyn Backend, request: &List) -> Result<Listed> 
     Ok(open(&request.path, entries))
 }
 
-/// The entries that are not closed, and how many are. Links are followed to judge
-/// them, one look at the disk for each.
+/// Removes the entries that rules hide, and counts them. Links are resolved for this, which
+/// costs one system call each.
 #[must_use]
 pub fn open(folder: &FilePath, mut entries: Vec<Entry>) -> Listed {
     let mut left_out = LeftOut::default();
-    if folder.is_judged() {
+    if folder.has_filter() {
         entries.retain(|entry| {
             let link = match entry.stat.kind {
                 Kind::Link => Link::Yes,
                 _ => Link::No,
             };
-            let closed = folder.closes_entry(&entry.name, link);
-            if let Some(closed) = closed {
-                left_out.add(closed.why);
+            let exclusion = folder.excludes_entry(&entry.name, link);
+            if let Some(exclusion) = exclusion {
+                left_out.add(exclusion.why);
             }
-            closed.is_none()
+            exclusion.is_none()
         });
     }
     Listed { entries, left_out }

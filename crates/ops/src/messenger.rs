@@ -1,53 +1,50 @@
-//! The port through which messages leave: a trait only. What it takes to reach
-//! a service (TLS, HTTP, SMTP) stays outside this crate.
+//! The interface for sending messages. The implementations, which need TLS, HTTP and SMTP,
+//! are outside this crate.
 
 use crate::Result;
 use async_trait::async_trait;
 
-/// Sends messages to people, over channels that the configuration names.
+/// Sends messages to people over the channels in the configuration.
 ///
-/// A call is cancelled by being dropped; what was sent by then stays sent.
+/// Dropping the future cancels the call, but does not recall parts that were sent already.
 #[async_trait]
 pub trait Messenger: Send + Sync + 'static {
-    /// The names of the channels, sorted.
+    /// Returns the names of the channels, sorted.
     fn channels(&self) -> Vec<String>;
 
-    /// Which host a channel talks to, without a port, for the policy. `None`
-    /// where it talks to none (a console) and where there is no such channel.
+    /// Returns the host that a channel connects to, without the port, for policy rules.
+    /// `None` if it does not connect to a host (a console) or does not exist.
     fn host(&self, channel: &str) -> Option<String>;
 
-    /// Sends one message, in several parts where the service takes no more at
-    /// a time.
+    /// Sends one message, in several parts if the service limits their length.
     ///
     /// # Errors
     /// [`Error::UnknownChannel`](crate::Error::UnknownChannel), or
-    /// [`Error::NotSent`](crate::Error::NotSent) with how much of it arrived.
+    /// [`Error::NotSent`](crate::Error::NotSent), which says how much was delivered.
     async fn send(&self, message: &Message) -> Result<Sent>;
 }
 
-/// What to send, and where to.
+/// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The name of a channel.
+    /// Name of the channel.
     pub channel: String,
-    /// Who gets it there: the id of a chat, an address, whatever the channel's
-    /// service names its recipients by.
+    /// The recipient, such as a chat id or an address; the format depends on the service.
     pub chat: String,
-    /// The text.
+    /// Text of the message.
     pub content: String,
 }
 
-/// A message that was accepted by its service.
+/// Result of sending a message that the service accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// In how many parts it went.
+    /// Number of parts sent.
     pub parts: usize,
-    /// How often something was tried: as often as there are parts, unless a
-    /// try had to be repeated.
+    /// Number of attempts; more than `parts` if some had to be repeated.
     pub tries: usize,
 }
 
-/// A messenger of a session that has no channels.
+/// A messenger for sessions without channels.
 #[derive(Debug, Clone, Copy)]
 pub struct NoChannels;
 

@@ -1,4 +1,4 @@
-//! Pictures for models that see: small enough to send, whole enough to use.
+//! Pictures for models that accept images, scaled down to a size that services accept.
 
 use crate::{Error, Result};
 use image::metadata::Orientation;
@@ -6,35 +6,34 @@ use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
 use std::sync::{Mutex, PoisonError};
 
-/// The longest side a picture is shown with.
+/// Maximum width and height in pixels.
 pub const MAX_SIDE: u32 = 2000;
 
-/// Beyond this even a small picture is encoded again. In Base64 it is a third
-/// more, and common services take 5 MB of that.
+/// Maximum number of bytes passed on unchanged. Base64 adds a third, and common services
+/// accept 5 MB of that.
 const MAX_BYTES: usize = 3_600_000;
 
-/// Memory a picture may need to be decoded. A file of a few kilobytes can claim
-/// to be of any size.
+/// Maximum memory for decoding, because a file of a few kilobytes can claim any dimensions.
 const MAX_DECODED: u64 = 256 << 20;
 
-/// A picture to show.
+/// A picture ready to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// The encoded bytes.
+    /// Content in the format of `media_type`.
     pub bytes: Vec<u8>,
-    /// Their media type.
+    /// Media type of the bytes, such as `image/png`.
     pub media_type: &'static str,
-    /// Width and height as shown.
+    /// Width and height as sent.
     pub size: (u32, u32),
     /// Width and height in the file.
     pub original: (u32, u32),
 }
 
-/// Prepares a picture: one that is small enough is passed on byte for byte, a
-/// larger one is scaled so that its longest side is [`MAX_SIDE`].
+/// Prepares a picture. A small one is passed on unchanged; a larger one is scaled so that
+/// its longest side is [`MAX_SIDE`].
 ///
 /// # Errors
-/// [`Error::Binary`] when the bytes are no picture after all.
+/// [`Error::Binary`] if the bytes are not a valid picture.
 pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<Picture> {
     let size = bytes.len() as u64;
     let broken = |_| Error::Binary {
@@ -45,8 +44,8 @@ pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<P
     // One at a time, so that many calls need no more memory than one.
     static DECODING: Mutex<()> = Mutex::new(());
     let _alone = DECODING.lock().unwrap_or_else(PoisonError::into_inner);
-    // Decoded even when it is passed on as it is: one damaged picture makes a
-    // model's service refuse every later request that carries it.
+    // Decoded even if passed on unchanged: after one damaged picture a model's service
+    // would reject every later request that contains it.
     let (decoded, turned) = decode(&bytes).map_err(broken)?;
     let original = (decoded.width(), decoded.height());
     let small = original.0.max(original.1) <= MAX_SIDE;
@@ -64,7 +63,7 @@ pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<P
     } else {
         decoded.thumbnail(MAX_SIDE, MAX_SIDE)
     };
-    // The mark that says which side is up is lost with the old encoding.
+    // Encoding loses the orientation mark.
     scaled.apply_orientation(turned);
     let (bytes, media_type) = encode(&scaled, media_type).map_err(broken)?;
     Ok(Picture {
@@ -93,8 +92,8 @@ fn reader(bytes: &[u8]) -> std::io::Result<ImageReader<Cursor<&[u8]>>> {
     Ok(reader)
 }
 
-/// PNG keeps text sharp; what was a photograph, or is too large as PNG, becomes
-/// JPEG.
+/// Encodes as PNG, which keeps text sharp, or as JPEG if the original was a photograph or
+/// the PNG is too large.
 fn encode(picture: &DynamicImage, was: &str) -> image::ImageResult<(Vec<u8>, &'static str)> {
     let mut bytes = Vec::new();
     if was != "image/jpeg" {

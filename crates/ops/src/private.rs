@@ -1,4 +1,4 @@
-//! Folders and files that only their owner may look into, whatever the umask says.
+//! Folders and files that only their owner can access, whatever the umask is.
 
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, chmodat,
@@ -20,13 +20,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A folder that is in use. It stays locked, and is not removed, as long as this value lives.
 /// Its modification time says when it was last used.
 #[derive(Debug)]
-pub(crate) struct Held(OwnedFd);
+pub(crate) struct FolderLock(OwnedFd);
 
-impl Held {
+impl FolderLock {
     /// Holds the folder, and makes it if it is missing. Any number of sessions can hold it.
     ///
     /// # Errors
-    /// What the system says, also if another process does not let go of it.
+    /// Errors of the system, and if another process does not release the folder.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
         for _ in 0..TRIES {
             folder(path)?;
@@ -40,7 +40,7 @@ impl Held {
     }
 
     /// Holds a folder exclusively, unless another session holds it.
-    pub(crate) fn alone(path: &Path) -> Option<Self> {
+    pub(crate) fn try_exclusive(path: &Path) -> Option<Self> {
         let locked = Self::locked(path, FlockOperation::NonBlockingLockExclusive);
         locked.ok().flatten()
     }
@@ -76,27 +76,26 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for FolderLock {
     /// Records that the folder was in use until now.
     fn drop(&mut self) {
         self.touch();
     }
 }
 
-/// Makes a folder, and those above it that are missing, for their owner alone;
-/// one that is there already is closed to others. A link is refused, and so is a
-/// folder of somebody else: what lies in it could be anybody's.
+/// Creates a folder and its missing parents, accessible only to their owner. Removes other
+/// users' access to a folder that exists. Refuses a link and a folder of another user,
+/// because its content cannot be trusted.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn folder(path: &Path) -> io::Result<()> {
-    made(path)?;
+    create_missing(path)?;
     check(path)
 }
 
-/// Makes a folder, and those above it, where they are missing; one that is there stays as
-/// it is.
-pub(crate) fn made(path: &Path) -> io::Result<()> {
+/// Creates a folder and its missing parents. Leaves existing ones unchanged.
+pub(crate) fn create_missing(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
         .take_while(|folder| {
@@ -106,7 +105,7 @@ pub(crate) fn made(path: &Path) -> io::Result<()> {
         .collect();
     for folder in missing.into_iter().rev() {
         match mkdirat(CWD, folder, Mode::RWXU) {
-            // The umask may have taken away what the owner needs.
+            // The umask may have removed permissions that the owner needs.
             Ok(()) => chmodat(CWD, folder, Mode::RWXU, AtFlags::empty())?,
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
@@ -115,30 +114,32 @@ pub(crate) fn made(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file for its owner alone, as the options say; one that is there already is
-/// closed to others.
+/// Opens a file with the given options, accessible only to its owner. Removes other users'
+/// access to a file that exists.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 #[expect(
     clippy::disallowed_methods,
-    reason = "files of haft's own, outside every scope"
+    reason = "haft's own files, outside every scope"
 )]
 pub fn file(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let open = || options.clone().mode(0o600).open(path);
     let file = match open() {
-        // Another process has just made it, under a umask that leaves its owner nothing.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && opened(path) => open()?,
+        // Another process has just created it with a umask that denies its owner access.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && make_accessible(path) => {
+            open()?
+        }
         file => file?,
     };
     close(&file)?;
     Ok(file)
 }
 
-/// Closes an open file to everybody but its owner, if that is us.
+/// Removes other users' access to an open file, if it belongs to the current user.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the system.
 pub fn close(file: impl AsFd) -> io::Result<()> {
     let stat = fstat(&file)?;
     let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
@@ -149,8 +150,9 @@ pub fn close(file: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file of ours that we could not open may be opened now.
-fn opened(path: &Path) -> bool {
+/// Makes a file of the current user accessible after opening it failed; returns whether
+/// that helped.
+fn make_accessible(path: &Path) -> bool {
     let Ok(stat) = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) else {
         return false;
     };
@@ -162,12 +164,12 @@ fn opened(path: &Path) -> bool {
         && chmodat(CWD, path, Mode::RUSR | Mode::WUSR, AtFlags::empty()).is_ok()
 }
 
-/// Looks at a folder of haft's own, where there is one: who else could change what is in
-/// it could say what haft believes. It is closed to others as far as that is possible.
+/// Checks one of haft's own folders, if it exists: a user who can change its content could
+/// change what haft trusts. Removes other users' access as far as possible.
 ///
 /// # Errors
-/// When it is a link, no folder, or somebody else's.
-pub fn ours(path: &Path) -> io::Result<()> {
+/// If it is a link, not a folder, or belongs to another user.
+pub fn check_own_folder(path: &Path) -> io::Result<()> {
     let stat = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(()),
         stat => stat?,
@@ -181,14 +183,14 @@ pub fn ours(path: &Path) -> io::Result<()> {
         return Err(io::Error::other("it belongs to another user"));
     }
     if stat.st_mode & 0o077 != 0 {
-        // On a disk that is read-only nobody changes anything either.
+        // On a read-only disk nothing can be changed anyway.
         let _ = chmodat(CWD, path, Mode::RWXU, AtFlags::empty());
     }
     Ok(())
 }
 
-/// Whether a folder is there and its owner's alone; it is made so where it is
-/// ours.
+/// Checks that a folder exists and belongs to the current user, and removes other users'
+/// access.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -213,7 +215,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     #[test]
-    fn made_or_found_it_is_closed_to_others() {
+    fn a_new_or_existing_folder_is_closed_to_others() {
         let temp = tempfile::TempDir::new().unwrap();
         let inner = temp.path().join("a/b");
         folder(&inner).unwrap();
@@ -225,20 +227,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_ours_or_refused() {
+    fn an_existing_folder_belongs_to_the_user_or_is_refused() {
         let temp = tempfile::TempDir::new().unwrap();
         let inner = temp.path().join("a");
-        ours(&inner).unwrap();
+        check_own_folder(&inner).unwrap();
         std::fs::create_dir(&inner).unwrap();
         std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(0o777)).unwrap();
-        ours(&inner).unwrap();
+        check_own_folder(&inner).unwrap();
         assert_eq!(std::fs::metadata(&inner).unwrap().mode() & 0o777, 0o700);
         symlink(&inner, temp.path().join("link")).unwrap();
-        let refused = ours(&temp.path().join("link")).unwrap_err().to_string();
+        let refused = check_own_folder(&temp.path().join("link"))
+            .unwrap_err()
+            .to_string();
         assert_eq!(refused, "it is a link");
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&inner, Some(65_534), None).unwrap();
-            let refused = ours(&inner).unwrap_err().to_string();
+            let refused = check_own_folder(&inner).unwrap_err().to_string();
             assert_eq!(refused, "it belongs to another user");
         }
     }
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_its_owners_alone_whatever_it_was() {
+    fn a_file_is_accessible_to_its_owner_only_whatever_its_old_mode() {
         let temp = tempfile::TempDir::new().unwrap();
         let path = temp.path().join("file");
         let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
@@ -266,7 +270,7 @@ mod tests {
             drop(file(&options, &path).unwrap());
             assert_eq!(mode(), 0o600, "{other:o}");
         }
-        // What is no file stays what it is.
+        // The mode of anything but a regular file does not change.
         let null = Path::new("/dev/null");
         let before = std::fs::metadata(null).unwrap().permissions().mode();
         drop(file(&options, null).unwrap());

@@ -1,11 +1,11 @@
-//! Processes in the background, by name: started, looked at, waited for, killed.
-//! They end with the table at the latest.
+//! Background processes with ids: starting, inspecting, waiting and killing. All of them
+//! end at the latest with this table.
 
 mod until;
 
-pub use until::{Met, Until, Waited};
+pub use until::{Until, WaitOutcome, Waited};
 
-use crate::exec::{After, Touched};
+use crate::exec::{After, Finding};
 use crate::executor::{
     Disk, Ended, Executor, Exit, Finished, Keep, Launch, Refusal, Running, Stream, Survivor, When,
 };
@@ -16,20 +16,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// How many may run at a time.
+/// Maximum number of running processes.
 pub const MAX_ACTIVE: usize = 16;
 
-/// How long one that ended is remembered.
+/// Time for which an ended process is remembered.
 pub const REMEMBERED: Duration = Duration::from_secs(30 * 60);
 
-/// How long one that is killed has to end by itself.
+/// Time that a process has to exit before it is killed.
 pub const GRACE: Duration = Duration::from_secs(2);
 
-/// The processes of a session.
+/// The background processes of a session.
 pub struct Processes {
     executor: Arc<dyn Executor>,
     folder: PathBuf,
-    /// The most that is kept of one stream.
+    /// Maximum number of bytes stored of each stream.
     max: u64,
     table: Mutex<Table>,
 }
@@ -37,12 +37,12 @@ pub struct Processes {
 #[derive(Default)]
 struct Table {
     last: u64,
-    /// Places taken by processes that are about to start.
+    /// Number of processes that are about to start.
     starting: usize,
     entries: Vec<Arc<Entry>>,
 }
 
-/// One process.
+/// One background process.
 #[derive(Debug)]
 struct Entry {
     id: String,
@@ -51,68 +51,68 @@ struct Entry {
     started: SystemTime,
     running: Running,
     logs: [PathBuf; 2],
-    /// Its end, once everything about it is known.
+    /// Set once everything about its end is known.
     ended: watch::Receiver<Option<End>>,
 }
 
-/// The end of a process.
+/// End of a process.
 #[derive(Debug, Clone)]
 struct End {
     at: SystemTime,
     since: Instant,
-    touched: Vec<Touched>,
-    /// Whether somebody asked about it since.
-    is_told: Arc<AtomicBool>,
+    findings: Vec<Finding>,
+    /// Whether a caller has seen it since.
+    is_reported: Arc<AtomicBool>,
 }
 
-/// What is known of a process.
+/// Status of a process.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// Its name: `proc-1`, `proc-2` and so on.
+    /// Id: `proc-1`, `proc-2` and so on.
     pub id: String,
-    /// What whoever started it calls it.
+    /// Title that the caller gave it.
     pub title: String,
-    /// The folder it was started in.
+    /// Folder in which it was started.
     pub dir: PathBuf,
-    /// The number of its own process.
+    /// Process id in the operating system.
     pub pid: u32,
-    /// When it began.
+    /// Time of the start.
     pub started: SystemTime,
-    /// Whether it runs, and else how it ended.
+    /// Whether it is running or how it ended.
     pub state: State,
-    /// What it did to places that it had better not, once it has ended.
-    pub touched: Vec<Touched>,
+    /// Changes it made to protected paths; known once it has ended.
+    pub findings: Vec<Finding>,
 }
 
-/// Where a process is in its life.
+/// State of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It runs.
+    /// It is running.
     Running,
-    /// It ended.
+    /// It has ended.
     Ended {
-        /// How.
+        /// Exit status or signal.
         status: Exit,
-        /// Who ended it.
+        /// Reason for the end.
         by: Ended,
-        /// When.
+        /// Time of the end.
         at: SystemTime,
-        /// What it left running.
+        /// Processes that it left running.
         left: Vec<Survivor>,
     },
-    /// It did not become what it should have.
+    /// It could not be started.
     Failed {
-        /// Why, as a fact.
+        /// The reason as a fact.
         refusal: Refusal,
-        /// Why, in words.
+        /// The reason in words.
         detail: String,
-        /// When.
+        /// Time of the failure.
         at: SystemTime,
     },
 }
 
 impl Status {
-    /// Whether it runs, or something that it started does.
+    /// Whether the process or one that it started is running.
     #[must_use]
     pub fn is_active(&self) -> bool {
         match &self.state {
@@ -123,24 +123,24 @@ impl Status {
     }
 }
 
-/// The end of what a process has said.
+/// The last output of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
-    /// Standard output, or both.
+    /// Standard output, or both streams if they are merged.
     pub output: Vec<u8>,
-    /// Standard error.
+    /// Standard error, if it is separate.
     pub error: Vec<u8>,
-    /// How much there is of standard output.
+    /// Total number of bytes in standard output.
     pub output_bytes: u64,
-    /// How much there is of standard error.
+    /// Total number of bytes in standard error.
     pub error_bytes: u64,
-    /// How many lines of standard output there are.
+    /// Total number of lines in standard output.
     pub output_lines: u64,
-    /// How many lines of standard error there are.
+    /// Total number of lines in standard error.
     pub error_lines: u64,
-    /// The file that has the whole of standard output.
+    /// File with the complete standard output.
     pub output_file: PathBuf,
-    /// The file that has the whole of standard error.
+    /// File with the complete standard error.
     pub error_file: PathBuf,
 }
 
@@ -151,7 +151,7 @@ impl std::fmt::Debug for Processes {
 }
 
 impl Processes {
-    /// A table whose processes are started by `executor`, with their outputs in
+    /// Creates a table. `executor` starts its processes; their output is stored in
     /// `folder`, at most `max` bytes of each stream.
     #[must_use]
     pub fn new(executor: Arc<dyn Executor>, folder: PathBuf, max: u64) -> Self {
@@ -167,14 +167,14 @@ impl Processes {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a process, and looks after it when it has ended. Where its output is
-    /// kept is the table's choice, whatever the launch says.
+    /// Starts a process, and checks its changes after it has ended. The table decides where
+    /// the output is stored, whatever the launch says.
     ///
     /// # Errors
     /// [`Error::TooManyProcesses`], or [`Error::CannotStart`].
     pub async fn start(&self, title: String, mut launch: Launch, after: After) -> Result<Status> {
-        let place = self.take_place()?;
-        let id = format!("proc-{}", place.number);
+        let slot = self.reserve_slot()?;
+        let id = format!("proc-{}", slot.number);
         let logs = ["out", "err"].map(|stream| self.folder.join(format!("{id}.{stream}")));
         let [output, error] = logs.clone();
         launch.keep = Keep {
@@ -196,7 +196,7 @@ impl Processes {
                 return Err(error);
             }
         };
-        let ended = note_end(&running, after);
+        let ended = record_end(&running, after);
         let entry = Arc::new(Entry {
             id,
             title,
@@ -207,12 +207,12 @@ impl Processes {
             ended,
         });
         self.table().entries.push(Arc::clone(&entry));
-        drop(place);
+        drop(slot);
         Ok(entry.status())
     }
 
-    /// A number, and one of the places, until what is answered here is dropped.
-    fn take_place(&self) -> Result<Place<'_>> {
+    /// Reserves a number and one of the available slots until the result is dropped.
+    fn reserve_slot(&self) -> Result<Slot<'_>> {
         let mut table = self.table();
         table.forget();
         let active = table.entries.iter().filter(|entry| entry.active()).count();
@@ -221,7 +221,7 @@ impl Processes {
         }
         table.starting += 1;
         table.last += 1;
-        Ok(Place {
+        Ok(Slot {
             processes: self,
             number: table.last,
         })
@@ -236,7 +236,7 @@ impl Processes {
             .ok_or_else(|| Error::NoProcess { id: id.to_owned() })
     }
 
-    /// What is known of a process.
+    /// Returns the status of a process.
     ///
     /// # Errors
     /// [`Error::NoProcess`].
@@ -244,7 +244,7 @@ impl Processes {
         Ok(self.entry(id)?.status())
     }
 
-    /// All of them, in the order in which they began.
+    /// Returns the status of all processes, in the order in which they were started.
     #[must_use]
     pub fn list(&self) -> Vec<Status> {
         let mut table = self.table();
@@ -252,10 +252,10 @@ impl Processes {
         table.entries.iter().map(|entry| entry.status()).collect()
     }
 
-    /// The last bytes of each stream, at most `max` of each.
+    /// Returns the last bytes of each stream, at most `max` of each.
     ///
     /// # Errors
-    /// [`Error::NoProcess`], or [`Error::Io`] when the log cannot be read.
+    /// [`Error::NoProcess`], or [`Error::Io`] if the log cannot be read.
     pub async fn log(&self, id: &str, max: usize) -> Result<Tail> {
         let entry = self.entry(id)?;
         let log = |stream| entry.running.log(stream);
@@ -286,8 +286,8 @@ impl Processes {
         .await
     }
 
-    /// Ends a process and its whole tree, and answers with how it ended. Of one
-    /// that has ended, what it left running is.
+    /// Kills a process and its whole tree, and returns how it ended. If the process has
+    /// ended already, kills those it left running.
     ///
     /// # Errors
     /// [`Error::NoProcess`].
@@ -300,31 +300,31 @@ impl Processes {
 }
 
 impl Processes {
-    /// Waits for the end of all of them, once their executor was closed, and answers with
-    /// what those did to places that they had better not that had not ended before: nobody
-    /// was told of it.
-    pub async fn close(&self) -> Vec<Touched> {
+    /// Waits until all processes have ended, after their executor was closed. Returns the
+    /// changes to protected paths made by those that had not ended before, because these
+    /// were not reported yet.
+    pub async fn close(&self) -> Vec<Finding> {
         let entries = self.table().entries.clone();
-        let mut touched = Vec::new();
+        let mut findings = Vec::new();
         for entry in entries {
             entry.running.kill(crate::executor::GRACE).await;
             entry.end().await;
             let end = entry.ended.borrow().clone();
-            if let Some(end) = end.filter(|end| !end.is_told.load(Ordering::Relaxed)) {
-                touched.extend(end.touched);
+            if let Some(end) = end.filter(|end| !end.is_reported.load(Ordering::Relaxed)) {
+                findings.extend(end.findings);
             }
         }
-        touched
+        findings
     }
 }
 
-/// One of the places, taken.
-struct Place<'a> {
+/// A reserved slot for a process.
+struct Slot<'a> {
     processes: &'a Processes,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.processes.table().starting -= 1;
     }
@@ -341,14 +341,14 @@ impl Table {
 }
 
 impl Entry {
-    /// What runs or has left something running.
+    /// Whether the process or one that it left behind is running.
     fn active(&self) -> bool {
         self.running.finished().is_none() || self.running.has_survivors()
     }
 
-    /// Waits for its end.
+    /// Waits until the process has ended.
     async fn end(&self) {
-        // A sender that is gone has nothing more to say either.
+        // If the sender is gone, there is nothing to wait for either.
         let _ = self.ended.clone().wait_for(Option::is_some).await;
     }
 
@@ -356,7 +356,7 @@ impl Entry {
         let end = self.ended.borrow().clone();
         let at = || end.as_ref().map_or_else(SystemTime::now, |end| end.at);
         if let Some(end) = &end {
-            end.is_told.store(true, Ordering::Relaxed);
+            end.is_reported.store(true, Ordering::Relaxed);
         }
         let finished = self.running.finished().filter(|_| end.is_some());
         let state = match finished.as_deref() {
@@ -395,7 +395,7 @@ impl Entry {
             pid: self.running.pid(),
             started: self.started,
             state,
-            touched: end.map(|end| end.touched).unwrap_or_default(),
+            findings: end.map(|end| end.findings).unwrap_or_default(),
         }
     }
 }
@@ -406,15 +406,15 @@ impl Drop for Entry {
     }
 }
 
-/// Writes down when a process ended and what it touched, once.
-fn note_end(running: &Running, after: After) -> watch::Receiver<Option<End>> {
+/// Records when a process ended and which protected paths it changed.
+fn record_end(running: &Running, after: After) -> watch::Receiver<Option<End>> {
     let mut end = running.end();
     let (ended, receiver) = watch::channel(None);
     tokio::spawn(async move {
         let _ = end.wait_for(Option::is_some).await;
         let (at, since) = (SystemTime::now(), Instant::now());
         if ended.receiver_count() == 0 {
-            // Nobody would hear of it: the session looks when it ends.
+            // No reply could report it; the session checks when it ends.
             return;
         }
         let finished = end.borrow().clone();
@@ -425,12 +425,12 @@ fn note_end(running: &Running, after: After) -> watch::Receiver<Option<End>> {
             Ok(after.look(finished))
         };
         let looked = blocking::run(blocking::Weight::Heavy, look).await;
-        let touched = looked.unwrap_or_default();
+        let findings = looked.unwrap_or_default();
         ended.send_replace(Some(End {
             at,
             since,
-            touched,
-            is_told: Arc::default(),
+            findings,
+            is_reported: Arc::default(),
         }));
     });
     receiver
@@ -442,7 +442,7 @@ fn note_end(running: &Running, after: After) -> watch::Receiver<Option<End>> {
 )]
 fn remove(logs: &[PathBuf]) {
     for log in logs {
-        // One that was never made is as good as removed.
+        // A log that was never created counts as removed.
         let _ = std::fs::remove_file(log);
     }
 }

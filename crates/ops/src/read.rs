@@ -1,7 +1,7 @@
-//! Reading: a window of lines of a text, or a picture.
+//! Reading a file: a window of its lines if it is text, or all of it if it is a picture.
 //!
-//! A text is read in one pass with little memory, however large it is: lines
-//! before and after the window are counted, not kept.
+//! Text of any size is read in one pass with little memory. Lines outside the window are
+//! counted, not stored.
 
 use crate::backend::Content;
 use crate::blocking::Weight;
@@ -19,72 +19,72 @@ mod window;
 pub use ends::Gap;
 pub use window::{LongLine, Shown};
 
-/// Pictures larger than this are not loaded.
+/// Maximum size of a picture in bytes; larger ones are not loaded.
 const PICTURE_LIMIT: u64 = 32 << 20;
 
-/// How much room is made at once for the beginning of a file.
+/// Maximum buffer size to reserve in advance for the start of a file.
 const ROOM: usize = 256 << 10;
 
-/// Lines of a file, counted from 1.
+/// Range of lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// The first line wanted, 1 or more.
+    /// First line, counted from 1.
     pub first: u64,
-    /// How many lines at most, when the caller limits them.
+    /// Maximum number of lines, if the caller limits it.
     pub lines: Option<u64>,
 }
 
-/// How much of a window is shown, and which part.
+/// Amount and part of a window to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// Whole lines from its beginning, as many as fit.
+    /// As many complete lines as fit, from the start of the window.
     Lines {
-        /// The most bytes.
+        /// Maximum number of bytes.
         bytes: usize,
-        /// The most lines.
+        /// Maximum number of lines.
         lines: usize,
     },
-    /// Its beginning and its end, half of the bytes each, wherever in a line
-    /// that is.
+    /// The start and the end of the window, each with half of the bytes. Both may cut a
+    /// line.
     Ends {
-        /// The most bytes.
+        /// Maximum number of bytes in both parts together.
         bytes: usize,
     },
 }
 
-/// A file to read.
+/// Request to read a file.
 #[derive(Debug)]
 pub struct Read {
-    /// Which.
+    /// The file to read.
     pub path: FilePath,
-    /// Which lines of it.
+    /// Lines to read.
     pub window: Window,
-    /// How much of them at most.
+    /// Maximum amount to return.
     pub room: Room,
-    /// Stops the reading of a very large file.
+    /// Stops reading a very large file.
     pub cancel: CancellationToken,
 }
 
-/// What a file turned out to hold.
+/// Content of a file.
 #[derive(Debug)]
 pub enum Found {
-    /// Text.
+    /// Text, decoded.
     Text(Shown),
-    /// A picture, by content, whatever its name.
+    /// A picture and its media type. The content decides, not the file name.
     Picture(Vec<u8>, &'static str),
 }
 
 /// Reads a file.
 ///
 /// # Errors
-/// [`Error::Binary`] for what is neither text nor picture,
-/// [`Error::PastEnd`] for a window after the last line of a file that has some.
+/// [`Error::Binary`] if the file is neither text nor a picture, [`Error::PastEnd`] if the
+/// window starts after the last line of a file that is not empty.
 pub async fn file(backend: &dyn Backend, request: Read) -> Result<Found> {
     let content = backend.read(&request.path).await?;
     blocking::run(content.weight, move || decide(content, &request)).await
 }
 
-/// The whole of a file, for operations that need all of it at once.
+/// Reads a complete file, for operations that need all of it at once.
 ///
 /// # Errors
 /// [`Error::TooLarge`] beyond `limit` bytes.
@@ -104,7 +104,7 @@ fn all(content: Content, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
         return Err(too_large(content.stat.size));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(content.stat.size).unwrap_or(0));
-    // One more than allowed: the file may grow while it is read.
+    // Reads one byte more than allowed, because the file may grow meanwhile.
     content
         .reader
         .take(limit + 1)
@@ -119,7 +119,7 @@ fn all(content: Content, path: &FilePath, limit: u64) -> Result<Vec<u8>> {
 
 fn decide(mut content: Content, request: &Read) -> Result<Found> {
     let fail = |source| Error::io("read", request.path.given(), source);
-    // What is light is small, so there is no reason to read it in two steps.
+    // Light content is small, so one read is enough.
     let light = content.weight == Weight::Light;
     let first = if light {
         PICTURE_LIMIT

@@ -1,9 +1,9 @@
-//! Taking a file or a link away. Directories stay.
+//! Removing a file or a link. Directories are never removed.
 
 use crate::{Backend, FilePath, Result};
 
-/// Removes what `path` names, which must have been resolved for
-/// [`crate::Access::Unlink`]: of a link, the link itself.
+/// Removes a file, or a link but not its target. The `path` must have been resolved for
+/// [`crate::Access::Unlink`].
 ///
 /// # Errors
 /// [`crate::Error::IsDirectory`] for a directory, empty or not.

@@ -1,16 +1,17 @@
 //! Path checking: the only place that turns a string into a [`FilePath`].
 //!
 //! [`Scope::resolve`] finds the real path, following links itself as the kernel would (but
-//! never those in `/proc` that lead to open objects). The rules judge that path: protected
-//! places first, then secret ones, then the roots of the mode. Then it is anchored at the
-//! handle of its root, and the backend opens it below that handle without following any link,
-//! so that a link which appears in between makes the call fail instead of redirecting it.
+//! never those in `/proc` that lead to open objects). The rules are applied to that path:
+//! protected paths first, then secret ones, then the roots of the mode. Then it is anchored
+//! at the handle of its root, and the backend opens it below that handle without following
+//! any link, so that a link which appears in between makes the call fail instead of
+//! redirecting it.
 
-pub mod closing;
+mod config;
+pub mod filter;
 mod links;
 mod mode;
 pub(crate) mod mounts;
-mod place;
 mod protect;
 mod root;
 pub(crate) mod rules;
@@ -19,57 +20,57 @@ pub(crate) mod temp;
 #[cfg(test)]
 mod tests;
 
-pub use closing::Closing;
+pub use config::ScopeConfig;
+pub use filter::PathFilter;
 pub use links::{links_on, shut_above, shut_folder};
 pub use mode::{FileRules, Mode, Reading, Writing};
-pub use mounts::{MountPoint, Seen};
-pub use place::Places;
+pub use mounts::{MountPoint, Visibility};
 pub use root::Root;
 pub(crate) use root::{Identity, identity, identity_of, moved};
 pub use rules::SECRET;
-pub use temp::{PrivateTemp, SHARED as SHARED_TEMP, Stands};
+pub use temp::{PrivateTemp, ReplacesShared, SHARED as SHARED_TEMP};
 
 use crate::{Error, Result};
-use closing::Lid;
+use filter::AttachedFilter;
 use links::Last;
 use mounts::{Descent, Mounted, Mounts};
 use rules::Guard;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a path is wanted for.
+/// Intended use of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Look at it: read, list, search.
+    /// Read, list or search it.
     Read,
     /// Create or change it. The last link is followed.
     Write,
-    /// Take the name itself away. The last link is not followed.
+    /// Remove the name itself. The last link is not followed.
     Unlink,
 }
 
-/// The files a session may touch, and how.
+/// The files that a session may use, and how.
 #[derive(Debug, Clone)]
 pub struct Scope {
     guard: Arc<Guard>,
     work_dir: PathBuf,
     home: Option<PathBuf>,
-    /// Other scopes that decide, each below a path of its own.
+    /// Other scopes, each mounted at a path.
     mounts: Option<Arc<Mounts>>,
-    /// The folder of commands, where no path of a tree of several scopes leads.
+    /// The folder of commands, if a tree of several scopes does not contain it.
     commands_only: Option<PathBuf>,
-    /// Paths that lead through links to a folder of the disk, each with its real path.
+    /// Paths that lead through links to a folder on the disk, each with its real path.
     called: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Scope {
-    /// A scope over the local disk.
+    /// Creates a scope over the local disk.
     ///
     /// # Errors
-    /// When the work folder or a root is not a directory that can be opened.
-    pub fn disk(places: Places) -> Result<Self> {
-        let home = places.home.clone();
-        let guard = Guard::build(places)?;
+    /// The work folder or a root is not a directory that can be opened.
+    pub fn disk(config: ScopeConfig) -> Result<Self> {
+        let home = config.home.clone();
+        let guard = Guard::build(config)?;
         let work_dir = guard.work_dir().to_owned();
         Ok(Self {
             guard: Arc::new(guard),
@@ -81,7 +82,7 @@ impl Scope {
         })
     }
 
-    /// A scope over a backend of its own, with nothing beside its root.
+    /// Creates a scope over a separate backend, limited to its root.
     #[must_use]
     pub fn detached() -> Self {
         Self {
@@ -94,8 +95,8 @@ impl Scope {
         }
     }
 
-    /// One tree of several scopes. `work_dir` is the folder of commands, which
-    /// know nothing of that tree.
+    /// Creates one tree from several scopes. `work_dir` is the folder of commands, which do
+    /// not know that tree.
     #[must_use]
     pub fn mounted(points: Vec<MountPoint>, work_dir: PathBuf) -> Self {
         Self {
@@ -105,26 +106,26 @@ impl Scope {
         }
     }
 
-    /// Whether paths lead to this machine's disk and nowhere else.
+    /// Whether all paths lead to this machine's disk.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         !self.guard.is_detached()
     }
 
-    /// The folder that relative paths start from, and commands.
+    /// Returns the folder that relative paths start from, and in which commands run.
     #[must_use]
     pub fn work_dir(&self) -> &Path {
         &self.work_dir
     }
 
-    /// The other folders with its rights, as they really are.
+    /// Returns the real paths of the other folders with the same rights.
     #[must_use]
     pub fn roots(&self) -> Vec<PathBuf> {
         self.guard.more_roots()
     }
 
-    /// The folders of the disk that a tree of several scopes has, by their places in
-    /// it.
+    /// Returns the folders on the disk that a tree of several scopes contains, with their
+    /// paths in it.
     #[must_use]
     pub fn mounted_folders(&self) -> Vec<(PathBuf, PathBuf)> {
         self.mounts
@@ -132,13 +133,13 @@ impl Scope {
             .map_or_else(Vec::new, |mounts| mounts.folders())
     }
 
-    /// The person's home folder, for toolsets that expand `~/`.
+    /// Returns the user's home folder, for toolsets that expand `~/`.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
-    /// The rules in force.
+    /// Returns the rules in force.
     #[must_use]
     pub fn rules(&self) -> FileRules {
         self.guard.rules()
@@ -147,18 +148,17 @@ impl Scope {
     /// Checks `given` for `access`, and anchors it.
     ///
     /// # Errors
-    /// [`Error::Protected`] before anything else is said of the path,
-    /// [`Error::NotAllowed`] when no rule admits it, [`Error::InvalidPath`]
-    /// when it is no path.
+    /// [`Error::Protected`] before any other check, [`Error::NotAllowed`] if no rule allows
+    /// it, [`Error::InvalidPath`] if it is not a valid path.
     pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath> {
         self.resolve_as(given, Path::new(given), access)
     }
 
-    /// Like [`Scope::resolve`], for a toolset that expanded the path: errors
-    /// name it as it was `given`, not as it was expanded.
+    /// Like [`Scope::resolve`], for a toolset that expanded the path: errors name it as it
+    /// was `given`, not as it was expanded.
     ///
     /// # Errors
-    /// As [`Scope::resolve`].
+    /// Same as [`Scope::resolve`].
     pub fn resolve_as(&self, given: &str, path: &Path, access: Access) -> Result<FilePath> {
         plausible(given, path)?;
         if let Some(mounts) = &self.mounts {
@@ -177,7 +177,7 @@ impl Scope {
         let real = match self.real(&absolute, last) {
             Ok(real) => real,
             Err(links::Problem::Magic) => return Err(self.guard.not_allowed(given, access)),
-            // Said only of a place that may be looked at.
+            // Reported only for a path that may be read.
             Err(links::Problem::Loop(place)) => {
                 self.guard.admit(given, place, &[], access)?;
                 let reason = "too many levels of symbolic links";
@@ -190,7 +190,7 @@ impl Scope {
         let mut path = self.guard.admit(given, real.path, &real.aliases, access)?;
         path.was_there = real.met.is_some();
         path.was_file = real.met == Some(rustix::fs::FileType::RegularFile);
-        // A slash at the end means a folder.
+        // A trailing slash means a folder.
         if given.ends_with('/') && path.was_file {
             return Err(Error::NotADirectory {
                 path: given.to_owned(),
@@ -204,16 +204,15 @@ impl Scope {
         Ok(path)
     }
 
-    /// Where a path leads. What lies in a shared temp folder lies in the private
-    /// one, whether it is named so or a link leads there.
+    /// Resolves a path. A path in a shared temp folder, named directly or reached by a
+    /// link, is redirected to the private one.
     fn real(&self, absolute: &Path, last: Last) -> Result<links::Real, links::Problem> {
         let reading = self.guard.rules().reading;
         let moved = self.guard.moved(absolute);
         let mut wanted = moved.unwrap_or_else(|| absolute.to_owned());
         let mut aliases = Vec::new();
         for _ in 0..links::MAX_LINKS {
-            // A root was made real when it was opened, so only what lies below it
-            // is looked at.
+            // A root is already real, so only the part below it is resolved.
             let (known, rest) = self.guard.known(&wanted);
             let mut real = links::real_below(known, rest, last, reading)?;
             aliases.append(&mut real.aliases);
@@ -225,7 +224,7 @@ impl Scope {
         Err(links::Problem::Loop(wanted))
     }
 
-    /// A real path as commands and the model call it.
+    /// Returns a real path as commands and the model name it.
     #[must_use]
     pub fn seen<'a>(&self, real: &'a Path) -> std::borrow::Cow<'a, Path> {
         let seen = match &self.mounts {
@@ -239,13 +238,13 @@ impl Scope {
     }
 }
 
-/// Where a path really is, every link followed; what is missing keeps its name.
+/// Resolves all links in a path. Parts that do not exist are kept.
 #[must_use]
 pub fn real(path: &Path) -> Option<PathBuf> {
     links::real_path(path, Last::Follow, Reading::Anywhere).ok()
 }
 
-/// Whether a folder is at a real path.
+/// Whether a real path is a folder.
 #[must_use]
 pub fn is_folder(real: &Path) -> bool {
     use rustix::fs::{AtFlags, CWD, FileType, statat};
@@ -253,10 +252,10 @@ pub fn is_folder(real: &Path) -> bool {
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
 }
 
-/// A path that was checked: real, admitted, anchored at an open root.
+/// A checked path: real, allowed, anchored at an open root.
 ///
-/// Only a [`Scope`] makes one. It stands for a name, not for an open file: what
-/// is there may change, but a backend opens it without following any link.
+/// Only a [`Scope`] creates one. It stands for a name, not for an open file: what is there
+/// may change, but a backend opens it without following any link.
 #[derive(Debug, Clone)]
 pub struct FilePath {
     given: String,
@@ -264,42 +263,43 @@ pub struct FilePath {
     below: PathBuf,
     root: Arc<Root>,
     guard: Arc<Guard>,
-    /// Where it lies in a tree of several scopes.
+    /// Position in a tree of several scopes.
     mounted: Option<Mounted>,
-    /// Who judges what is found from it.
-    lid: Option<Lid>,
-    /// What it was when it was checked: anything, and a regular file.
+    /// Rules for everything found from this path.
+    filter: Option<AttachedFilter>,
+    /// Whether anything existed when the path was checked, and whether it was a regular
+    /// file.
     was_there: bool,
     was_file: bool,
 }
 
 impl FilePath {
-    /// The path as the caller wrote it, for messages.
+    /// Returns the path as the caller wrote it, for messages.
     #[must_use]
     pub fn given(&self) -> &str {
         &self.given
     }
 
-    /// The absolute path with every link resolved. For a backend of its own:
-    /// the path from its root, beginning with `/`.
+    /// Returns the absolute path with every link resolved. For a separate backend, the path
+    /// from its root, starting with `/`.
     #[must_use]
     pub fn real(&self) -> &Path {
         &self.real
     }
 
-    /// The path below its root; empty for the root itself.
+    /// Returns the path below its root; empty for the root itself.
     #[must_use]
     pub fn below(&self) -> &Path {
         &self.below
     }
 
-    /// The root it is anchored at.
+    /// Returns the root at which it is anchored.
     #[must_use]
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// The path in the tree that the caller sees: the real one, unless several
+    /// Returns the path in the tree that the caller sees: the real one, unless several
     /// scopes make up one tree.
     #[must_use]
     pub fn place(&self) -> &Path {
@@ -311,36 +311,35 @@ impl FilePath {
         self.mounted.as_ref()
     }
 
-    /// Whether there was something when it was checked.
+    /// Whether something existed when the path was checked.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.was_there
     }
 
-    /// Whether it was a regular file when it was checked: opening it will hardly
-    /// be an effect, as opening a device can be.
+    /// Whether it was a regular file when it was checked. Opening a device can have an
+    /// effect; opening a file hardly does.
     pub(crate) fn was_file(&self) -> bool {
         self.was_file
     }
 
-    /// An entry of this directory, or `None` where the rules hide it.
+    /// Returns an entry of this directory, or `None` if the rules hide it.
     ///
-    /// The name must be one that a listing of this very directory gave: a plain
-    /// name, not a path.
+    /// The name must come from a listing of this very directory: a plain name, not a path.
     #[must_use]
     pub fn child(&self, name: &std::ffi::OsStr) -> Option<Self> {
         self.descendant(Path::new(name))
     }
 
-    /// Something below this directory, or `None` where the rules hide it.
+    /// Returns a path below this directory, or `None` if the rules hide it.
     #[must_use]
     pub fn descendant(&self, below: &Path) -> Option<Self> {
         let path = self.descend(below)?;
-        let is_open = path.closed().is_none_or(|closed| closed.open_inside);
+        let is_open = path.exclusion().is_none_or(|found| found.open_inside);
         is_open.then_some(path)
     }
 
-    /// The same, whether it is closed or not.
+    /// Like [`descendant`](Self::descendant), without checking the attached rules.
     fn descend(&self, below: &Path) -> Option<Self> {
         let plain = below
             .components()
@@ -350,7 +349,7 @@ impl FilePath {
             Some(Descent::Inside(mounted)) => Some(mounted),
             Some(Descent::Elsewhere(path)) => {
                 let path = path.filter(|_| plain);
-                return path.map(|path| path.judged_like(self, below));
+                return path.map(|path| path.with_filter_of(self, below));
             }
         };
         let real = self.real.join(below);
@@ -372,14 +371,14 @@ impl FilePath {
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
             mounted,
-            lid: self.lid.as_ref().map(|lid| lid.descend(below)),
+            filter: self.filter.as_ref().map(|filter| filter.descend(below)),
             was_there: false,
             was_file: false,
         })
     }
 
-    /// Something below the same root, or `None` where the rules hide it: for
-    /// what holds in a folder because of the folders above it.
+    /// Returns a path below the same root, or `None` if the rules hide it. For files in
+    /// parent folders that apply to a folder.
     pub(crate) fn in_same_root(&self, below: &Path) -> Option<Self> {
         let root = self.root.path().to_owned();
         let given = root.to_string_lossy().into_owned();
@@ -390,7 +389,7 @@ impl FilePath {
             root: Arc::clone(&self.root),
             guard: Arc::clone(&self.guard),
             mounted: None,
-            lid: None,
+            filter: None,
             was_there: false,
             was_file: false,
         };
@@ -399,14 +398,14 @@ impl FilePath {
         Some(path)
     }
 
-    /// Whether the rules hide anything in `folder`, an absolute path, or below:
-    /// asked once, it spares a walk the question for every entry.
+    /// Whether the rules hide anything in or below `folder`, an absolute path. Asked once
+    /// per folder, so that a walk need not ask for every entry.
     pub(crate) fn hides_below(&self, folder: &Path) -> bool {
         self.guard.hides_below(folder)
     }
 
-    /// Whether a link in this directory may be looked through: what lies out of
-    /// reach is told by nothing, not even by being there.
+    /// Whether a link in this directory may be followed. Nothing is revealed about a target
+    /// out of reach, not even whether it exists.
     pub(crate) fn sees_through(&self, link: &std::ffi::OsStr) -> bool {
         let real = links::real_below(
             &self.real,
@@ -421,14 +420,14 @@ impl FilePath {
         })
     }
 
-    /// Whether the rules hide `real`, an absolute path met while walking.
+    /// Whether the rules hide `real`, an absolute path found by a walk.
     #[must_use]
     pub fn hides(&self, real: &Path) -> bool {
         self.guard.hides(real)
     }
 }
 
-/// Refuses what no file system could mean, before any of it is looked up.
+/// Refuses paths that are invalid on every file system, before looking them up.
 fn plausible(given: &str, path: &Path) -> Result<()> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let reason = if bytes.is_empty() {

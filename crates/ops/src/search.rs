@@ -5,168 +5,166 @@
 //! the first matches in path order, and the total count. The parallel walk moves from handle to
 //! handle, never by path name, for the reason given in [`crate::scope`].
 
-mod board;
 mod file;
-mod go;
+mod go_regex;
 mod lines;
 mod pattern;
+mod results;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod tree;
 
-pub(crate) use board::Count;
+pub(crate) use results::Count;
 pub use tree::IgnoreFiles;
 pub use tree::stop::Stopped;
 
 use crate::backend::local::{self, Bounded};
 use crate::backend::{Kind, Part};
 use crate::glob::pattern::{Anchored, Dots, Memory, Pattern as Glob};
-use crate::scope::closing::{LeftOut, Why};
+use crate::scope::filter::{ExclusionReason, LeftOut};
 use crate::{Backend, Error, FilePath, Result};
-use board::Job;
-use file::{End, Seeker};
+use file::{FileSearcher, SearchEnd};
+use results::Job;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tree::disk::Opener;
-use tree::part::{self, Frame, Framed};
-use tree::remote::{Remote, Wanted};
-use tree::stop::{blocking, place};
-use tree::{Judge, Met, Next, Passed, Visitor, supervise};
+use tree::part::{self, MappedVisitor, PathMapping};
+use tree::remote::{FileToOpen, RemoteWalk};
+use tree::stop::{blocking, walk_permit};
+use tree::{Judge, Next, SkipReason, Visitor, WalkEntry, supervise};
 
-/// How many files of another backend are opened at a time, while as many are
-/// searched.
+/// Number of files of other backends to open at a time, while as many are searched.
 const BATCH: usize = 32;
 
-/// What to look for.
+/// Pattern to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
-    /// A regular expression; Go's `\Q…\E`, classes and octal numbers are understood.
+    /// Regular expression in Rust syntax; also accepts Go's `\Q…\E`, classes and octal
+    /// numbers.
     Regex(String),
-    /// Text as it is.
+    /// Literal text, in which no character is special.
     Literal(String),
 }
 
-/// Whether `a` is `A`.
+/// Whether upper and lower case differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
-    /// It is not.
+    /// Upper and lower case differ.
     Sensitive,
-    /// It is.
+    /// They are the same.
     Insensitive,
 }
 
-/// What to keep of what is found.
+/// Form of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collect {
     /// The first matching lines, with their context.
     Lines,
-    /// Every file that matches and how often, without lines.
+    /// Every matching file and its number of matches, without lines.
     Counts,
 }
 
-/// A search.
+/// Request to search files.
 #[derive(Debug)]
 pub struct Search {
-    /// The file or folder to search; it is searched even if ignored.
+    /// File or folder to search, even if an ignore file lists it.
     pub path: FilePath,
-    /// What to look for.
+    /// Pattern to search for.
     pub pattern: Pattern,
     /// Whether case matters.
     pub case: Case,
-    /// Which files of a folder: without `/` by name at any depth, with `/` by
-    /// the path from `path`.
+    /// Files to search in a folder: a glob without `/` matches names at any depth, one with
+    /// `/` matches paths relative to `path`.
     pub glob: Option<String>,
-    /// What to keep.
+    /// Form of the results.
     pub collect: Collect,
-    /// How many lines to keep before and after each match.
+    /// Number of context lines before and after each match.
     pub context: usize,
-    /// How many matching lines to keep.
+    /// Maximum number of matching lines to return.
     pub max_matches: usize,
-    /// How many characters of a line to keep: a longer one is cut around its
-    /// first match, with `…` on the cut sides.
+    /// Maximum length of a line in characters: a longer one is cut around its first match,
+    /// with `…` at the cut ends.
     pub max_line: usize,
-    /// When to stop with what is there.
+    /// Time at which to stop and return the results so far.
     pub deadline: Option<Instant>,
-    /// Stops with what is there.
+    /// Stops the search, which returns the results so far.
     pub cancel: CancellationToken,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Searched {
-    /// Files with matches, in the byte order of their paths.
+    /// Files with matches, sorted by the bytes of their paths.
     pub files: Vec<FileMatches>,
-    /// How many matching lines `files` holds.
+    /// Number of matching lines in `files`.
     pub shown: u64,
-    /// How many there are, everywhere.
+    /// Number of all matching lines, returned or not.
     pub total: u64,
-    /// How many files were searched to their end.
+    /// Number of files searched completely.
     pub searched: u64,
-    /// What was not searched, and why.
+    /// Entries that were not searched, by reason.
     pub skipped: Skipped,
-    /// Why the search ended early, if it did.
+    /// The reason if the search ended early.
     pub stopped: Option<Stopped>,
 }
 
-/// The matches of one file.
+/// Matches in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileMatches {
-    /// Its path from the folder that was searched; empty for a file that was
-    /// asked for itself.
+    /// Path relative to the searched folder; empty if the request named the file itself.
     pub below: PathBuf,
-    /// Lines to show, in their order; none of them twice.
-    pub lines: Vec<Line>,
-    /// How many of its lines match, shown or not.
+    /// Lines to show, in order and without duplicates.
+    pub lines: Vec<ResultLine>,
+    /// Number of matching lines, returned or not.
     pub matches: u64,
 }
 
-/// A line of a file.
+/// One line of a search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Its number, from 1.
+pub struct ResultLine {
+    /// Line number, counted from 1.
     pub number: u64,
-    /// Its text without the line ending, cut when it is long.
+    /// Text without the line ending, cut if it is too long.
     pub text: String,
-    /// Whether it was cut.
+    /// Whether the text was cut.
     pub is_cut: bool,
-    /// Why it is here.
+    /// Whether the line matches or is context.
     pub kind: LineKind,
 }
 
-/// Why a line is in a result.
+/// The reason why a line is in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
-    /// It matches.
+    /// The line matches.
     Match,
-    /// It is near one that does.
+    /// The line is near a match.
     Context,
 }
 
-/// Files and folders that were not searched.
+/// Counts of files and folders that were not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// Files with a NUL byte in their first 8 KiB.
+    /// Files with a NUL byte in the first 8 KiB.
     pub binary: u64,
-    /// Files and folders that the system did not let be read.
+    /// Files and folders without read permission.
     pub unreadable: u64,
-    /// Files with a line of more than 16 MiB.
+    /// Files with a line longer than 16 MiB.
     pub too_long_lines: u64,
-    /// FIFOs, sockets, devices, and folders the kernel makes up.
+    /// FIFOs, sockets, devices, and virtual folders of the kernel.
     pub special: u64,
-    /// What the scope hides.
+    /// Entries that the scope hides.
     pub hidden: u64,
-    /// What the rules of the session close.
-    pub closed: LeftOut,
-    /// Links, which are not followed: what they point to is searched where it
-    /// is.
+    /// Entries that the session's rules hide.
+    pub excluded: LeftOut,
+    /// Links. They are not followed; their targets are searched at their own paths.
     pub links: u64,
 }
 
 impl Skipped {
-    /// All of them.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.binary
@@ -174,29 +172,28 @@ impl Skipped {
             + self.too_long_lines
             + self.special
             + self.hidden
-            + self.closed.total()
+            + self.excluded.total()
             + self.links
     }
 }
 
-/// How far a search or a walk is.
+/// Progress of a search or a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Files searched, or entries met.
+    /// Number of files searched or entries visited.
     pub files: u64,
-    /// Matches so far.
+    /// Number of matches so far.
     pub matches: u64,
 }
 
-/// Who is told of progress: about ten times a second, and once at the end.
+/// Callback for progress; called about ten times a second and once at the end.
 pub type Watch<'a> = dyn Fn(Progress) + Send + Sync + 'a;
 
-/// Searches a file, or all files of a folder.
+/// Searches a file, or all files in a folder.
 ///
 /// # Errors
-/// [`Error::InvalidPattern`] and [`Error::InvalidGlob`] for what cannot be used, what
-/// the backend says of the path itself. Being stopped is no error: what was
-/// found until then is the answer.
+/// [`Error::InvalidPattern`], [`Error::InvalidGlob`], and errors of the backend about the
+/// path itself. Stopping early is not an error; the results so far are returned.
 pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) -> Result<Searched> {
     let Search {
         path,
@@ -230,22 +227,23 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
             return one_file(backend, &path, &job).await;
         }
         for part in part::parts(backend, &path).await? {
-            let frame = Frame::of(&part);
-            if frame.announce(&part.path, &mut Seeking::new(&job, &part.path)) == Next::Over {
+            let mapping = PathMapping::of(&part);
+            if mapping.announce(&part.path, &mut SearchVisitor::new(&job, &part.path)) == Next::Over
+            {
                 continue;
             }
             if part.backend.on_disk(&part.path).is_some() {
-                let _place = place().await;
+                let _permit = walk_permit().await;
                 let job = Arc::clone(&job);
                 blocking(move || {
                     let judge = Judge::new(&part.path, IgnoreFiles::Honour);
                     tree::disk::walk(&judge, &job.stop, || {
-                        Framed::new(&frame, Seeking::new(&job, &part.path))
+                        MappedVisitor::new(&mapping, SearchVisitor::new(&job, &part.path))
                     })
                 })
                 .await?;
             } else {
-                one_by_one(&part, &frame, &job).await?;
+                one_by_one(&part, &mapping, &job).await?;
             }
         }
         Ok(())
@@ -255,24 +253,24 @@ pub async fn files(backend: &dyn Backend, request: Search, watch: &Watch<'_>) ->
     Ok(job.searched())
 }
 
-/// Which files of a folder are searched.
+/// A compiled glob that selects the files to search.
 #[derive(Debug)]
 pub(crate) struct Filter {
     glob: Glob,
-    /// Whether it names those that are left out.
-    leaves_out: bool,
+    /// Whether the glob excludes files instead of selecting them.
+    excludes: bool,
 }
 
-/// Compiles the filter of file names. `src/` means all that is in it, and with `!`
-/// before it those files are left out.
+/// Compiles the file filter. `src/` matches everything in that folder; a leading `!`
+/// excludes the matching files.
 fn filter(glob: &str) -> Result<Filter> {
-    let (glob, leaves_out) = match glob.strip_prefix('!') {
+    let (glob, excludes) = match glob.strip_prefix('!') {
         Some(glob) if !glob.is_empty() => (glob, true),
         _ => (glob, false),
     };
     Ok(Filter {
         glob: compiled(glob)?,
-        leaves_out,
+        excludes,
     })
 }
 
@@ -286,73 +284,76 @@ fn compiled(glob: &str) -> Result<Glob> {
 }
 
 async fn one_file(backend: &dyn Backend, path: &FilePath, job: &Arc<Job>) -> Result<()> {
-    // As the walk does, which asks no backend for a file of the disk: one that is too
-    // large to be read can still be searched.
+    // Like the walk, this opens files on disk directly instead of through the backend: a
+    // file that is too large to read can still be searched.
     let content = match backend.on_disk(path) {
         Some(_) => local::open_regular(path)?,
         None => backend.read(path).await?,
     };
-    let mut seeker = Seeker::new(job);
-    let end = blocking(move || Ok(seeker.seek(b"", content.reader))).await?;
+    let mut searcher = FileSearcher::new(job);
+    let end = blocking(move || Ok(searcher.search_file(b"", content.reader))).await?;
     match end {
-        End::Unreadable(source) => Err(Error::io("read", path.given(), source)),
+        SearchEnd::Unreadable(source) => Err(Error::io("read", path.given(), source)),
         _ => Ok(()),
     }
 }
 
-async fn one_by_one(part: &Part<'_>, frame: &Frame, job: &Arc<Job>) -> Result<()> {
+async fn one_by_one(part: &Part<'_>, mapping: &PathMapping, job: &Arc<Job>) -> Result<()> {
     let Part { backend, path, .. } = part;
-    let mut remote = Remote::new(*backend, Judge::new(path, IgnoreFiles::Honour)).await;
-    let mut seeking = Framed::new(frame, Seeking::new(job, path));
+    let mut remote = RemoteWalk::new(*backend, Judge::new(path, IgnoreFiles::Honour)).await;
+    let mut visitor = MappedVisitor::new(mapping, SearchVisitor::new(job, path));
     let mut opened = Vec::new();
-    while let Some(wanted) = remote.folder(&mut seeking, &job.stop).await? {
-        let mut wanted = wanted.into_iter();
-        open_some(*backend, &mut wanted, &mut opened).await;
-        // Fewer wait for those of the next folder: a thread for each would cost
-        // more than the search.
+    while let Some(files) = remote.folder(&mut visitor, &job.stop).await? {
+        let mut files = files.into_iter();
+        open_some(*backend, &mut files, &mut opened).await;
+        // Smaller batches wait for the files of the next folder, because a thread for each
+        // would cost more than the search.
         while opened.len() >= BATCH && !job.stop.is_set() {
-            let search = seek_all(seeking, std::mem::take(&mut opened));
-            // The next ones are opened while these are searched.
-            let next = open_some(*backend, &mut wanted, &mut opened);
+            let search = search_all(visitor, std::mem::take(&mut opened));
+            // Opens the next files while these are searched.
+            let next = open_some(*backend, &mut files, &mut opened);
             let (searched, ()) = tokio::join!(search, next);
-            seeking = searched?;
+            visitor = searched?;
         }
     }
     if !job.stop.is_set() {
-        seek_all(seeking, opened).await?;
+        search_all(visitor, opened).await?;
     }
     Ok(())
 }
 
-async fn seek_all(mut seeking: Framed<Seeking>, opened: Vec<Opened>) -> Result<Framed<Seeking>> {
+async fn search_all(
+    mut visitor: MappedVisitor<SearchVisitor>,
+    opened: Vec<Opened>,
+) -> Result<MappedVisitor<SearchVisitor>> {
     blocking(move || {
         let mut room = Vec::new();
         for opened in opened {
             match opened {
                 Some((below, reader)) => {
-                    let below = seeking.frame.whole(&below, &mut room);
-                    seeking.visitor.seeker.seek(below, reader);
+                    let below = visitor.mapping.whole(&below, &mut room);
+                    visitor.visitor.searcher.search_file(below, reader);
                 }
-                None => seeking.pass(Passed::Unreadable),
+                None => visitor.skip(SkipReason::Unreadable),
             }
         }
-        Ok(seeking)
+        Ok(visitor)
     })
     .await
 }
 
-/// A file to search, or that it cannot be read.
+/// An open file, or `None` if it cannot be read.
 type Opened = Option<(Vec<u8>, Box<dyn io::Read + Send>)>;
 
-/// Opens the next files, until a batch is open. One that is gone since its folder
-/// was listed is nothing.
+/// Opens the next files until a batch is complete. Ignores files that disappeared after
+/// their folder was listed.
 async fn open_some(
     backend: &dyn Backend,
-    wanted: &mut (impl Iterator<Item = Wanted> + Send),
+    files: &mut (impl Iterator<Item = FileToOpen> + Send),
     opened: &mut Vec<Opened>,
 ) {
     while opened.len() < BATCH
-        && let Some(file) = wanted.next()
+        && let Some(file) = files.next()
     {
         match backend.read(&file.path).await {
             Ok(content) => opened.push(Some((file.below, content.reader))),
@@ -362,43 +363,46 @@ async fn open_some(
     }
 }
 
-/// What a thread does with what it meets.
-struct Seeking {
+/// Searches the files that one thread visits.
+struct SearchVisitor {
     job: Arc<Job>,
-    seeker: Seeker,
+    searcher: FileSearcher,
     memory: Memory,
-    /// Files of `/proc` and its kin have no size, and some no end.
+    /// Maximum number of bytes to read: files in `/proc` and the like have no size, and
+    /// some never end.
     limit: Option<u64>,
 }
 
-impl Seeking {
+impl SearchVisitor {
     fn new(job: &Arc<Job>, start: &FilePath) -> Self {
         let pseudo = ["/proc", "/sys", "/dev"]
             .iter()
             .any(|folder| start.real().starts_with(folder));
         Self {
             job: Arc::clone(job),
-            seeker: Seeker::new(job),
+            searcher: FileSearcher::new(job),
             memory: Memory::default(),
             limit: pseudo.then_some(8 << 20),
         }
     }
 }
 
-impl Visitor for Seeking {
-    fn meet(&mut self, met: &Met<'_>) -> Next {
+impl Visitor for SearchVisitor {
+    fn visit(&mut self, entry: &WalkEntry<'_>) -> Next {
         if let Some(glob) = &self.job.glob {
-            let said = glob.glob.says(met.folder(), met.name(), &mut self.memory);
-            let wanted = match (met.kind, glob.leaves_out) {
+            let matched = glob
+                .glob
+                .check(entry.folder(), entry.name(), &mut self.memory);
+            let is_selected = match (entry.kind, glob.excludes) {
                 (Kind::Directory, true) => true,
-                (Kind::Directory, false) => said.below,
-                (_, leaves_out) => said.matches != leaves_out,
+                (Kind::Directory, false) => matched.below,
+                (_, excludes) => matched.matches != excludes,
             };
-            if !wanted {
+            if !is_selected {
                 return Next::Over;
             }
         }
-        match met.kind {
+        match entry.kind {
             Kind::Other(_) => self.job.tally.special.add(1),
             Kind::Link => self.job.tally.links.add(1),
             Kind::File | Kind::Directory => return Next::Into,
@@ -406,33 +410,33 @@ impl Visitor for Seeking {
         Next::Over
     }
 
-    fn enters(&mut self, folder: &Met<'_>) -> Next {
-        self.meet(folder)
+    fn should_enter(&mut self, folder: &WalkEntry<'_>) -> Next {
+        self.visit(folder)
     }
 
-    fn pass(&mut self, passed: Passed) {
+    fn skip(&mut self, reason: SkipReason) {
         let tally = &self.job.tally;
-        match passed {
-            Passed::Unreadable => tally.unreadable.add(1),
-            Passed::Hidden => tally.hidden.add(1),
-            Passed::Closed(Why::Denied) => tally.denied.add(1),
-            Passed::Closed(Why::Asks) => tally.asks.add(1),
-            Passed::Pseudo => tally.special.add(1),
+        match reason {
+            SkipReason::Unreadable => tally.unreadable.add(1),
+            SkipReason::Hidden => tally.hidden.add(1),
+            SkipReason::Filtered(ExclusionReason::Denied) => tally.denied.add(1),
+            SkipReason::Filtered(ExclusionReason::NeedsApproval) => tally.asks.add(1),
+            SkipReason::Pseudo => tally.special.add(1),
         }
     }
 }
 
-impl Opener for Seeking {
+impl Opener for SearchVisitor {
     fn open(&mut self, below: &[u8], file: io::Result<std::fs::File>) {
         match (file, self.limit) {
             (Ok(file), None) => {
-                self.seeker.seek(below, file);
+                self.searcher.search_file(below, file);
             }
             (Ok(file), Some(limit)) => {
-                self.seeker.seek(below, Bounded::new(file, limit));
+                self.searcher.search_file(below, Bounded::new(file, limit));
             }
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {}
-            (Err(_), _) => self.pass(Passed::Unreadable),
+            (Err(_), _) => self.skip(SkipReason::Unreadable),
         }
     }
 }

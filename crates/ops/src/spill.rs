@@ -1,4 +1,4 @@
-//! Whole outputs, kept where a reply that was cut can point to.
+//! Complete outputs, stored in files that a truncated reply can point to.
 
 use crate::executor::{Captured, Disk, When};
 use crate::{Error, Result};
@@ -7,32 +7,32 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much is kept of one output.
+/// Maximum number of bytes stored for one output.
 pub const MAX_CALL: u64 = 1 << 30;
 
-/// How much is kept in a session.
+/// Maximum number of bytes stored in a session.
 pub const MAX_SESSION: u64 = 4 << 30;
 
-/// The outputs of one session, in a folder of its own.
+/// The stored outputs of one session, in its own folder.
 #[derive(Debug)]
 pub struct Spill {
     folder: PathBuf,
-    /// What the folder is called where a reply points to it.
+    /// Path of the folder as replies name it.
     called: PathBuf,
     used: AtomicU64,
 }
 
-/// An output that was kept.
+/// A stored output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Where a reply points to.
+pub struct StoredOutput {
+    /// Path as replies name it.
     pub path: PathBuf,
-    /// How many bytes from the middle are not there, because a limit was hit.
+    /// Number of bytes cut from the middle because of a limit.
     pub omitted: u64,
 }
 
 impl Spill {
-    /// Keeps outputs in `folder`, which is made when the first one comes.
+    /// Stores outputs in `folder`, which is created with the first one.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Spill {
         }
     }
 
-    /// With another name for the folder in what replies point to.
+    /// Sets a different path for replies to name the folder by.
     #[must_use]
     pub fn called(self, name: PathBuf) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Spill {
         }
     }
 
-    /// What a file of this folder is called where a reply points to it.
+    /// Returns the path that replies use for a file in this folder.
     #[must_use]
     pub fn name_of(&self, file: &Path) -> PathBuf {
         match file.strip_prefix(&self.folder) {
@@ -60,27 +60,28 @@ impl Spill {
         }
     }
 
-    /// What the folder is called where a reply points to it.
+    /// Returns the path that replies use for the folder.
     #[must_use]
     pub fn called_folder(&self) -> &Path {
         &self.called
     }
 
-    /// The folder.
+    /// Returns the actual folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where something is that a reply points to, if it has another name there.
+    /// Returns the actual path of a file that a reply named, if replies use a different
+    /// one.
     #[must_use]
     pub fn file_of(&self, name: &Path) -> Option<PathBuf> {
         let below = name.strip_prefix(&self.called).ok()?;
         (self.called != self.folder).then(|| self.folder.join(below))
     }
 
-    /// Where a file of this folder is, by the name that a reply points to it with;
-    /// nothing if it is no file of this folder.
+    /// Returns the actual path of a file in this folder that a reply named; `None` if the
+    /// path is not in this folder.
     #[must_use]
     pub fn real(&self, name: &Path) -> Option<PathBuf> {
         let below = name
@@ -92,23 +93,23 @@ impl Spill {
         is_below.then(|| self.folder.join(below))
     }
 
-    /// Keeps a text, whole up to the limits and else its beginning and end.
+    /// Stores a text: completely if the limits allow, otherwise its start and its end.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be written: a note must not name a file that
-    /// is not there.
-    pub fn keep(&self, name: &str, text: &str) -> Result<Kept> {
+    /// [`Error::Io`] if it cannot be written, because a reply must not point to a file that
+    /// does not exist.
+    pub fn keep(&self, name: &str, text: &str) -> Result<StoredOutput> {
         let length = text.len() as u64;
         let room = MAX_CALL.min(
             MAX_SESSION
                 .saturating_sub(self.used.fetch_add(length.min(MAX_CALL), Ordering::Relaxed)),
         );
         let path = self.folder.join(file_name(name));
-        let fail = |source| Error::io("keep the output in", path.to_string_lossy(), source);
+        let fail = |source| Error::io("store the output in", path.to_string_lossy(), source);
         if length <= room {
             self.put(&path, &[text.as_bytes()]).map_err(fail)?;
             let path = self.name_of(&path);
-            return Ok(Kept { path, omitted: 0 });
+            return Ok(StoredOutput { path, omitted: 0 });
         }
         let half = usize::try_from(room / 2).unwrap_or(0);
         let head = crate::text::decode::prefix(text, half);
@@ -118,24 +119,24 @@ impl Spill {
         self.put(&path, &[head.as_bytes(), note.as_bytes(), tail.as_bytes()])
             .map_err(fail)?;
         let path = self.name_of(&path);
-        Ok(Kept { path, omitted })
+        Ok(StoredOutput { path, omitted })
     }
 
-    /// Keeps bytes that are no text and that memory holds anyway.
+    /// Stores bytes that are not text and are in memory already.
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
-    pub fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Result<Kept> {
+    pub fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Result<StoredOutput> {
         let path = self.folder.join(file_name(name));
         self.used.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.put(&path, &[bytes])
-            .map_err(|source| Error::io("keep the output in", path.to_string_lossy(), source))?;
+            .map_err(|source| Error::io("store the output in", path.to_string_lossy(), source))?;
         let path = self.name_of(&path);
-        Ok(Kept { path, omitted: 0 })
+        Ok(StoredOutput { path, omitted: 0 })
     }
 
-    /// Where the outputs of a command go that is about to run, with what is left
-    /// of the session's room. What they took is to be [counted](Self::count).
+    /// Returns where to store the output of a command that is about to run, limited to the
+    /// space left in the session. Call [`count`](Self::count) afterwards.
     #[must_use]
     pub fn disk(&self, name: &str, when: When) -> Disk {
         let left = MAX_SESSION.saturating_sub(self.used.load(Ordering::Relaxed));
@@ -147,7 +148,7 @@ impl Spill {
         }
     }
 
-    /// Counts what was kept of a command's output.
+    /// Adds the stored output of a command to the space used.
     pub fn count(&self, captured: &Captured) {
         if captured.spill.is_some() {
             let kept = captured.total_bytes.saturating_sub(captured.omitted);
@@ -164,7 +165,7 @@ impl Spill {
     }
 }
 
-/// A call id is the caller's text; a file name is ours.
+/// Turns a call id, which is the caller's text, into a safe file name.
 fn file_name(name: &str) -> String {
     let clean: String = name
         .chars()

@@ -1,18 +1,17 @@
-//! Pure functions on text: counting, cutting, decoding, comparing.
+//! Pure functions on text: counting, truncating, decoding, comparing.
 //!
-//! What belongs here takes text or bytes and returns facts or text. Nothing
-//! here opens a file, knows a toolset's wording or waits for anything, so that
-//! every tool counts, cuts and names sizes alike.
+//! They take text or bytes and return facts or text. None of them opens a file, knows a
+//! toolset's wording or blocks, so every tool counts, truncates and formats sizes in the
+//! same way.
 //!
-//! One rule holds throughout: a line ends at `\n`, and a final newline makes no
-//! extra line.
+//! Throughout, a line ends at `\n`, and a final newline does not start another line.
 
 pub mod brace;
 pub mod brief;
 pub mod decode;
 pub mod diff;
 pub mod duration;
-pub mod front;
+pub mod front_matter;
 pub mod limit;
 pub mod lines;
 pub mod moment;

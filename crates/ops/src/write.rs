@@ -1,33 +1,33 @@
-//! Writing a whole file.
+//! Writing a complete file.
 
 use crate::backend::{Expect, Written};
 use crate::{Backend, FilePath, Result};
 
-/// What to do when the file is there already.
+/// What to do if the file exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExisting {
-    /// Replace it.
+    /// Replaces the file.
     Replace,
-    /// Leave it and say so.
+    /// Fails and leaves the file unchanged.
     Refuse,
 }
 
-/// A file to write.
+/// Request to write a file.
 #[derive(Debug)]
 pub struct Write {
-    /// Where.
+    /// The file to write.
     pub path: FilePath,
-    /// All of it.
+    /// Complete new content.
     pub content: Vec<u8>,
-    /// What to do when it is there already.
+    /// What to do if the file exists.
     pub on_existing: OnExisting,
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file atomically: completely or not at all.
 ///
 /// # Errors
-/// [`crate::Error::AlreadyExists`] when told to refuse; otherwise what the
-/// backend says.
+/// [`crate::Error::AlreadyExists`] for [`OnExisting::Refuse`] if the file exists; otherwise
+/// errors of the backend.
 pub async fn file(backend: &dyn Backend, request: Write) -> Result<Written> {
     let expect = match request.on_existing {
         OnExisting::Replace => Expect::Anything,

@@ -1,9 +1,9 @@
-//! Every backend of this crate passes the one suite, alone and as part of a tree.
+//! Every backend of this crate passes the conformance suite, alone and as part of a tree.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use haft_ops::backend::local::{Litter, Local};
 use haft_ops::backend::{Composite, Expect, Kind, Limited, Memory, Mount};
-use haft_ops::scope::{Mode, Places, Seen};
+use haft_ops::scope::{Mode, ScopeConfig, Visibility};
 use haft_ops::{Access, Backend, Error, Scope};
 use haft_testing::conformance;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ async fn memory() {
 fn disk_in(temp: &TempDir) -> (Local, Scope) {
     let work_dir = temp.path().join("work");
     std::fs::create_dir(&work_dir).unwrap();
-    let places = Places {
+    let config = ScopeConfig {
         work_dir,
         roots: Vec::new(),
         readable: Vec::new(),
@@ -29,7 +29,7 @@ fn disk_in(temp: &TempDir) -> (Local, Scope) {
         rules: Mode::Workspace.rules(),
     };
     let backend = Local::with_litter(Litter::new(temp.path().join("litter")));
-    (backend, Scope::disk(places).unwrap())
+    (backend, Scope::disk(config).unwrap())
 }
 
 #[tokio::test]
@@ -57,18 +57,18 @@ fn mount(at: &str, backend: impl Backend, scope: Scope) -> Mount {
         at: at.into(),
         backend: Arc::new(backend),
         scope,
-        seen: Seen::FromAbove,
+        visibility: Visibility::Listed,
     }
 }
 
-/// The disk as the root of a tree, with a mount that only its name leads to.
+/// The disk as the root of a tree, with a mount that does not appear in listings.
 #[tokio::test]
-async fn a_tree_that_begins_on_the_disk() {
+async fn a_tree_with_its_root_on_disk() {
     conformance::all(|| {
         let temp = TempDir::new().unwrap();
         let (backend, scope) = disk_in(&temp);
         let hidden = Mount {
-            seen: Seen::ByNameOnly,
+            visibility: Visibility::ByNameOnly,
             ..mount("/.kept", Memory::new(), Scope::detached())
         };
         let mounts = vec![mount("/", backend, scope), hidden];
@@ -79,7 +79,7 @@ async fn a_tree_that_begins_on_the_disk() {
 }
 
 #[tokio::test]
-async fn a_tree_that_begins_in_memory() {
+async fn a_tree_with_its_root_in_memory() {
     conformance::all(|| {
         let mounts = vec![mount("/", Memory::new(), Scope::detached())];
         let (tree, scope) = Composite::new(mounts, "/".into());
@@ -88,7 +88,7 @@ async fn a_tree_that_begins_in_memory() {
     .await;
 }
 
-/// A tree of three, with one mount inside a folder that only exists because of it.
+/// A tree of three backends, with one mount in a folder that exists only because of it.
 fn tree_of_three() -> (Composite, Scope) {
     let memory = |at| mount(at, Memory::new(), Scope::detached());
     Composite::new(
@@ -107,7 +107,7 @@ async fn names(tree: &Composite, scope: &Scope, path: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn mounts_are_folders_of_the_folder_above() {
+async fn mounts_appear_as_folders_in_their_parent() {
     let (tree, scope) = tree_of_three();
     let at = |path: &str| scope.resolve(path, Access::Write).unwrap();
     assert_eq!(names(&tree, &scope, "/").await, ["deep", "notes"]);
@@ -136,7 +136,7 @@ async fn mounts_are_folders_of_the_folder_above() {
     assert_eq!(names(&tree, &scope, "/deep").await, ["a", "inside"]);
 }
 
-/// The prefix is taken off, and the longest one decides.
+/// The longest mount path decides, and it is removed from the path.
 #[tokio::test]
 async fn a_path_is_routed_by_its_longest_prefix() {
     let shared = Arc::new(Memory::new());
@@ -144,7 +144,7 @@ async fn a_path_is_routed_by_its_longest_prefix() {
         at: at.into(),
         backend,
         scope: Scope::detached(),
-        seen: Seen::FromAbove,
+        visibility: Visibility::Listed,
     };
     let (tree, scope) = Composite::new(
         vec![

@@ -1,11 +1,11 @@
-//! The sandbox as it is: this binary is test, supervisor and probe in one, and
-//! every statement is made by a real command in a real sandbox, as root and as
-//! an ordinary user where the machine lets both be tried.
+//! Tests of the real sandbox. This binary is test, supervisor and probe in one. Every
+//! case runs a real command in a real sandbox, as root and as an ordinary user if the
+//! machine allows both.
 #![cfg_attr(
     target_os = "linux",
     expect(
         unsafe_code,
-        reason = "calls that no wrapper would make, to see them refused"
+        reason = "system calls without a wrapper, which must be refused"
     )
 )]
 #![expect(
@@ -15,12 +15,12 @@
     clippy::print_stderr,
     clippy::exit,
     clippy::disallowed_methods,
-    reason = "all of it is test, which the lints see only in functions marked so"
+    reason = "all of this is test code, but the lints recognise only marked functions"
 )]
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
-    println!("skipped: the sandbox is Linux's");
+    println!("skipped: the sandbox requires Linux");
 }
 
 #[cfg(target_os = "linux")]

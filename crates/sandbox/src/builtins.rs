@@ -1,20 +1,20 @@
-//! Commands that replace the interpreter's own where those give wrong answers, and what
-//! is done about `seq`, whose note about its bound may be redirected.
+//! Commands that replace builtins with wrong results, and a check for `seq`, whose note
+//! about its limit may be redirected.
 
-mod apart;
+mod isolated;
 mod tee;
 
-pub(crate) use apart::{Apart, COMMANDS};
+pub(crate) use isolated::{COMMANDS, Isolated};
 pub(crate) use tee::Tee;
 
 use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandStatus, Error, Result};
 use std::io::ErrorKind;
 
-/// How many lines are written at a time.
-const AT_ONCE: usize = 512;
+/// Number of lines written at a time.
+const LINES_AT_ONCE: usize = 512;
 
-/// `yes` without an end: whoever reads it stops it, or the time of the call.
+/// Endless `yes`: ended by its reader or by the time limit.
 pub(crate) struct Yes;
 
 #[async_trait]
@@ -25,11 +25,11 @@ impl Command for Yes {
         } else {
             ctx.args.join(" ")
         };
-        let lines = format!("{word}\n").repeat(AT_ONCE);
+        let lines = format!("{word}\n").repeat(LINES_AT_ONCE);
         loop {
             match ctx.stdout.write_all(lines.as_bytes()).await {
                 Ok(()) => tokio::task::yield_now().await,
-                // As if SIGPIPE had ended it.
+                // Like a program ended by SIGPIPE.
                 Err(Error::Io(error)) if error.kind() == ErrorKind::BrokenPipe => {
                     return Ok(CommandStatus::with_code(141));
                 }
@@ -39,12 +39,12 @@ impl Command for Yes {
     }
 }
 
-/// How far `seq` counts, and how much it writes.
+/// Limits of the builtin `seq` in lines and bytes.
 const LINES: f64 = 100_000.0;
 const BYTES: f64 = 1_048_576.0;
 
-/// Whether `seq` with these arguments stops before its end.
-pub(crate) fn counts_too_far(args: &[String]) -> bool {
+/// Whether `seq` with these arguments stops at a limit.
+pub(crate) fn exceeds_seq_limit(args: &[String]) -> bool {
     let mut numbers = Vec::new();
     let mut width = 1.0;
     let mut args = args.iter();
@@ -73,10 +73,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_seq_leaves_out_is_known_before() {
+    fn seq_calls_beyond_the_limits_are_detected() {
         let far = |line: &str| {
             let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            counts_too_far(&args)
+            exceeds_seq_limit(&args)
         };
         assert!(!far("10"));
         assert!(!far("100000"));

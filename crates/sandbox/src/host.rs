@@ -1,32 +1,33 @@
-//! Who holds the files: everything about them is asked, nothing is reached.
+//! The host that holds the files. Interpreted code cannot reach files itself; each access
+//! is a request to the host.
 
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use haft::Context;
-use haft::guest::{Ask, Guest, Refusal, Seen, Told};
+use haft::guest::{FileInfo, Guest, GuestRequest, GuestResponse, Refusal};
 
-/// Who answers for one call.
+/// Answers the requests of one call.
 #[async_trait]
 pub(crate) trait Host: Send + Sync {
-    /// Asks one thing.
-    async fn ask(&self, ask: Ask) -> Told;
+    /// Sends one request.
+    async fn ask(&self, ask: GuestRequest) -> GuestResponse;
 }
 
-/// The runtime of this process, where nobody else is.
-pub(crate) struct Itself {
+/// The runtime of this process, for use without a session.
+pub(crate) struct LocalHost {
     pub(crate) cx: Context,
     pub(crate) guest: Guest,
 }
 
 #[async_trait]
-impl Host for Itself {
-    async fn ask(&self, ask: Ask) -> Told {
+impl Host for LocalHost {
+    async fn ask(&self, ask: GuestRequest) -> GuestResponse {
         self.guest.answer(&self.cx, ask).await
     }
 }
 
-/// Why something was not to be had.
+/// Reason why a request was refused.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused {
     pub(crate) why: Refusal,
@@ -34,48 +35,50 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    fn garbled() -> Self {
+    fn invalid_response() -> Self {
         Self {
             why: Refusal::Failed,
-            message: "the answer is none to what was asked".to_owned(),
+            message: "the response does not match the request".to_owned(),
         }
     }
 }
 
-/// The questions with their answers.
+/// Typed requests.
 impl dyn Host + '_ {
-    pub(crate) async fn stat(&self, path: String) -> Result<Seen, Refused> {
-        match self.ask(Ask::Stat { path }).await {
-            Told::Stat(seen) => Ok(seen),
-            other => Err(refused(other)),
+    pub(crate) async fn stat(&self, path: String) -> Result<FileInfo, Refused> {
+        match self.ask(GuestRequest::Stat { path }).await {
+            GuestResponse::Stat(seen) => Ok(seen),
+            other => Err(from_response(other)),
         }
     }
 
-    pub(crate) async fn list(&self, path: String) -> Result<Vec<(String, Seen)>, Refused> {
-        match self.ask(Ask::List { path }).await {
-            Told::List { entries } => Ok(entries
+    pub(crate) async fn list(&self, path: String) -> Result<Vec<(String, FileInfo)>, Refused> {
+        match self.ask(GuestRequest::List { path }).await {
+            GuestResponse::List { entries } => Ok(entries
                 .into_iter()
                 .map(|named| (named.name, named.seen))
                 .collect()),
-            other => Err(refused(other)),
+            other => Err(from_response(other)),
         }
     }
 
     pub(crate) async fn read(&self, path: String) -> Result<(Vec<u8>, String), Refused> {
-        self.data(Ask::Read { path }).await
+        self.data(GuestRequest::Read { path }).await
     }
 
     pub(crate) async fn fetch(&self, url: String) -> Result<Vec<u8>, Refused> {
-        Ok(self.data(Ask::Fetch { url }).await?.0)
+        Ok(self.data(GuestRequest::Fetch { url }).await?.0)
     }
 
-    async fn data(&self, ask: Ask) -> Result<(Vec<u8>, String), Refused> {
+    async fn data(&self, ask: GuestRequest) -> Result<(Vec<u8>, String), Refused> {
         match self.ask(ask).await {
-            Told::Data { data, version } => {
-                let bytes = STANDARD.decode(data).map_err(|_| Refused::garbled())?;
+            GuestResponse::Data { data, version } => {
+                let bytes = STANDARD
+                    .decode(data)
+                    .map_err(|_| Refused::invalid_response())?;
                 Ok((bytes, version))
             }
-            other => Err(refused(other)),
+            other => Err(from_response(other)),
         }
     }
 
@@ -86,33 +89,33 @@ impl dyn Host + '_ {
         was: Option<String>,
     ) -> Result<(), Refused> {
         let data = STANDARD.encode(bytes);
-        self.done(Ask::Write { path, data, was }).await
+        self.done(GuestRequest::Write { path, data, was }).await
     }
 
     pub(crate) async fn remove(&self, path: String, was: Option<String>) -> Result<(), Refused> {
-        self.done(Ask::Remove { path, was }).await
+        self.done(GuestRequest::Remove { path, was }).await
     }
 
-    async fn done(&self, ask: Ask) -> Result<(), Refused> {
+    async fn done(&self, ask: GuestRequest) -> Result<(), Refused> {
         match self.ask(ask).await {
-            Told::Done => Ok(()),
-            other => Err(refused(other)),
+            GuestResponse::Done => Ok(()),
+            other => Err(from_response(other)),
         }
     }
 
-    /// Keeps something whole, and says where.
+    /// Stores a full output and returns its path.
     pub(crate) async fn keep(&self, name: &str, bytes: &[u8]) -> Option<String> {
         let (name, data) = (name.to_owned(), STANDARD.encode(bytes));
-        match self.ask(Ask::Keep { name, data }).await {
-            Told::Kept { path } => path,
+        match self.ask(GuestRequest::Keep { name, data }).await {
+            GuestResponse::Kept { path } => path,
             _ => None,
         }
     }
 }
 
-fn refused(told: Told) -> Refused {
-    match told {
-        Told::Refused { why, message } => Refused { why, message },
-        _ => Refused::garbled(),
+fn from_response(response: GuestResponse) -> Refused {
+    match response {
+        GuestResponse::Refused { why, message } => Refused { why, message },
+        _ => Refused::invalid_response(),
     }
 }

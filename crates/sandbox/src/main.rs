@@ -1,6 +1,5 @@
-//! Python and Bash for agents, with nothing to install and no way to the machine they
-//! run on: an MCP server on standard input and output, or the part of a session of haft
-//! that runs code.
+//! Runs Python and Bash for agents, with nothing to install and no access to the machine:
+//! as an MCP server on standard input and output, or as the interpreter of a haft session.
 
 mod builtins;
 mod host;
@@ -28,20 +27,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The interpreter of Bash nests on the stack of a thread.
+/// The Bash interpreter recurses on the thread's stack.
 const STACK: usize = 32 << 20;
 
-/// Sandboxed Python and Bash over MCP, on standard input and output.
+/// Python and Bash without access to the machine, over MCP on standard input and output.
 #[derive(Parser)]
 #[command(name = "haft-sandbox", version, about)]
 struct Cli {
-    /// The package index, by Python's simple API.
+    /// Address of the package index (Python's simple API).
     #[arg(long, value_name = "URL", default_value = "https://pypi.org/simple")]
     index: Url,
-    /// How long a call may take, in seconds.
+    /// Time limit of a call in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = seconds)]
     timeout: f64,
-    /// How much memory a call of Python may take, in MiB (64 to 1024).
+    /// Memory limit of a Python call in MiB (64 to 1024).
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(64..=1024))]
     memory: u32,
     /// Serve a session of haft, which holds the files.
@@ -67,14 +66,14 @@ fn main() -> ExitCode {
     match serve(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&*error);
+            report(&*error);
             ExitCode::FAILURE
         }
     }
 }
 
-fn complain(error: &dyn Error) {
-    // There is nobody left to tell that stderr is gone.
+fn report(error: &dyn Error) {
+    // If stderr is closed, the error cannot be reported at all.
     let _ = writeln!(std::io::stderr(), "haft-sandbox: {error}");
 }
 
@@ -89,7 +88,7 @@ fn serve(cli: Cli) -> Result<(), Box<dyn Error>> {
         .thread_stack_size(STACK)
         .enable_all()
         .build()?;
-    // Loading the interpreter takes a while; nobody waits for it before the first call.
+    // Loading the interpreter takes a while, so it starts before the first call.
     drop(threads.spawn_blocking(bashkit::warm_up));
     let done = if cli.session {
         threads
@@ -98,7 +97,7 @@ fn serve(cli: Cli) -> Result<(), Box<dyn Error>> {
     } else {
         threads.block_on(over_mcp(sandbox, cli.index))
     };
-    // A run that is stuck must not keep the process.
+    // A stuck run must not keep the process alive.
     threads.shutdown_timeout(Duration::from_millis(50));
     done
 }

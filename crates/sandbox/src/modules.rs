@@ -1,7 +1,7 @@
-//! Modules that this Python does not have, and what to do without them.
+//! Modules that this Python does not have, and alternatives.
 
-/// Modules of the standard library that this build leaves out. A test compares the list
-/// with the interpreter.
+/// Modules of the standard library that this build does not include. A test compares the
+/// list with the interpreter.
 pub(crate) const ABSENT: &str = "\
     antigravity bdb bz2 cProfile cmd compileall ctypes curses dbm doctest ensurepip fcntl \
     ftplib grp idlelib imaplib lzma mailbox mmap modulefinder msvcrt multiprocessing netrc \
@@ -10,8 +10,7 @@ pub(crate) const ABSENT: &str = "\
     tkinter trace tty turtle turtledemo unittest venv wave webbrowser winreg winsound \
     wsgiref xmlrpc zipapp";
 
-/// Popular packages with native code: what they are imported as, and what they are
-/// installed as.
+/// Popular packages with native code: import name and package name.
 const NATIVE: [(&str, &str); 20] = [
     ("numpy", "numpy"),
     ("pandas", "pandas"),
@@ -35,34 +34,34 @@ const NATIVE: [(&str, &str); 20] = [
     ("shapely", "shapely"),
 ];
 
-/// Advice for code that imports a missing module.
-pub(crate) fn missing(module: &str) -> String {
+/// Returns a hint for code that imports a missing module.
+pub(crate) fn missing_module_hint(module: &str) -> String {
     let top = module.split('.').next().unwrap_or(module);
-    if let Some(advice) = absent(top) {
+    if let Some(advice) = absent_module_hint(top) {
         return advice;
     }
     if let Some((_, package)) = NATIVE.iter().find(|(known, _)| *known == top) {
         return format!(
             "{top} has native code, which this Python cannot load; {}",
-            elsewhere(package)
+            native_package_hint(package)
         );
     }
     format!(
-        "if {top} belongs to a package of pure Python, install_packages can add it (the package may have another name)"
+        "if {top} belongs to a pure Python package, install_packages can add it (the package may have another name)"
     )
 }
 
-/// Advice about a module of the standard library, if this build leaves it out.
-pub(crate) fn absent(module: &str) -> Option<String> {
+/// Returns a hint for a module of the standard library that this build does not include.
+pub(crate) fn absent_module_hint(module: &str) -> Option<String> {
     let mut names = ABSENT.split_whitespace();
     let name = names.find(|name| name.eq_ignore_ascii_case(module))?;
     let instead = match name {
         "unittest" | "doctest" => "; check results with plain assert statements",
-        "lzma" | "bz2" => "; zlib, gzip and zipfile are there",
+        "lzma" | "bz2" => "; zlib, gzip and zipfile are available",
         "ssl" | "ftplib" | "imaplib" | "poplib" | "smtplib" | "socketserver" | "xmlrpc"
         | "wsgiref" | "webbrowser" => "; code here has no network",
         "multiprocessing" | "pty" => "; code here cannot start processes",
-        "shelve" | "dbm" => "; sqlite3 and json are there",
+        "shelve" | "dbm" => "; sqlite3 and json are available",
         _ => "",
     };
     Some(format!(
@@ -70,15 +69,15 @@ pub(crate) fn absent(module: &str) -> Option<String> {
     ))
 }
 
-/// Advice for code that needs a package with native code.
-pub(crate) fn elsewhere(package: &str) -> String {
+/// Returns a hint for code that needs a package with native code.
+pub(crate) fn native_package_hint(package: &str) -> String {
     format!(
         "do it with the standard library (csv, statistics, sqlite3), or ask the user to set `execution: local` and to run `python3 -m venv .venv && .venv/bin/pip install {package}` (docs/sandbox.md, Data work)"
     )
 }
 
-/// The module that an error message says is missing.
-pub(crate) fn named(stderr: &str) -> Option<&str> {
+/// Returns the missing module that an error message names.
+pub(crate) fn missing_module(stderr: &str) -> Option<&str> {
     let (_, after) = stderr.rsplit_once("ModuleNotFoundError: No module named '")?;
     let (module, _) = after.split_once('\'')?;
     Some(module).filter(|module| !module.is_empty())
@@ -89,19 +88,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advice_fits_the_kind_of_module() {
-        let advice = missing("unittest.mock");
+    fn the_hint_depends_on_the_kind_of_module() {
+        let advice = missing_module_hint("unittest.mock");
         assert!(
             advice.contains("install_packages cannot add it"),
             "{advice}"
         );
-        let advice = missing("numpy.linalg");
+        let advice = missing_module_hint("numpy.linalg");
         assert!(advice.contains("pip install numpy`"), "{advice}");
-        assert!(missing("PIL").contains("pip install pillow`"));
-        let advice = missing("yaml");
+        assert!(missing_module_hint("PIL").contains("pip install pillow`"));
+        let advice = missing_module_hint("yaml");
         assert!(advice.contains("install_packages can add it"), "{advice}");
-        assert!(absent("SSL").is_some());
-        assert!(absent("json").is_none());
+        assert!(absent_module_hint("SSL").is_some());
+        assert!(absent_module_hint("json").is_none());
     }
 
     #[test]
@@ -109,8 +108,8 @@ mod tests {
         let stderr = "Traceback (most recent call last):\n  File \"<code>\", line 1, in <module>\n\
             ModuleNotFoundError: No module named 'a.b'\n\nDuring handling of the above\n\
             ModuleNotFoundError: No module named 'numpy'\n";
-        assert_eq!(named(stderr), Some("numpy"));
-        assert_eq!(named("ModuleNotFoundError: No module named"), None);
-        assert_eq!(named(""), None);
+        assert_eq!(missing_module(stderr), Some("numpy"));
+        assert_eq!(missing_module("ModuleNotFoundError: No module named"), None);
+        assert_eq!(missing_module(""), None);
     }
 }

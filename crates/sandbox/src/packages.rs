@@ -1,5 +1,5 @@
-//! Python packages: found in an index, checked by their hashes, unpacked into files
-//! that only the interpreter sees. Nothing of a package is run to install it.
+//! Python packages: found in an index, verified by their hashes, and unpacked into files
+//! that only the interpreter sees. No code of a package runs during installation.
 
 mod index;
 mod wheel;
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The version of Python that packages have to suit.
+/// Python version that packages must support.
 pub(crate) const PYTHON: &str = "3.14.8";
 
-/// Where Python finds them.
-pub(crate) const PLACE: &str = "/site-packages";
+/// Folder where Python finds packages.
+pub(crate) const SITE_PACKAGES: &str = "/site-packages";
 
-/// How many packages one call brings, with what they require.
-const MOST: usize = 50;
+/// Maximum number of packages per call, including dependencies.
+const MAX_PACKAGES: usize = 50;
 
-/// Which packages are there already, with their versions: a list in the sandbox.
-const KNOWN: &str = "/site-packages/.installed";
+/// List of installed packages and their versions.
+const INSTALLED_LIST: &str = "/site-packages/.installed";
 
-/// A package that was installed.
+/// An installed package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Installed {
     pub(crate) name: String,
@@ -37,7 +37,7 @@ pub(crate) struct Installed {
     pub(crate) files: usize,
 }
 
-/// Why packages were not installed. Nothing was changed then.
+/// Reason why packages were not installed. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) message: String,
@@ -64,24 +64,24 @@ impl From<Refused> for Problem {
     }
 }
 
-type Wanted = Requirement<VerbatimUrl>;
+type PackageRequirement = Requirement<VerbatimUrl>;
 
-/// Installs packages and what they require.
+/// Installs packages and their dependencies.
 pub(crate) async fn install(
     host: &dyn Host,
     index: &str,
     own: &Arc<dyn FileSystem>,
-    wanted: Vec<String>,
+    requested: Vec<String>,
 ) -> Result<Vec<Installed>, Problem> {
-    if wanted.is_empty() {
-        return Err(Problem::new("no package is named"));
+    if requested.is_empty() {
+        return Err(Problem::new("no packages given"));
     }
-    let surroundings = surroundings()?;
-    let mut known = known(own).await;
+    let marker_environment = marker_environment()?;
+    let mut versions = load_installed(own).await;
     let mut open = VecDeque::new();
-    for one in &wanted {
-        let requirement = parsed(one)?;
-        if let Some(problem) = crate::modules::absent(requirement.name.as_ref()) {
+    for one in &requested {
+        let requirement = parse_requirement(one)?;
+        if let Some(problem) = crate::modules::absent_module_hint(requirement.name.as_ref()) {
             return Err(Problem::new(problem));
         }
         open.push_back(requirement);
@@ -93,23 +93,23 @@ pub(crate) async fn install(
             _ => pep508_rs::pep440_rs::VersionSpecifiers::empty(),
         };
         let name = requirement.name.clone();
-        let there = fetched.get(&name).map(|(version, _)| version.clone());
-        let there = there.or_else(|| known.get(&name).cloned());
+        let installed_version = fetched.get(&name).map(|(version, _)| version.clone());
+        let installed_version = installed_version.or_else(|| versions.get(&name).cloned());
         let extras = &requirement.extras;
-        if let Some(version) = there
+        if let Some(version) = installed_version
             && (fetched.contains_key(&name) || extras.is_empty())
         {
             if specifiers.contains(&version) {
                 continue;
             }
             return Err(Problem::new(format!(
-                "{requirement} is required, and {name} {version} is there already"
+                "{requirement} is required, but {name} {version} is already installed"
             ))
-            .hint("name the versions that suit each other in one call"));
+            .hint("give compatible versions in one call"));
         }
-        if fetched.len() >= MOST {
+        if fetched.len() >= MAX_PACKAGES {
             return Err(Problem::new(format!(
-                "more than {MOST} packages are required; nothing is installed"
+                "more than {MAX_PACKAGES} packages are required; nothing was installed"
             )));
         }
         let page = Page::fetch(host, index, &name).await?;
@@ -118,12 +118,12 @@ pub(crate) async fn install(
         let wheel = wheel::open(&bytes)
             .map_err(|problem| Problem::new(format!("{}: {problem}", file.filename)))?;
         for required in wheel.required() {
-            // What a package says wrongly of others is not ours to judge.
-            let Ok(required) = Wanted::from_str(&required) else {
+            // Invalid requirements in a package's metadata are ignored.
+            let Ok(required) = PackageRequirement::from_str(&required) else {
                 continue;
             };
             let extras: Vec<ExtraName> = extras.clone();
-            if required.evaluate_markers(&surroundings, &extras) {
+            if required.evaluate_markers(&marker_environment, &extras) {
                 open.push_back(required);
             }
         }
@@ -132,51 +132,56 @@ pub(crate) async fn install(
     let mut installed = Vec::new();
     for (name, (version, files)) in fetched {
         for file in &files {
-            put(own, &file.path, &file.bytes).await?;
+            store(own, &file.path, &file.bytes).await?;
         }
-        known.insert(name.clone(), version.clone());
+        versions.insert(name.clone(), version.clone());
         installed.push(Installed {
             name: name.to_string(),
             version: version.to_string(),
             files: files.len(),
         });
     }
-    let list: Vec<String> = known.iter().map(|(n, v)| format!("{n} {v}")).collect();
-    put(own, Path::new(KNOWN), list.join("\n").as_bytes()).await?;
+    let list: Vec<String> = versions.iter().map(|(n, v)| format!("{n} {v}")).collect();
+    store(own, Path::new(INSTALLED_LIST), list.join("\n").as_bytes()).await?;
     if installed.is_empty() {
-        let there = known.into_iter().map(|(name, version)| Installed {
+        let installed_version = versions.into_iter().map(|(name, version)| Installed {
             name: name.to_string(),
             version: version.to_string(),
             files: 0,
         });
         let asked = |one: &Installed| {
-            let asked = wanted.iter().filter_map(|wanted| parsed(wanted).ok());
+            let asked = requested
+                .iter()
+                .filter_map(|requested| parse_requirement(requested).ok());
             asked
                 .into_iter()
                 .any(|asked| asked.name.to_string() == one.name)
         };
-        return Ok(there.filter(asked).collect());
+        return Ok(installed_version.filter(asked).collect());
     }
     Ok(installed)
 }
 
-fn parsed(wanted: &str) -> Result<Wanted, Problem> {
-    let shown: String = wanted.chars().take(200).collect();
-    let requirement = Wanted::from_str(wanted.trim()).map_err(|error| {
+fn parse_requirement(requested: &str) -> Result<PackageRequirement, Problem> {
+    let shown: String = requested.chars().take(200).collect();
+    let requirement = PackageRequirement::from_str(requested.trim()).map_err(|error| {
         let why = error.message.to_string();
-        Problem::new(format!("\"{shown}\" is no name of a package: {why}"))
-            .hint("write names, with versions where they matter: six, rich>=13")
+        Problem::new(format!("invalid package name: \"{shown}\": {why}"))
+            .hint("give names, with versions if they matter: six, rich>=13")
     })?;
     if matches!(requirement.version_or_url, Some(VersionOrUrl::Url(_))) {
         return Err(Problem::new(format!(
-            "\"{shown}\" names an address: packages come from the index alone"
+            "\"{shown}\" contains an address: packages can only be installed from the index"
         )));
     }
     Ok(requirement)
 }
 
-async fn known(own: &Arc<dyn FileSystem>) -> BTreeMap<PackageName, Version> {
-    let list = own.read_file(Path::new(KNOWN)).await.unwrap_or_default();
+async fn load_installed(own: &Arc<dyn FileSystem>) -> BTreeMap<PackageName, Version> {
+    let list = own
+        .read_file(Path::new(INSTALLED_LIST))
+        .await
+        .unwrap_or_default();
     let list = String::from_utf8_lossy(&list).into_owned();
     let pair = |line: &str| {
         let (name, version) = line.split_once(' ')?;
@@ -186,11 +191,11 @@ async fn known(own: &Arc<dyn FileSystem>) -> BTreeMap<PackageName, Version> {
     list.lines().filter_map(pair).collect()
 }
 
-async fn put(own: &Arc<dyn FileSystem>, path: &Path, bytes: &[u8]) -> Result<(), Problem> {
-    let path: PathBuf = Path::new(PLACE).join(path);
+async fn store(own: &Arc<dyn FileSystem>, path: &Path, bytes: &[u8]) -> Result<(), Problem> {
+    let path: PathBuf = Path::new(SITE_PACKAGES).join(path);
     let full = |error: bashkit::Error| {
-        Problem::new(format!("{} cannot be kept: {error}", path.display()))
-            .hint("the sandbox keeps 128 MiB of packages and temporary files")
+        Problem::new(format!("cannot store {}: {error}", path.display()))
+            .hint("haft-sandbox holds at most 128 MiB of packages and temporary files")
     };
     if let Some(parent) = path.parent() {
         own.mkdir(parent, true).await.map_err(full)?;
@@ -198,8 +203,8 @@ async fn put(own: &Arc<dyn FileSystem>, path: &Path, bytes: &[u8]) -> Result<(),
     own.write_file(&path, bytes).await.map_err(full)
 }
 
-/// What markers of packages are about.
-fn surroundings() -> Result<MarkerEnvironment, Problem> {
+/// Returns the environment that package markers are evaluated in.
+fn marker_environment() -> Result<MarkerEnvironment, Problem> {
     MarkerEnvironment::try_from(MarkerEnvironmentBuilder {
         implementation_name: "cpython",
         implementation_version: PYTHON,

@@ -1,9 +1,9 @@
-//! What the tools answer: one JSON object with `status`, and pictures beside it.
+//! Builds replies: one JSON object with `status`, and images beside it.
 
 use crate::host::Host;
 use crate::modules;
-use crate::run::{Ended, Limits, Ran};
-use crate::tree::Settled;
+use crate::run::{End, Limits, RunResult};
+use crate::tree::Saved;
 use haft::Reply;
 use haft::ops::text::decode::{lossy, prefix, suffix};
 use haft::ops::text::sniff::{image_type, is_binary, kind_name};
@@ -12,68 +12,68 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// How much of each stream a reply holds.
-const MOST: usize = 40_000;
+/// Maximum number of bytes of each stream in a reply.
+const MAX_STREAM: usize = 40_000;
 
-/// How many pictures, and how large.
-const MOST_IMAGES: usize = 4;
-const LARGEST_IMAGE: usize = 4 << 20;
+/// Maximum number of images and maximum size of each.
+const MAX_IMAGES: usize = 4;
+const MAX_IMAGE: usize = 4 << 20;
 
-/// How many paths are named.
-const MOST_PATHS: usize = 100;
+/// Maximum number of paths that a reply lists.
+const MAX_PATHS: usize = 100;
 
-/// Everything that there is to say about a run.
-pub(crate) struct Said {
-    pub(crate) ran: Ran,
+/// Everything that a reply is built from.
+pub(crate) struct ReplyParts {
+    pub(crate) run: RunResult,
     pub(crate) result: Option<String>,
-    pub(crate) settled: Settled,
+    pub(crate) saved: Saved,
     pub(crate) images: Vec<(PathBuf, Vec<u8>)>,
     pub(crate) limits: Limits,
 }
 
-impl Said {
-    /// The reply.
+impl ReplyParts {
+    /// Builds the reply.
     pub(crate) async fn reply(self, host: &dyn Host) -> Reply {
         let Self {
-            ran,
+            run,
             result,
-            settled,
+            saved,
             images,
             limits,
         } = self;
         let (mut message, mut hints) = (Vec::new(), Vec::new());
-        let code = match &ran.ended {
-            Ended::Itself(code) => *code,
-            Ended::TimedOut => {
+        let code = match &run.end {
+            End::Exited(code) => *code,
+            End::TimedOut => {
                 message.push(format!("timed out after {:.1}s", limits.time.as_secs_f64()));
                 -1
             }
-            Ended::Bound(bound) => {
+            End::LimitReached(bound) => {
                 message.push(format!("stopped: {bound}"));
                 -1
             }
-            Ended::Refused(problem) => {
+            End::NotStarted(problem) => {
                 message.push(problem.clone());
                 2
             }
         };
-        if !ran.wrong.is_empty() {
+        if !run.truncations.is_empty() {
             message.push(format!(
-                "the answer is not complete: {}",
-                ran.wrong.join("; ")
+                "the output is incomplete: {}",
+                run.truncations.join("; ")
             ));
-            let hint = "commands here have bounds of their own; use execute_python for as much";
+            let hint = "commands here have their own limits; use execute_python for more output";
             hints.push(Cow::Borrowed(hint));
         }
-        message.extend(settled.lost.iter().cloned());
-        let stderr = lossy(&ran.stderr);
-        hints.extend(advice(code, &stderr));
+        message.extend(saved.failed.iter().cloned());
+        let stderr = lossy(&run.stderr);
+        hints.extend(hint_for(code, &stderr));
 
         let mut answer = Map::new();
-        let stdout = self::stream(&ran.stdout, "stdout", host, &mut answer).await;
-        let stderr = self::stream(&ran.stderr, "stderr", host, &mut answer).await;
+        let stdout = self::stream(&run.stdout, "stdout", host, &mut answer).await;
+        let stderr = self::stream(&run.stderr, "stderr", host, &mut answer).await;
         let is_error = code != 0 || !message.is_empty();
-        let is_cut = ran.is_cut || stdout.1 || stderr.1;
+        let is_truncated = run.is_truncated || stdout.1 || stderr.1;
         let mut fields = json!({
             "status": if is_error { "error" } else { "success" },
             "stdout": stdout.0, "stderr": stderr.0, "exit_code": code,
@@ -83,17 +83,17 @@ impl Said {
             if let Some(result) = result {
                 add("result", result.into());
             }
-            add("truncated", is_cut.into());
+            add("truncated", is_truncated.into());
             fields.extend(answer);
             if !message.is_empty() {
                 fields.insert("message".to_owned(), message.join("\n").into());
             }
-            paths(fields, "files_written", &settled.written);
-            paths(fields, "files_removed", &settled.removed);
-            let shown = images.len().min(MOST_IMAGES);
-            let mut remarks = settled.remarks;
+            paths(fields, "files_written", &saved.written);
+            paths(fields, "files_removed", &saved.removed);
+            let shown = images.len().min(MAX_IMAGES);
+            let mut remarks = saved.remarks;
             if images.len() > shown {
-                remarks.push(format!("{shown} of {} pictures are shown", images.len()));
+                remarks.push(format!("{shown} of {} images are shown", images.len()));
             }
             remarks.extend(hints.into_iter().map(Cow::into_owned));
             if !remarks.is_empty() {
@@ -101,17 +101,17 @@ impl Said {
             }
         }
         let mut reply = Reply::json(&fields);
-        for (_, bytes) in images.iter().take(MOST_IMAGES) {
+        for (_, bytes) in images.iter().take(MAX_IMAGES) {
             match image_type(bytes) {
-                Some(kind) if bytes.len() <= LARGEST_IMAGE => reply = reply.and_image(bytes, kind),
+                Some(kind) if bytes.len() <= MAX_IMAGE => reply = reply.and_image(bytes, kind),
                 _ => {}
             }
         }
-        erroneous(reply, is_error)
+        with_error_flag(reply, is_error)
     }
 }
 
-/// One stream for a model, and whether it was cut.
+/// Returns the text of one stream for a model, and whether it is truncated.
 async fn stream(
     bytes: &[u8],
     name: &str,
@@ -122,17 +122,17 @@ async fn stream(
     if is_binary(sample) {
         let kind = kind_name(sample).map(|kind| format!(", {kind}"));
         let size = format_size(bytes.len() as u64);
-        let said = format!("(binary output, {size}{})", kind.unwrap_or_default());
-        return (said, false);
+        let text = format!("(binary output, {size}{})", kind.unwrap_or_default());
+        return (text, false);
     }
     let text = lossy(bytes);
-    if text.len() <= MOST {
+    if text.len() <= MAX_STREAM {
         return (text.into_owned(), false);
     }
-    let (head, tail) = (prefix(&text, MOST / 2), suffix(&text, MOST / 2));
-    let left_out = text.len() - head.len() - tail.len();
+    let (head, tail) = (prefix(&text, MAX_STREAM / 2), suffix(&text, MAX_STREAM / 2));
+    let omitted = text.len() - head.len() - tail.len();
     let shown = format!(
-        "{head}\n[... {left_out} of {} bytes left out ...]\n{tail}",
+        "{head}\n[... {omitted} of {} bytes omitted ...]\n{tail}",
         text.len()
     );
     if let Some(path) = host.keep(name, bytes).await {
@@ -141,26 +141,26 @@ async fn stream(
     (shown, true)
 }
 
-/// What helps with a failure that many have.
-fn advice(code: i32, stderr: &str) -> Option<Cow<'static, str>> {
-    let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
-    if let Some(module) = modules::named(stderr) {
-        return Some(modules::missing(module).into());
+/// Returns a hint for common failures.
+fn hint_for(code: i32, stderr: &str) -> Option<Cow<'static, str>> {
+    let contains_any = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
+    if let Some(module) = modules::missing_module(stderr) {
+        return Some(modules::missing_module_hint(module).into());
     }
-    if says(&["pip: command not found", "pip3: command not found"]) {
-        return Some("install_packages takes the place of pip".into());
+    if contains_any(&["pip: command not found", "pip3: command not found"]) {
+        return Some("use install_packages instead of pip".into());
     }
-    if code == 127 || says(&["command not found"]) {
+    if code == 127 || contains_any(&["command not found"]) {
         return Some(
-            "this Bash has its own commands and none of the machine's; Python is there: execute_python"
+            "this Bash has only built-in commands, not the machine's programs; use execute_python for Python"
                 .into(),
         );
     }
-    if says(&["MemoryError"]) {
-        return Some("work on the data piece by piece: the memory of a call is bounded".into());
+    if contains_any(&["MemoryError"]) {
+        return Some("process the data in smaller pieces: the memory of a call is limited".into());
     }
-    if says(&["can't start new thread", "does not support processes"]) {
-        return Some("there are no threads and no processes here".into());
+    if contains_any(&["can't start new thread", "does not support processes"]) {
+        return Some("threads and processes are not available here".into());
     }
     None
 }
@@ -169,14 +169,14 @@ fn paths(fields: &mut Map<String, Value>, name: &str, paths: &[String]) {
     if paths.is_empty() {
         return;
     }
-    let mut shown: Vec<String> = paths.iter().take(MOST_PATHS).cloned().collect();
+    let mut shown: Vec<String> = paths.iter().take(MAX_PATHS).cloned().collect();
     if paths.len() > shown.len() {
         shown.push(format!("... ({} in all)", paths.len()));
     }
     fields.insert(name.to_owned(), shown.into());
 }
 
-/// What was installed.
+/// Builds the reply to `install_packages`.
 pub(crate) fn installed(installed: &[crate::packages::Installed]) -> Reply {
     let all: Vec<Value> = installed
         .iter()
@@ -185,15 +185,15 @@ pub(crate) fn installed(installed: &[crate::packages::Installed]) -> Reply {
     Reply::json(&json!({ "status": "success", "installed": all }))
 }
 
-/// A failure.
+/// Builds an error reply.
 pub(crate) fn failure(message: &str, hint: Option<&str>) -> Reply {
     let mut answer = json!({ "status": "error", "message": message });
     if let (Value::Object(fields), Some(hint)) = (&mut answer, hint) {
         fields.insert("hint".to_owned(), hint.into());
     }
-    erroneous(Reply::json(&answer), true)
+    with_error_flag(Reply::json(&answer), true)
 }
 
-fn erroneous(reply: Reply, is_error: bool) -> Reply {
+fn with_error_flag(reply: Reply, is_error: bool) -> Reply {
     if is_error { reply.as_error() } else { reply }
 }

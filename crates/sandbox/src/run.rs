@@ -1,6 +1,6 @@
-//! One run of the interpreter: a script in, what it said and how it ended out.
+//! Runs a script in the interpreter, and returns its output and how it ended.
 
-use crate::builtins::{Apart, COMMANDS, Tee, Yes, counts_too_far};
+use crate::builtins::{COMMANDS, Isolated, Tee, Yes, exceeds_seq_limit};
 use crate::tree::Tree;
 use bashkit::hooks::{HookAction, ToolEvent};
 use bashkit::{
@@ -11,133 +11,137 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long after its limit a run may take to end by itself, before nobody waits for
-/// it any more.
-const GRACE: Duration = Duration::from_millis(60);
+/// Time after the limit that a run has to end on its own before it is abandoned.
+const END_TIMEOUT: Duration = Duration::from_millis(60);
 
-/// The most that is taken of each stream, in bytes.
-const STREAM: usize = 4 << 20;
+/// Maximum number of bytes kept of each output stream.
+const MAX_STREAM: usize = 4 << 20;
 
-/// The most that one command hands to the next, in bytes.
-const BETWEEN: usize = 256 << 20;
+/// Maximum number of bytes that a command passes to the next.
+const MAX_PIPE: usize = 256 << 20;
 
-/// Commands that are called like others and do something else: this `zip` writes and
-/// reads a format that nobody else knows, and this `bc` takes the largest number that it
-/// has for every larger one.
-const MISLEADING: [&str; 3] = ["bc", "unzip", "zip"];
+/// Builtins that do not behave like the commands of the same name: this `zip` uses an
+/// incompatible format, and this `bc` replaces large numbers by the largest one it
+/// supports.
+const DISABLED: [&str; 3] = ["bc", "unzip", "zip"];
 
-/// What a run may take.
+/// Limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) time: Duration,
-    /// Bytes of memory, for Python.
+    /// Memory limit for Python in bytes.
     pub(crate) memory: usize,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// By itself, with this code.
-    Itself(i32),
-    /// By its time limit.
+pub(crate) enum End {
+    /// It exited with this code.
+    Exited(i32),
+    /// It reached the time limit.
     TimedOut,
-    /// By another bound, in words.
-    Bound(String),
-    /// It did not begin: in words.
-    Refused(String),
+    /// It reached another limit, described here.
+    LimitReached(String),
+    /// It did not start, for this reason.
+    NotStarted(String),
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
-    pub(crate) ended: Ended,
-    /// Whether there was more than is here.
-    pub(crate) is_cut: bool,
-    /// What a builtin left out without the script knowing.
-    pub(crate) wrong: Vec<String>,
+    pub(crate) end: End,
+    /// Whether the output is truncated.
+    pub(crate) is_truncated: bool,
+    /// Truncations by builtins that the script did not notice.
+    pub(crate) truncations: Vec<String>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Output {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    wrong: Vec<String>,
+    truncations: Vec<String>,
 }
 
-/// Runs a script. Whoever drops this ends it.
-pub(crate) async fn run(tree: Arc<Tree>, script: String, input: Vec<u8>, limits: Limits) -> Ran {
-    let heard = Arc::new(Mutex::new(Heard::default()));
-    let mut bash = interpreter(&tree, limits, &heard);
+/// Runs a script. Dropping the future ends it.
+pub(crate) async fn run(
+    tree: Arc<Tree>,
+    script: String,
+    input: Vec<u8>,
+    limits: Limits,
+) -> RunResult {
+    let output = Arc::new(Mutex::new(Output::default()));
+    let mut bash = interpreter(&tree, limits, &output);
     let cancelled = bash.cancellation_token();
-    let listening = Arc::clone(&heard);
+    let streamed = Arc::clone(&output);
     let options = ExecOptions::new()
         .stdin(input)
         .streaming(Box::new(move |stdout, stderr| {
-            let mut heard = lock(&listening);
-            keep(&mut heard.stdout, stdout.as_bytes());
-            keep(&mut heard.stderr, stderr.as_bytes());
+            let mut output = lock(&streamed);
+            append_limited(&mut output.stdout, stdout.as_bytes());
+            append_limited(&mut output.stderr, stderr.as_bytes());
         }));
-    // In a task of its own: a builtin that computes without a pause must not keep
-    // whoever waits for the time to be over.
+    // In a separate task, because a builtin that computes without yielding must not delay
+    // the timeout.
     let mut task = Abort(tokio::spawn(async move {
         bash.exec_with_options(&script, options).await
     }));
-    let outcome = tokio::time::timeout(limits.time + GRACE, &mut task.0).await;
+    let outcome = tokio::time::timeout(limits.time + END_TIMEOUT, &mut task.0).await;
     cancelled.store(true, Ordering::SeqCst);
-    let mut heard = std::mem::take(&mut *lock(&heard));
-    let mut ran = match outcome {
-        Err(_) => so_far(&mut heard, Ended::TimedOut),
+    let mut output = std::mem::take(&mut *lock(&output));
+    let mut result = match outcome {
+        Err(_) => partial_result(&mut output, End::TimedOut),
         Ok(Err(error)) => {
             let problem = format!("the interpreter failed: {error}");
-            so_far(&mut heard, Ended::Bound(problem))
+            partial_result(&mut output, End::LimitReached(problem))
         }
         Ok(Ok(Err(error))) => {
-            let ended = ended_by(&error);
-            so_far(&mut heard, ended)
+            let end = end_of(&error);
+            partial_result(&mut output, end)
         }
-        Ok(Ok(Ok(result))) => Ran {
-            is_cut: result.stdout_truncated || result.stderr_truncated,
-            stdout: result.stdout.into_bytes(),
-            stderr: result.stderr.into_bytes(),
-            ended: Ended::Itself(result.exit_code),
-            wrong: heard.wrong,
+        Ok(Ok(Ok(done))) => RunResult {
+            is_truncated: done.stdout_truncated || done.stderr_truncated,
+            stdout: done.stdout.into_bytes(),
+            stderr: done.stderr.into_bytes(),
+            end: End::Exited(done.exit_code),
+            truncations: output.truncations,
         },
     };
-    if ran.ended == Ended::Itself(124) && ends_with(&ran.stderr, "python3: execution timed out") {
-        ran.ended = Ended::TimedOut;
+    if result.end == End::Exited(124) && ends_with(&result.stderr, "python3: execution timed out") {
+        result.end = End::TimedOut;
     }
-    for line in String::from_utf8_lossy(&ran.stderr).lines() {
-        if is_a_cap(line) && !ran.wrong.iter().any(|known| known == line) {
-            ran.wrong.push(line.to_owned());
+    for line in String::from_utf8_lossy(&result.stderr).lines() {
+        if is_truncation_note(line) && !result.truncations.iter().any(|known| known == line) {
+            result.truncations.push(line.to_owned());
         }
     }
-    ran
+    result
 }
 
-fn interpreter(tree: &Arc<Tree>, limits: Limits, heard: &Arc<Mutex<Heard>>) -> Bash {
-    let noticing = Arc::clone(heard);
-    // What bounds a script is its time and the memory it may use; the other bounds are
-    // as far away as the stack allows.
+fn interpreter(tree: &Arc<Tree>, limits: Limits, output: &Arc<Mutex<Output>>) -> Bash {
+    let noted = Arc::clone(output);
+    // Scripts are limited by time and memory; the other limits are as high as the stack
+    // allows.
     let execution = ExecutionLimits::new()
         .timeout(limits.time)
         .max_work_units(u64::MAX / 2)
         .max_aggregate_input_bytes(4 << 30)
-        .max_live_intermediate_bytes(BETWEEN as u64)
+        .max_live_intermediate_bytes(MAX_PIPE as u64)
         .max_commands(50_000_000)
         .max_loop_iterations(50_000_000)
         .max_total_loop_iterations(100_000_000)
-        .max_stdout_bytes(STREAM)
-        .max_stderr_bytes(STREAM);
+        .max_stdout_bytes(MAX_STREAM)
+        .max_stderr_bytes(MAX_STREAM);
     let python = CPythonLimits::default()
         .max_duration(limits.time)
         .max_memory(limits.memory)
-        .max_output(STREAM);
+        .max_output(MAX_STREAM);
     let between = execution
         .clone()
-        .max_stdout_bytes(BETWEEN)
-        .max_stderr_bytes(STREAM);
+        .max_stdout_bytes(MAX_PIPE)
+        .max_stderr_bytes(MAX_STREAM);
     let bash = Bash::builder()
         .fs(Arc::clone(tree) as Arc<dyn bashkit::FileSystem>)
         .rootfs(false)
@@ -150,25 +154,25 @@ fn interpreter(tree: &Arc<Tree>, limits: Limits, heard: &Arc<Mutex<Heard>>) -> B
         .limits(execution)
         .session_limits(bashkit::SessionLimits::unlimited())
         .memory_limits(MemoryLimits::new().max_total_variable_bytes(64 << 20))
-        .builtin_filter(|name| !MISLEADING.contains(&name))
+        .builtin_filter(|name| !DISABLED.contains(&name))
         .cpython_with_limits(python)
         .command("yes", Yes)
         .builtin("tee", Box::new(Tee))
-        // Not after it: that would make text of what may be none.
+        // Before the command, because a hook after it would convert its output to text.
         .before_tool(Box::new(move |event: ToolEvent| {
-            if event.name == "seq" && counts_too_far(&event.args) {
-                let note = "seq: it counts to 100000 at most; output truncated";
-                lock(&noticing).wrong.push(note.to_owned());
+            if event.name == "seq" && exceeds_seq_limit(&event.args) {
+                let note = "seq: counts to 100000 at most; output truncated";
+                lock(&noted).truncations.push(note.to_owned());
             }
             HookAction::Continue(event)
         }));
-    let apart = |bash: BashBuilder, name: &&'static str| {
-        bash.builtin(*name, Box::new(Apart::new(name, between.clone())))
+    let isolated = |bash: BashBuilder, name: &&'static str| {
+        bash.builtin(*name, Box::new(Isolated::new(name, between.clone())))
     };
-    COMMANDS.iter().fold(bash, apart).build()
+    COMMANDS.iter().fold(bash, isolated).build()
 }
 
-/// Ends a task that nobody waits for.
+/// Aborts a task when dropped.
 struct Abort<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for Abort<T> {
@@ -177,30 +181,30 @@ impl<T> Drop for Abort<T> {
     }
 }
 
-fn so_far(heard: &mut Heard, ended: Ended) -> Ran {
-    Ran {
-        stdout: std::mem::take(&mut heard.stdout),
-        stderr: std::mem::take(&mut heard.stderr),
-        ended,
-        is_cut: false,
-        wrong: std::mem::take(&mut heard.wrong),
+fn partial_result(output: &mut Output, end: End) -> RunResult {
+    RunResult {
+        stdout: std::mem::take(&mut output.stdout),
+        stderr: std::mem::take(&mut output.stderr),
+        end,
+        is_truncated: false,
+        truncations: std::mem::take(&mut output.truncations),
     }
 }
 
-fn ended_by(error: &Error) -> Ended {
+fn end_of(error: &Error) -> End {
     use bashkit::ExecutionBudgetExceeded as Budget;
     match error {
         Error::ResourceLimit(
             LimitExceeded::Timeout(_) | LimitExceeded::ExecutionBudget(Budget::Deadline { .. }),
-        ) => Ended::TimedOut,
-        Error::ResourceLimit(limit) => Ended::Bound(limit.to_string()),
-        Error::Parse { .. } => Ended::Refused(error.to_string()),
-        other => Ended::Bound(other.to_string()),
+        ) => End::TimedOut,
+        Error::ResourceLimit(limit) => End::LimitReached(limit.to_string()),
+        Error::Parse { .. } => End::NotStarted(error.to_string()),
+        other => End::LimitReached(other.to_string()),
     }
 }
 
-/// Whether a builtin says that it left something out.
-fn is_a_cap(line: &str) -> bool {
+/// Whether a builtin reports that it truncated its output.
+fn is_truncation_note(line: &str) -> bool {
     line.contains("output truncated")
         || line.contains("output may be truncated")
         || line.contains("limit (") && line.contains("exceeded")
@@ -212,11 +216,11 @@ fn ends_with(stderr: &[u8], line: &str) -> bool {
     last.is_some_and(|last| last.starts_with(line))
 }
 
-fn keep(stream: &mut Vec<u8>, more: &[u8]) {
-    let room = STREAM.saturating_sub(stream.len());
+fn append_limited(stream: &mut Vec<u8>, more: &[u8]) {
+    let room = MAX_STREAM.saturating_sub(stream.len());
     stream.extend(more.iter().take(room));
 }
 
-fn lock(heard: &Mutex<Heard>) -> std::sync::MutexGuard<'_, Heard> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(output: &Mutex<Output>) -> std::sync::MutexGuard<'_, Output> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Serving a session of haft: JSON lines, as plugins speak them (protocol 2). The
-//! session holds the files; this process asks for them with `host_call`.
+//! Serves a session of haft with the plugin protocol (JSON lines, version 2). The session
+//! holds the files; this process requests them with `host_call`.
 
 use crate::host::Host;
 use crate::reply;
@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 use crate::tools::{self, BashArgs, InstallArgs, PythonArgs};
 use async_trait::async_trait;
 use haft::Reply;
-use haft::guest::{Ask, Guest, Refusal, Told};
+use haft::guest::{Guest, GuestRequest, GuestResponse, Refusal};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -34,38 +34,40 @@ enum Message {
     },
     HostResult {
         id: u64,
-        told: Told,
+        told: GuestResponse,
     },
 }
 
-/// What is on its way.
+/// Calls and requests in progress.
 #[derive(Default)]
-struct Desk {
+struct InProgress {
     calls: HashMap<String, AbortHandle>,
-    asked: HashMap<u64, oneshot::Sender<Told>>,
+    requests: HashMap<u64, oneshot::Sender<GuestResponse>>,
 }
 
 #[derive(Clone)]
-struct Line {
+struct Connection {
     out: mpsc::UnboundedSender<String>,
-    desk: Arc<Mutex<Desk>>,
+    in_progress: Arc<Mutex<InProgress>>,
     next: Arc<AtomicU64>,
 }
 
-impl Line {
-    fn say(&self, message: &Value) {
+impl Connection {
+    fn send(&self, message: &Value) {
         let _ = self.out.send(format!("{message}\n"));
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_progress(&self) -> MutexGuard<'_, InProgress> {
+        self.in_progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Serves standard input and output until the input ends.
 pub(crate) async fn serve(sandbox: Arc<Sandbox>) -> io::Result<()> {
     let (out, mut lines) = mpsc::unbounded_channel::<String>();
-    let writing = tokio::spawn(async move {
+    let writer = tokio::spawn(async move {
         let mut output = tokio::io::stdout();
         while let Some(line) = lines.recv().await {
             output.write_all(line.as_bytes()).await?;
@@ -73,37 +75,37 @@ pub(crate) async fn serve(sandbox: Arc<Sandbox>) -> io::Result<()> {
         }
         io::Result::Ok(())
     });
-    let line = Line {
+    let connection = Connection {
         out,
-        desk: Arc::default(),
+        in_progress: Arc::default(),
         next: Arc::default(),
     };
     let mut input = BufReader::with_capacity(64 << 10, tokio::io::stdin()).lines();
     while let Some(text) = input.next_line().await? {
         match serde_json::from_str(&text) {
-            Ok(message) => heed(message, &line, &sandbox),
+            Ok(message) => handle(message, &connection, &sandbox),
             Err(error) => {
-                let message = format!("that is no message: {error}");
-                line.say(&json!({ "type": "invalid", "message": message }));
+                let message = format!("invalid message: {error}");
+                connection.send(&json!({ "type": "invalid", "message": message }));
             }
         }
     }
-    writing.abort();
+    writer.abort();
     Ok(())
 }
 
-fn heed(message: Message, line: &Line, sandbox: &Arc<Sandbox>) {
+fn handle(message: Message, connection: &Connection, sandbox: &Arc<Sandbox>) {
     match message {
-        Message::Describe | Message::Init => line.say(&described(sandbox)),
+        Message::Describe | Message::Init => connection.send(&description(sandbox)),
         Message::Cancel { call_id } => {
-            if let Some(call) = line.desk().calls.remove(&call_id) {
+            if let Some(call) = connection.in_progress().calls.remove(&call_id) {
                 call.abort();
-                line.say(&result(&call_id, &Reply::error("cancelled")));
+                connection.send(&result(&call_id, &Reply::error("cancelled")));
             }
         }
         Message::HostResult { id, told } => {
-            if let Some(asked) = line.desk().asked.remove(&id) {
-                let _ = asked.send(told);
+            if let Some(requests) = connection.in_progress().requests.remove(&id) {
+                let _ = requests.send(told);
             }
         }
         Message::Call {
@@ -111,44 +113,45 @@ fn heed(message: Message, line: &Line, sandbox: &Arc<Sandbox>) {
             call_id,
             params,
         } => {
-            let (sandbox, answering, id) = (Arc::clone(sandbox), line.clone(), call_id.clone());
-            // Held until the call is on the list, so that it cannot be over before.
-            let mut desk = line.desk();
+            let (sandbox, reply_to, id) =
+                (Arc::clone(sandbox), connection.clone(), call_id.clone());
+            // Locked until the call is registered, so that it cannot end before.
+            let mut in_progress = connection.in_progress();
             let task = tokio::spawn(async move {
-                let host: Arc<dyn Host> = Arc::new(Asking {
+                let host: Arc<dyn Host> = Arc::new(SessionHost {
                     call_id: id.clone(),
-                    line: answering.clone(),
+                    connection: reply_to.clone(),
                 });
                 let reply = call(&sandbox, &name, params, host).await;
-                if answering.desk().calls.remove(&id).is_some() {
-                    answering.say(&result(&id, &reply));
+                if reply_to.in_progress().calls.remove(&id).is_some() {
+                    reply_to.send(&result(&id, &reply));
                 }
             });
-            desk.calls.insert(call_id, task.abort_handle());
+            in_progress.calls.insert(call_id, task.abort_handle());
         }
     }
 }
 
 async fn call(sandbox: &Sandbox, name: &str, params: Value, host: Arc<dyn Host>) -> Reply {
-    let unfit = |error: serde_json::Error| reply::failure(&error.to_string(), None);
+    let invalid = |error: serde_json::Error| reply::failure(&error.to_string(), None);
     match name {
         "execute_python" => match serde_json::from_value::<PythonArgs>(params) {
             Ok(args) => sandbox.python(host, args.code).await,
-            Err(error) => unfit(error),
+            Err(error) => invalid(error),
         },
         "execute_bash" => match serde_json::from_value::<BashArgs>(params) {
             Ok(args) => sandbox.bash(host, args.command).await,
-            Err(error) => unfit(error),
+            Err(error) => invalid(error),
         },
         "install_packages" => match serde_json::from_value::<InstallArgs>(params) {
             Ok(args) => sandbox.install(host, args.packages).await,
-            Err(error) => unfit(error),
+            Err(error) => invalid(error),
         },
-        other => reply::failure(&format!("there is no tool {other:?}"), None),
+        other => reply::failure(&format!("unknown tool: {other:?}"), None),
     }
 }
 
-fn described(sandbox: &Arc<Sandbox>) -> Value {
+fn description(sandbox: &Arc<Sandbox>) -> Value {
     let tools = tools::all(sandbox, &Guest::default());
     let tools = tools.iter().map(|tool| {
         let tool = tool.definition();
@@ -166,34 +169,34 @@ fn result(call_id: &str, reply: &Reply) -> Value {
     })
 }
 
-/// The session, asked on behalf of one call.
-struct Asking {
+/// Sends requests to the session on behalf of one call.
+struct SessionHost {
     call_id: String,
-    line: Line,
+    connection: Connection,
 }
 
 #[async_trait]
-impl Host for Asking {
-    async fn ask(&self, ask: Ask) -> Told {
-        let id = self.line.next.fetch_add(1, Ordering::Relaxed);
-        let (told, hear) = oneshot::channel();
-        self.line.desk().asked.insert(id, told);
-        let _waiting = Waiting(&self.line, id);
-        self.line.say(&json!({
+impl Host for SessionHost {
+    async fn ask(&self, ask: GuestRequest) -> GuestResponse {
+        let id = self.connection.next.fetch_add(1, Ordering::Relaxed);
+        let (told, response) = oneshot::channel();
+        self.connection.in_progress().requests.insert(id, told);
+        let _pending = PendingRequest(&self.connection, id);
+        self.connection.send(&json!({
             "type": "host_call", "call_id": self.call_id, "id": id, "name": "guest", "params": ask,
         }));
-        hear.await.unwrap_or_else(|_| Told::Refused {
+        response.await.unwrap_or_else(|_| GuestResponse::Refused {
             why: Refusal::Failed,
-            message: "the session is over".to_owned(),
+            message: "the session has ended".to_owned(),
         })
     }
 }
 
-/// A question that is forgotten with whoever asked it.
-struct Waiting<'a>(&'a Line, u64);
+/// Removes a request when the caller is dropped.
+struct PendingRequest<'a>(&'a Connection, u64);
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        self.0.desk().asked.remove(&self.1);
+        self.0.in_progress().requests.remove(&self.1);
     }
 }

@@ -1,6 +1,6 @@
-//! The three tools, as a model sees them.
+//! The three tools that a model sees.
 
-use crate::host::{Host, Itself};
+use crate::host::{Host, LocalHost};
 use crate::sandbox::Sandbox;
 use haft::guest::Guest;
 use haft::prelude::*;
@@ -8,14 +8,14 @@ use haft::{AnyTool, erase};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than any run: the sandbox keeps its own time.
-const TIME: Duration = Duration::from_secs(3600);
+/// Longer than any run: haft-sandbox has its own time limit.
+const NO_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Execute Python code (CPython 3.14 in WebAssembly) with no access to the machine and
-/// no network, and return its stdout, stderr, exit code and the value of its last
-/// expression. Each call is a new interpreter. Files are those of the workspace: paths
-/// are absolute, what is written is there for the other tools after the call. Most of
-/// the standard library is there; unittest, ssl, native packages (numpy, pandas), threads
+/// Execute Python code (CPython 3.14 in WebAssembly) with no access to the machine and no
+/// network, and return its stdout, stderr, exit code and the value of its last expression.
+/// Each call starts a new interpreter. Files are those of the workspace: use absolute
+/// paths; written files are available to the other tools after the call. Most of the
+/// standard library is available; unittest, ssl, native packages (numpy, pandas), threads
 /// and subprocesses are not. A picture saved in /tmp/images is shown in the reply.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct PythonArgs {
@@ -23,21 +23,21 @@ pub(crate) struct PythonArgs {
     pub(crate) code: String,
 }
 
-/// Execute a Bash script in a sandbox with commands of its own (coreutils, grep, sed,
-/// awk, jq, find, tar, python3 and more, but none of the machine's programs, no network)
-/// and return its stdout, stderr and exit code. Files are those of the workspace: paths
-/// are absolute, what is written is there for the other tools after the call.
+/// Execute a Bash script with built-in commands (coreutils, grep, sed, awk, jq, find, tar,
+/// python3 and more, but none of the machine's programs, and no network) and return its
+/// stdout, stderr and exit code. Files are those of the workspace: use absolute paths;
+/// written files are available to the other tools after the call.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct BashArgs {
     /// Bash script to execute.
     pub(crate) command: String,
 }
 
-/// Install Python packages for execute_python, with what they require. Only packages of
-/// pure Python can be installed; those with native code (numpy, pandas) cannot.
+/// Install Python packages and their dependencies for execute_python. Only pure Python
+/// packages can be installed; packages with native code (numpy, pandas) cannot.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct InstallArgs {
-    /// Names of packages, with versions where they matter: `six`, `rich>=13`.
+    /// Names of packages, with versions if they matter: `six`, `rich>=13`.
     pub(crate) packages: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct ExecuteBash(pub(crate) Arc<Sandbox>, pub(crate) Guest);
 pub(crate) struct InstallPackages(pub(crate) Arc<Sandbox>, pub(crate) Guest);
 
 fn host(cx: &Context, guest: &Guest) -> Arc<dyn Host> {
-    Arc::new(Itself {
+    Arc::new(LocalHost {
         cx: cx.clone(),
         guest: guest.clone(),
     })
@@ -58,7 +58,7 @@ impl Tool for ExecutePython {
     type Args = PythonArgs;
 
     fn timeout(&self) -> Option<Duration> {
-        Some(TIME)
+        Some(NO_TIMEOUT)
     }
 
     async fn call(&self, args: PythonArgs, cx: &Context) -> Result<Reply, Error> {
@@ -72,7 +72,7 @@ impl Tool for ExecuteBash {
     type Args = BashArgs;
 
     fn timeout(&self) -> Option<Duration> {
-        Some(TIME)
+        Some(NO_TIMEOUT)
     }
 
     async fn call(&self, args: BashArgs, cx: &Context) -> Result<Reply, Error> {
@@ -86,7 +86,7 @@ impl Tool for InstallPackages {
     type Args = InstallArgs;
 
     fn timeout(&self) -> Option<Duration> {
-        Some(TIME)
+        Some(NO_TIMEOUT)
     }
 
     async fn call(&self, args: InstallArgs, cx: &Context) -> Result<Reply, Error> {
@@ -94,7 +94,7 @@ impl Tool for InstallPackages {
     }
 }
 
-/// All of them.
+/// Returns all three tools.
 pub(crate) fn all(sandbox: &Arc<Sandbox>, guest: &Guest) -> Vec<Arc<dyn AnyTool>> {
     let (sandbox, guest) = (|| Arc::clone(sandbox), || guest.clone());
     vec![

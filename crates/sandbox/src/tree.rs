@@ -1,14 +1,14 @@
-//! The files that code sees during one call: those of the session, fetched when they
-//! are looked at, with what the code changed on top of them, and a few places that are
-//! the sandbox's own. Changes go to the session when the call is over.
+//! The files that code sees during one call: those of the session, fetched on first access,
+//! with the changes of the code on top, and a few folders of haft-sandbox. Changes are
+//! saved to the session at the end of the call.
 
 mod change;
 mod fault;
 mod route;
-mod settle;
+mod save;
 
 pub(crate) use fault::describe;
-pub(crate) use settle::Settled;
+pub(crate) use save::Saved;
 
 use crate::host::{Host, Refused};
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use bashkit::{
 };
 use change::{Changes, Node};
 use fault::{at, error, is_a_directory, not_a_directory, not_found};
-use haft::guest::{LARGEST, Refusal, Seen};
+use haft::guest::{FileInfo, LARGEST, Refusal};
 use route::{Route, route};
 use std::collections::BTreeMap;
 use std::io;
@@ -26,25 +26,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::OnceCell;
 
-/// How many bytes of files one call may hold.
+/// Maximum number of bytes of files that a call may hold.
 const ROOM: u64 = 256 << 20;
 
-/// Where pictures are put that belong in the reply.
+/// Folder for images that are shown in the reply.
 pub(crate) const IMAGES: &str = "/tmp/images";
 
 /// The files of one call.
 pub(crate) struct Tree {
     host: Arc<dyn Host>,
-    /// What lasts as long as the sandbox: temporary files, installed packages.
+    /// Files that last as long as haft-sandbox: temporary files and installed packages.
     own: Arc<dyn FileSystem>,
-    /// What is between this call and the sandbox.
+    /// Files for the exchange between this call's driver and haft-sandbox.
     private: InMemoryFs,
     changes: Mutex<Changes>,
-    /// Whether the session has a folder that is called like ours.
+    /// Whether the session has a folder `/tmp`.
     has_tmp: OnceCell<bool>,
 }
 
-/// What is at a path of the session.
+/// Type of a path in the session.
 enum Found {
     Dir,
     File { size: u64, modified: SystemTime },
@@ -61,17 +61,17 @@ impl Tree {
         }
     }
 
-    /// Puts something where only this call's driver looks.
+    /// Adds a file that only this call's driver sees.
     pub(crate) fn hand(&self, path: &str, bytes: &[u8]) {
         self.private.add_file(path, bytes, 0o644);
     }
 
-    /// What the driver left there.
+    /// Reads a file that the driver wrote.
     pub(crate) async fn handed(&self, path: &str) -> Option<Vec<u8>> {
         self.private.read_file(Path::new(path)).await.ok()
     }
 
-    /// The pictures that the call made, by name.
+    /// Returns the images that the call created, sorted by name.
     pub(crate) async fn images(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let made: Vec<PathBuf> = self.changes().images.iter().cloned().collect();
         let mut images = Vec::new();
@@ -87,7 +87,7 @@ impl Tree {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who holds a path.
+    /// Returns the file system that owns a path, or `None` for the session.
     async fn holder(&self, path: &Path) -> Option<&dyn FileSystem> {
         match route(path) {
             Route::Private => Some(&self.private),
@@ -123,8 +123,8 @@ impl Tree {
         Ok(as_found(&seen))
     }
 
-    /// What the session says of a path, asked once a call.
-    async fn seen(&self, path: &Path) -> std::result::Result<Seen, Refused> {
+    /// Looks up a path in the session, at most once per call.
+    async fn seen(&self, path: &Path) -> std::result::Result<FileInfo, Refused> {
         if let Some(seen) = self.changes().seen.get(path) {
             return seen.clone();
         }
@@ -133,7 +133,7 @@ impl Tree {
         seen
     }
 
-    /// The version that a file of the session has; none if there is none.
+    /// Returns the session's version of a file, if it exists.
     async fn version(&self, path: &Path) -> Result<Option<String>> {
         match self.seen(path).await {
             Ok(seen) if seen.is_dir => Err(is_a_directory()),
@@ -225,7 +225,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The entries of a folder, changes included.
+    /// Returns the entries of a folder, including changes.
     async fn entries(&self, path: &Path) -> Result<BTreeMap<String, Metadata>> {
         match self.found(path).await? {
             Found::Dir => {}
@@ -269,7 +269,7 @@ impl Tree {
         Ok(entries)
     }
 
-    /// Everything below a folder of the session, children before parents.
+    /// Returns everything below a folder of the session, children before parents.
     async fn below(&self, path: &Path) -> Result<Vec<(PathBuf, FileType)>> {
         let (mut open, mut all) = (vec![path.to_owned()], Vec::new());
         while let Some(folder) = open.pop() {
@@ -337,7 +337,7 @@ impl FileSystemExt for Tree {
         FsLimits::new()
             .max_file_size(LARGEST)
             .max_total_bytes(ROOM)
-            .max_file_count(change::MOST as u64)
+            .max_file_count(change::MAX_PATHS as u64)
     }
 }
 
@@ -436,7 +436,7 @@ impl FileSystem for Tree {
     async fn chmod(&self, path: &Path, mode: u32) -> Result<()> {
         match self.holder(path).await {
             Some(holder) => holder.chmod(path, mode).await,
-            // The session keeps no mode that code could choose.
+            // The session does not store modes.
             None => self.stat(path).await.map(drop),
         }
     }
@@ -482,11 +482,11 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-fn time(seen: &Seen) -> SystemTime {
+fn time(seen: &FileInfo) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(seen.modified.unwrap_or(0))
 }
 
-fn as_found(seen: &Seen) -> Found {
+fn as_found(seen: &FileInfo) -> Found {
     if seen.is_dir {
         return Found::Dir;
     }

@@ -1,4 +1,4 @@
-//! The built program: alone over MCP, and as a part of a session of the built `haft`.
+//! The built program: alone over MCP, and as part of a session of the built `haft`.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! A process of a module, as haft starts it: `printf '%s\n' LOAD DESCRIBE CALL | worker`.
+//! The process of a module, as haft starts it: `printf '%s
+//! n' LOAD DESCRIBE CALL | worker`.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,15 @@
-//! What `execute` returned, as blocks of a result; and blocks of another tool as text.
+//! Converting the return value of `execute` to result blocks, and blocks of another tool to
+//! text.
 
 use mlua::{Lua, Table, Value};
 
 use crate::json;
 use crate::protocol::{Block, MAX_LINE};
 
-/// Room for what is around the content on a line.
+/// Maximum size of the content, in bytes; the rest of the line needs room too.
 const ROOM: usize = MAX_LINE - 4096;
 
-/// The blocks of what was returned.
+/// Converts the return value to blocks.
 pub(crate) fn blocks(
     lua: &Lua,
     result: &Value,
@@ -19,7 +20,7 @@ pub(crate) fn blocks(
         Value::Table(table) => match table.raw_get::<Value>("content") {
             Ok(Value::Table(content)) => return each(lua, &content),
             _ => Block::text(json::encode(result, list, ROOM).map_err(|problem| {
-                format!("execute returned a table that cannot be written as JSON: {problem}")
+                format!("execute returned a table that cannot be converted to JSON: {problem}")
             })?),
         },
         Value::String(_) | Value::Integer(_) | Value::Number(_) | Value::Boolean(_) => {
@@ -28,7 +29,7 @@ pub(crate) fn blocks(
         other => {
             let kind = kind(other);
             return Err(format!(
-                "execute returned {kind}; it has to be a string or a table"
+                "execute returned {kind}; it must return a string or a table"
             ));
         }
     }])
@@ -101,7 +102,7 @@ fn block_of(lua: &Lua, block: &Value) -> Result<(Block<'static>, usize), String>
     }
 }
 
-/// The text of a value that has one. Bytes that are no UTF-8 are replaced.
+/// Converts a value to text. Invalid UTF-8 is replaced.
 pub(crate) fn text(lua: &Lua, value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => {
@@ -112,7 +113,7 @@ pub(crate) fn text(lua: &Lua, value: &Value) -> Result<String, String> {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         }
         Value::Boolean(value) => Ok(value.to_string()),
-        // As `tostring` does it, and not Rust.
+        // Formatted by Lua's `tostring`, not by Rust.
         Value::Integer(_) | Value::Number(_) => match lua.coerce_string(value.clone()) {
             Ok(text) => Ok(text.map(|text| text.to_string_lossy()).unwrap_or_default()),
             Err(error) => Err(error.to_string()),
@@ -121,7 +122,7 @@ pub(crate) fn text(lua: &Lua, value: &Value) -> Result<String, String> {
     }
 }
 
-/// What a value is, as manuals of Lua say it.
+/// Returns the type of a value in the words of the Lua manual.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Nil => "nil",
@@ -135,12 +136,12 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// What is said of a result that does not fit on a line.
+/// Returns the message for a result that does not fit on a line.
 pub(crate) fn too_large(bytes: usize) -> String {
     format!("the result is too large: {bytes} bytes, at most {ROOM} fit")
 }
 
-/// What another tool answered, as a text. An image is named only.
+/// Joins the reply of another tool as text. An image is only mentioned.
 pub(crate) fn joined(content: &[serde_json::Value]) -> String {
     let mut joined = String::new();
     for block in content {

@@ -1,10 +1,10 @@
-//! JSON to values of Lua and back.
+//! Converting between JSON and Lua values.
 //!
-//! Lua has one kind of table. A list is a table whose keys are 1 to n, or one that is
-//! marked with a metatable, as every list that was decoded is; so an empty list stays
-//! a list. Anything else is an object, and its members are written in the order of
-//! their names, since Lua has none. `null` is a light pointer to nothing, because a
-//! `nil` would vanish from its table.
+//! Lua has only one kind of table. A list is a table with the keys 1 to n, or one marked
+//! with a metatable, as every decoded list is, so that an empty list stays a list. Any
+//! other table is an object, and its members are written in the order of their names, since
+//! Lua tables are unordered. `null` is a null light userdata, because `nil` would vanish
+//! from its table.
 
 use std::fmt::{self, Write};
 
@@ -13,24 +13,23 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use crate::content::kind;
 
-/// How many values are written at most. One that is a table takes about a microsecond,
-/// and no limit of the module is looked at meanwhile.
-const MOST: usize = 1_000_000;
+/// Maximum number of values that are encoded. A table takes about a microsecond, and the
+/// limits of the module are not checked meanwhile.
+const MAX_VALUES: usize = 1_000_000;
 
-/// How deep values may be nested, as in `serde_json`.
-const DEEPEST: usize = 128;
+/// Maximum nesting depth, as in `serde_json`.
+const MAX_DEPTH: usize = 128;
 
-/// What becomes of members of objects that are null.
+/// How to decode null members of objects.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Nulls {
-    /// They are `haft.json.null`.
+    /// As `haft.json.null`.
     Keep,
-    /// They are left out, so that `if input.name then` does what it says.
+    /// Left out, so that `if input.name then` works as expected.
     LeaveOut,
 }
 
-/// Makes a value of Lua while JSON is read, so that what it takes is counted as the
-/// module's memory.
+/// Creates Lua values while parsing JSON, so that their memory counts for the module.
 #[derive(Clone, Copy)]
 pub(crate) struct Decoder<'a> {
     pub(crate) lua: &'a Lua,
@@ -120,8 +119,8 @@ impl<'de> Visitor<'de> for Decoder<'_> {
     }
 }
 
-/// Writes a value of Lua as JSON, at most `most` bytes of it: the same table in two
-/// places is written twice, and so on, which memory alone would not bound.
+/// Encodes a Lua value as JSON of at most `most` bytes. The size must be limited because a
+/// table that is used twice is written twice.
 pub(crate) fn encode(value: &Value, list: &Table, most: usize) -> Result<String, String> {
     let mut encoder = Encoder {
         out: String::new(),
@@ -158,8 +157,8 @@ enum Shape {
 impl Encoder<'_> {
     fn value(&mut self, value: &Value) -> Result<(), String> {
         self.written += 1;
-        if self.written > MOST {
-            return Err(format!("it has more than {MOST} values"));
+        if self.written > MAX_VALUES {
+            return Err(format!("it has more than {MAX_VALUES} values"));
         }
         match value {
             Value::Nil => self.out.push_str("null"),
@@ -172,7 +171,7 @@ impl Encoder<'_> {
             Value::Number(value) => return Err(format!("JSON has no number for {value}")),
             Value::String(value) => self.string(value)?,
             Value::Table(table) => self.table(table)?,
-            other => return Err(format!("{} cannot be written as JSON", kind(other))),
+            other => return Err(format!("{} cannot be converted to JSON", kind(other))),
         }
         if self.out.len() > self.most {
             Err(self.too_long())
@@ -197,9 +196,9 @@ impl Encoder<'_> {
     }
 
     fn table(&mut self, table: &Table) -> Result<(), String> {
-        if self.path.len() >= DEEPEST {
+        if self.path.len() >= MAX_DEPTH {
             return Err(format!(
-                "tables are nested more than {DEEPEST} deep, or contain themselves"
+                "tables are nested more than {MAX_DEPTH} deep, or contain themselves"
             ));
         }
         match self.shape(table)? {
@@ -244,19 +243,21 @@ impl Encoder<'_> {
                 Value::String(name) => names.push(name),
                 Value::Integer(index) if (1..=length).contains(&index) => numbers += 1,
                 Value::Integer(_) => {
-                    return Err("a list has holes, or does not begin at 1".to_owned());
+                    return Err("a list has holes, or does not start at 1".to_owned());
                 }
-                other => return Err(format!("{} cannot be a name in JSON", kind(&other))),
+                other => return Err(format!("{} cannot be a key in JSON", kind(&other))),
             }
         }
         let marked = table
             .metatable()
             .is_some_and(|metatable| metatable == *self.list);
         if numbers != length {
-            return Err("a list has holes, or does not begin at 1".to_owned());
+            return Err("a list has holes, or does not start at 1".to_owned());
         }
         if (length > 0 || marked) && !names.is_empty() {
-            return Err("a table is both a list and has names, which JSON cannot hold".to_owned());
+            return Err(
+                "a table is both a list and an object, which JSON does not allow".to_owned(),
+            );
         }
         if length > 0 || marked {
             return Ok(Shape::List(length));

@@ -1,31 +1,30 @@
-//! What a worker is told before anything else.
+//! The first message that a worker receives.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a module may use.
+/// Access rights of a module.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rights {
-    /// It computes: tables, text, numbers, the clock, and what `haft` offers it.
-    /// Nothing of the machine.
+    /// Only computation: tables, text, numbers, the clock, and the functions of `haft`. No
+    /// access to the machine.
     Pure,
-    /// The standard library: files, programs, the environment. Of `debug` there is
-    /// `traceback` only, and modules written in C are not loaded.
+    /// The standard library: files, programs, the environment. Of `debug`, only
+    /// `traceback`. Modules written in C are not loaded.
     Full,
 }
 
-/// How much a module may use to load, and for each call.
+/// Limits of a module for loading and for each call.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Bytes of memory of the module, all calls together.
+    /// Memory of the module in bytes, for all calls together.
     pub memory: u64,
-    /// Instructions of Lua.
+    /// Number of Lua instructions.
     pub instructions: u64,
-    /// Seconds, without those spent waiting for `haft.call`. Loading gets five of
-    /// them at most.
+    /// Time in seconds, without waiting for `haft.call`. Loading gets at most five of them.
     pub seconds: f64,
 }
 
@@ -40,7 +39,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// A limit below what an empty module takes would only make messages unclear.
+    /// Minimum memory limit in bytes. An empty module needs about this much.
     const LEAST_MEMORY: u64 = 1 << 20;
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     const LONGEST_LOADING: Duration = Duration::from_secs(5);
@@ -64,21 +63,21 @@ impl Limits {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "load")]
 pub struct Load {
-    /// Where the source is from. It is shown in messages and not opened.
+    /// Path of the source, for messages. It is not opened.
     pub path: String,
-    /// The text of the module.
+    /// Source text of the module.
     pub source: String,
-    /// What the module may use.
+    /// Access rights of the module.
     pub rights: Rights,
-    /// How much it may use; what is left out has its default.
+    /// Limits; missing ones have their defaults.
     #[serde(default)]
     pub limits: Limits,
 }
 
 impl Load {
-    /// The line to send, without its newline.
+    /// Returns the line to send, without its newline.
     pub fn line(&self) -> String {
-        // Text, numbers and no map with strange keys: there is nothing that could fail.
+        // Cannot fail: the struct has only text and numbers.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! A state of Lua with its limits: where a module lives.
+//! A Lua state with its limits, in which a module runs.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -15,12 +15,12 @@ use crate::shared::Shared;
 
 const OUT_OF_MEMORY: &str = "not enough memory";
 
-/// Why something of the module did not end well.
+/// The reason why a module failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// It raised an error, or was stopped.
     Raised(String),
-    /// It wanted more memory than it may have.
+    /// It exceeded its memory limit.
     Memory(String),
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct Machine {
     source: String,
 }
 
-/// `require` looks beside the module and never where the process happens to run: that is
-/// the folder that is worked in, and its files are nobody's modules.
+/// Makes `require` search next to the module, never in the current folder: that is the work
+/// folder, whose files must not be loaded as modules.
 fn required_beside(lua: &Lua, module: &str) -> mlua::Result<()> {
     let package: Table = lua.globals().get("package")?;
     let usual: String = package.get("path")?;
@@ -86,8 +86,8 @@ impl Machine {
             .set_mode(ChunkMode::Text);
         let run = prelude.call::<Function>((native, rights))?;
 
-        // Coroutines take the hook over from who makes them, so it is set once, before
-        // the module can make any.
+        // Coroutines inherit the hook of their creator, so it is set once, before the
+        // module can create any.
         let stepping = Rc::clone(&meter);
         let source = natives::short(&load.path);
         let named = source.clone();
@@ -111,12 +111,12 @@ impl Machine {
         })
     }
 
-    /// Starts the clock. Says when the task is due.
+    /// Starts the clock and returns when the task is due.
     pub(crate) fn start(&self, allowed: Duration) -> std::time::Instant {
         self.meter.start(allowed)
     }
 
-    /// Runs a function of the module to its end, or to a limit.
+    /// Runs a function of the module until it returns or reaches a limit.
     pub(crate) fn run(&self, body: &Function, input: Option<Value>) -> Result<MultiValue, Failure> {
         let arguments = [Some(Value::Function(body.clone())), input];
         let arguments = MultiValue::from_vec(arguments.into_iter().flatten().collect());
@@ -137,15 +137,15 @@ impl Machine {
             Some(Value::Error(error)) => return self.failure(error),
             _ => "an error without a message".to_owned(),
         };
-        self.told(text)
+        self.failure_from(text)
     }
 
-    /// What a failure in Rust is to the module's author.
+    /// Converts an error from Rust into a message for the author of the module.
     pub(crate) fn failure(&self, error: &mlua::Error) -> Failure {
         if let Some(stop) = self.meter.stopped() {
             return Failure::Raised(self.meter.message(stop));
         }
-        self.told(match error {
+        self.failure_from(match error {
             mlua::Error::RuntimeError(message) => {
                 let message = message.split("\nstack traceback:").next();
                 message.unwrap_or_default().to_owned()
@@ -156,8 +156,8 @@ impl Machine {
         })
     }
 
-    /// A failure with this text.
-    pub(crate) fn told(&self, text: String) -> Failure {
+    /// Creates a failure from a message.
+    pub(crate) fn failure_from(&self, text: String) -> Failure {
         if text.ends_with(OUT_OF_MEMORY) || text.contains(&format!("memory error: {OUT_OF_MEMORY}"))
         {
             return Failure::Memory(format!(
@@ -170,7 +170,8 @@ impl Machine {
         Failure::Raised(self.once(&text))
     }
 
-    /// Each coroutine that an error passes through puts the place before it once more.
+    /// Removes repeated locations: each coroutine that an error passes through adds it once
+    /// more.
     fn once(&self, text: &str) -> String {
         let mut rest = text;
         while let Some((place, after)) = rest.split_once(": ")
@@ -182,9 +183,9 @@ impl Machine {
         rest.to_owned()
     }
 
-    /// Whether the module keeps so much that little can succeed from here on.
+    /// Whether the module keeps so much memory that further calls are likely to fail.
     pub(crate) fn is_full(&self) -> bool {
-        // Two rounds: what has a finalizer is freed in the second.
+        // Two rounds, because objects with finalizers are freed in the second.
         let collected = self.lua.gc_collect().and_then(|()| self.lua.gc_collect());
         collected.is_err() || self.lua.used_memory() > self.limits.bytes() / 4 * 3
     }

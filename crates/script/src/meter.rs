@@ -1,4 +1,4 @@
-//! How much of its limits a call has used.
+//! Measures how much of its limits a call has used.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::load::Limits;
 use crate::shared::Shared;
 
-/// Instructions between two looks at the limits: some ten microseconds.
+/// Number of instructions between two checks of the limits: about ten microseconds.
 pub(crate) const STRIDE: u32 = 10_000;
 
-/// Why a call may not go on.
+/// The reason why a call was stopped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stop {
     Instructions,
@@ -18,7 +18,7 @@ pub(crate) enum Stop {
     Cancelled,
 }
 
-/// Counts for one call at a time. It belongs to the thread of Lua.
+/// Counts for one call at a time. Belongs to the Lua thread.
 pub(crate) struct Meter {
     limits: Limits,
     shared: Arc<Shared>,
@@ -51,14 +51,14 @@ impl Meter {
         self.deadline.get()
     }
 
-    /// Takes a wait out of the time that counts and says when the call is due now.
+    /// Excludes a wait from the time of the call, and returns when the call is due now.
     pub(crate) fn forgive(&self, waited: Duration) -> Instant {
         self.deadline.set(self.deadline.get() + waited);
         self.deadline.get()
     }
 
-    /// One more stride was made at `place`. Once a call was stopped it stays so: a
-    /// module may catch the error, and is stopped again.
+    /// Counts another stride, made at `place`, and returns whether the call must stop. A
+    /// stopped call stays stopped: if the module catches the error, it is stopped again.
     pub(crate) fn step(&self, place: impl FnOnce() -> String) -> bool {
         self.used.set(self.used.get() + u64::from(STRIDE));
         if self.stop.get().is_some() {
@@ -86,7 +86,7 @@ impl Meter {
         self.stop.get()
     }
 
-    /// What is said of a call that was stopped.
+    /// Returns the message for a stopped call.
     pub(crate) fn message(&self, stop: Stop) -> String {
         let what = match stop {
             Stop::Cancelled => return "cancelled".to_owned(),
@@ -109,7 +109,7 @@ impl Meter {
         }
     }
 
-    /// What is said in the module's place when it did not even stop.
+    /// Returns the message for a module that could not be stopped.
     pub(crate) fn late(path: &str, allowed: Duration) -> String {
         format!(
             "{path}: took longer than {}, which is the limit, and did not stop; it is started again when it is needed",

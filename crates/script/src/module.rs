@@ -1,4 +1,4 @@
-//! A module: what it has to be, and how it is called.
+//! A module: its required form, and how it is called.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::protocol::{Block, Definition};
 use crate::schema;
 
 const LONGEST_NAME: usize = 64;
-/// What is said of a tool goes to a model with every request.
+/// Maximum size of a description, in bytes. It is sent to the model with every request.
 const LONGEST_TEXT: usize = 64 << 10;
 const LARGEST_SCHEMA: usize = 1 << 20;
 const MOST_SECONDS: f64 = 86_400.0;
@@ -26,11 +26,11 @@ pub(crate) struct Module {
     execute: Function,
 }
 
-/// What a call came to.
+/// The result of a call.
 pub(crate) struct Outcome {
     pub(crate) content: Vec<Block<'static>>,
     pub(crate) error: bool,
-    /// The next call needs a fresh process.
+    /// Whether the next call needs a new process.
     pub(crate) full: bool,
 }
 
@@ -45,9 +45,9 @@ impl Outcome {
 }
 
 impl Module {
-    /// Runs the module's file and looks at what it returned: a tool, or `None` for a library
-    /// that tools beside it load with `require`. The message of a failure is for whoever
-    /// wrote the module.
+    /// Runs the module's file and checks its return value: a tool, or `None` for a library
+    /// that other tools load with `require`. The error is a message for the author of the
+    /// module.
     pub(crate) fn load(machine: &Machine, load: &Load) -> Result<Option<Self>, String> {
         let path = &load.path;
         let source = source(&load.source);
@@ -79,7 +79,7 @@ impl Module {
                 "{path}: the file returns nothing; its last statement has to be `return {{name = …, execute = …}}`"
             )),
             Some(other) => Err(format!(
-                "{path}: the file returns {}; it has to return a table",
+                "{path}: the file returns {}; it must return a table",
                 content::kind(&other)
             )),
         }
@@ -154,13 +154,12 @@ impl Module {
         })
     }
 
-    /// How long it says that a call may take.
+    /// Returns the time limit that the module declares.
     pub(crate) fn time(&self) -> Option<Duration> {
         Duration::try_from_secs_f64(self.definition.timeout?).ok()
     }
 
-    /// Calls the tool. Whatever the module does, there is an outcome, or the process
-    /// is ended by who watches.
+    /// Calls the tool. There is always an outcome, unless the watchdog ends the process.
     pub(crate) fn call(&self, machine: &Machine, params: serde_json::Value) -> Outcome {
         let outcome = input(machine, params)
             .and_then(|input| machine.run(&self.execute, Some(input)))
@@ -205,21 +204,21 @@ fn input(machine: &Machine, params: serde_json::Value) -> Result<Value, Failure>
     };
     decoder
         .deserialize(params)
-        .map_err(|error| machine.told(error.to_string()))
+        .map_err(|error| machine.failure_from(error.to_string()))
 }
 
 fn returned(machine: &Machine, values: Vec<Value>) -> Result<Outcome, Failure> {
     let mut values = values.into_iter();
     let result = values.next().unwrap_or(Value::Nil);
     let second = values.next().unwrap_or(Value::Nil);
-    // Only `true`: `return text:gsub("a", "b")` returns a count as well. And `nil, "what
-    // went wrong"` is how functions of Lua itself fail.
+    // Only `true` counts, because `return text:gsub("a", "b")` also returns a count. `nil,
+    // "message"` is how Lua's own functions fail.
     let (result, error) = match second {
         Value::String(_) if result.is_nil() => (second, true),
         second => (result, second == Value::Boolean(true)),
     };
     let content = content::blocks(&machine.lua, &result, &machine.list)
-        .map_err(|problem| machine.told(problem))?;
+        .map_err(|problem| machine.failure_from(problem))?;
     Ok(Outcome {
         content,
         error,
@@ -241,7 +240,7 @@ fn text(name: &str, value: Value) -> Result<Option<String>, String> {
     }
 }
 
-/// How long a call may take, in seconds; 0 is the usual limit.
+/// Parses the time limit in seconds; 0 means the default.
 fn timeout(value: Value) -> Result<Option<f64>, String> {
     let seconds = match value {
         Value::Nil => return Ok(None),
@@ -264,7 +263,8 @@ fn timeout(value: Value) -> Result<Option<f64>, String> {
 }
 
 fn parameters(machine: &Machine, table: Table) -> Result<serde_json::Value, String> {
-    let problem = |problem: String| format!("`input_schema` cannot be written as JSON: {problem}");
+    let problem =
+        |problem: String| format!("`input_schema` cannot be converted to JSON: {problem}");
     let text =
         json::encode(&Value::Table(table), &machine.list, LARGEST_SCHEMA).map_err(problem)?;
     let mut parameters = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
@@ -275,8 +275,7 @@ fn parameters(machine: &Machine, table: Table) -> Result<serde_json::Value, Stri
     Ok(parameters)
 }
 
-/// What `lua` itself skips at the start of a file is skipped here too; the lines keep
-/// their numbers.
+/// Skips a first line that `lua` itself would skip; line numbers stay the same.
 fn source(source: &str) -> Cow<'_, str> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     match source.strip_prefix('#') {
@@ -285,7 +284,7 @@ fn source(source: &str) -> Cow<'_, str> {
     }
 }
 
-/// Messages of Lua say where; those of the limits may not.
+/// Adds the path to messages without a location: errors of Lua have one, limits may not.
 fn with_path(path: &str, message: String) -> String {
     if message.starts_with(&crate::natives::short(path)) {
         message

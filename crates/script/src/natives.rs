@@ -1,7 +1,7 @@
-//! What the prelude is given: the functions behind `haft` and the guards.
+//! Native functions for the prelude, behind `haft` and the guards.
 //!
-//! They return `true` and their values, or `false` and what is wrong; the prelude
-//! makes errors of that which carry the line of the module.
+//! They return `true` and their values, or `false` and a message. The prelude turns the
+//! message into an error with the line of the module.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,15 +13,15 @@ use mlua::{Lua, MultiValue, Table, Value};
 use crate::content;
 use crate::json::{self, Decoder, Nulls};
 use crate::meter::{Meter, Stop};
-use crate::protocol::{self, Answer, Block, MAX_LINE};
+use crate::protocol::{self, Block, MAX_LINE, WorkerMessage};
 use crate::shared::{Shared, note};
 
-/// Room for what is around a text on a line.
+/// Maximum size of a text, in bytes; the rest of the line needs room too.
 const ROOM: usize = MAX_LINE - 4096;
 
 const NOT_NOW: &str = "can only be used inside of execute";
 
-/// Makes the table that the prelude gets.
+/// Creates the table that the prelude receives.
 pub(crate) fn table(
     lua: &Lua,
     source: &str,
@@ -102,7 +102,7 @@ fn set_host(
             Ok(text) => text,
             Err(problem) => return answer::<Value>(lua, Err(problem)),
         };
-        let line = Answer::Update {
+        let line = WorkerMessage::Update {
             call_id: &call_id,
             content: &[Block::text(text)],
         }
@@ -180,7 +180,7 @@ fn answer<T: mlua::IntoLua>(lua: &Lua, result: Result<T, String>) -> mlua::Resul
     }))
 }
 
-/// `debug.traceback`, which needs nothing else of `debug`.
+/// Implements `debug.traceback`, the only function of `debug` that is available.
 fn traceback(lua: &Lua, message: Value) -> mlua::Result<Value> {
     match message {
         Value::Nil => Ok(Value::String(lua.traceback(None, 1)?)),
@@ -191,7 +191,7 @@ fn traceback(lua: &Lua, message: Value) -> mlua::Result<Value> {
     }
 }
 
-/// The line of the module that runs, or that called what runs.
+/// Returns the current line of the module, or the line that called a function outside it.
 pub(crate) fn place(lua: &Lua, source: &str) -> Option<String> {
     (0..64)
         .map_while(|level| {
@@ -208,7 +208,7 @@ pub(crate) fn place(lua: &Lua, source: &str) -> Option<String> {
         })
 }
 
-/// A path as Lua shows it in messages: the end of a long one.
+/// Shortens a path as Lua does in messages: only the end of a long one.
 pub(crate) fn short(path: &str) -> String {
     const SHOWN: usize = 59;
     if path.len() <= SHOWN {

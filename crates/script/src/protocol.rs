@@ -1,4 +1,4 @@
-//! Lines: reading them with a bound, what haft says in them, what is answered.
+//! The line protocol: reading lines of limited length, messages from haft, and answers.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
@@ -6,18 +6,18 @@ use std::io::{self, BufRead};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest line that is read or written.
+/// Maximum length of a line that is read or written, in bytes.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// What was on a line.
-pub(crate) enum Line {
+/// A line that was read.
+pub(crate) enum InputLine {
     Text(Vec<u8>),
     TooLong,
     End,
 }
 
-/// Reads one line. What is longer than a line may be is skipped, not kept.
-pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Line> {
+/// Reads one line. A line that is too long is skipped.
+pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<InputLine> {
     let mut line = Vec::new();
     let mut too_long = false;
     loop {
@@ -28,9 +28,9 @@ pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Line> {
         };
         if buffer.is_empty() {
             return Ok(match (too_long, line.is_empty()) {
-                (true, _) => Line::TooLong,
-                (false, true) => Line::End,
-                (false, false) => Line::Text(line),
+                (true, _) => InputLine::TooLong,
+                (false, true) => InputLine::End,
+                (false, false) => InputLine::Text(line),
             });
         }
         let end = buffer.iter().position(|&byte| byte == b'\n');
@@ -47,18 +47,18 @@ pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Line> {
         input.consume(read);
         if end.is_some() {
             return Ok(if too_long {
-                Line::TooLong
+                InputLine::TooLong
             } else {
-                Line::Text(line)
+                InputLine::Text(line)
             });
         }
     }
 }
 
-/// What haft says after the first line.
+/// Messages from haft after the first line.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Message {
+pub(crate) enum HostMessage {
     Describe,
     Call {
         name: String,
@@ -80,7 +80,7 @@ pub(crate) enum Message {
     },
 }
 
-/// A part of a result.
+/// A block of a result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Block<'a> {
@@ -100,7 +100,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// A tool as haft is told of it.
+/// The definition of a tool for haft.
 #[derive(Debug, Serialize)]
 pub(crate) struct Definition {
     pub(crate) name: String,
@@ -108,15 +108,15 @@ pub(crate) struct Definition {
     pub(crate) parameters: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) guidance: Option<String>,
-    /// How long a call may take, in seconds.
+    /// Time limit of a call, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<f64>,
 }
 
-/// What the worker says.
+/// Messages from the worker.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Answer<'a> {
+pub(crate) enum WorkerMessage<'a> {
     Invalid {
         message: &'a str,
     },
@@ -124,8 +124,8 @@ pub(crate) enum Answer<'a> {
         call_id: &'a Value,
         content: &'a [Block<'a>],
         error: bool,
-        /// The process ends after it, and has begun nothing else: haft asks another one
-        /// what it was asked meanwhile.
+        /// Whether the process ends after this and has started nothing else. haft then
+        /// sends pending calls to a new process.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         last: bool,
     },
@@ -135,20 +135,21 @@ pub(crate) enum Answer<'a> {
     },
 }
 
-impl Answer<'_> {
+impl WorkerMessage<'_> {
     pub(crate) fn line(&self) -> String {
-        // Nothing in an answer can fail to be written as JSON.
+        // Cannot fail: all answers can be written as JSON.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// The answer to `describe`; it carries no type, as plugins write it. A library has no tool.
+/// Returns the answer to `describe`; it has no `type`, as in plugins. A library has no
+/// tools.
 pub(crate) fn described(definition: Option<&Definition>) -> String {
     let tools: Vec<&Definition> = definition.into_iter().collect();
     serde_json::json!({"protocol": 2, "tools": tools}).to_string()
 }
 
-/// A call of another tool. The parameters are JSON already and may be large.
+/// Formats a call of another tool. The parameters are already JSON and may be large.
 pub(crate) fn host_call(call_id: &Value, id: u64, name: &str, params: &str) -> String {
     let name = Value::from(name);
     format!(

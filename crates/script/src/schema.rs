@@ -1,13 +1,12 @@
-//! Schemas as they come out of Lua, where an empty list and an empty object are the
-//! same table.
+//! Fixing schemas from Lua, where an empty list and an empty object are the same table.
 
 use serde_json::{Map, Value};
 
-/// Turns what has to be a list into one. Only names that mean something at their
-/// place are looked at: a parameter may be called `required` too.
+/// Turns empty objects into lists where the schema requires a list. Only keywords in their
+/// place count: a parameter may be called `required` too.
 ///
-/// `items = {}` stays an object: "anything" in every version of JSON Schema, while
-/// `[]` is no schema in the current one.
+/// `items = {}` stays an object: it means "anything" in every version of JSON Schema, while
+/// `[]` is not a valid schema in the current one.
 pub(crate) fn normalise(schema: &mut Value) {
     let Value::Object(keywords) = schema else {
         return;
@@ -73,7 +72,7 @@ mod tests {
     use super::normalise;
 
     #[test]
-    fn what_must_be_a_list_is_one() {
+    fn keywords_that_require_a_list_become_lists() {
         let mut schema = json!({
             "type": "object", "required": {}, "properties": {
                 "required": {}, "enum": {"enum": {}},
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn no_properties_are_an_object() {
+    fn empty_properties_stay_an_object() {
         let mut schema = json!({"type": "object", "properties": {}});
         normalise(&mut schema);
         assert_eq!(schema, json!({"type": "object", "properties": {}}));

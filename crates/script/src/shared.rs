@@ -1,5 +1,5 @@
-//! What the three threads of a worker share: the output, the call that runs, and what
-//! came for it while it ran.
+//! State shared by the three threads of a worker: the output, the current call, and the
+//! messages for it.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -11,38 +11,38 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::exit;
-use crate::protocol::{Answer, Block};
+use crate::protocol::{Block, WorkerMessage};
 
-/// How late a call may be until it is answered for it.
+/// Time after which the watchdog answers for a late call.
 const GRACE: Duration = Duration::from_millis(200);
-/// How long what was asked may still be answered after the input ended.
+/// Time to answer pending calls after the input ended.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long the last answer may wait for a reader.
+/// Time for the last answer to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Writes a line to standard error, where haft keeps what plugins say.
+/// Writes a line to standard error, which haft saves as the plugin's log.
 pub(crate) fn note(text: &str) {
-    // There is nobody to tell that this failed.
+    // A failure cannot be reported anywhere.
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
-/// Whom an answer is for.
+/// The recipient of an answer.
 #[derive(Clone, Debug)]
-pub(crate) enum Asker {
+pub(crate) enum Recipient {
     Loading,
     Call(Value),
 }
 
-/// What the thread of Lua works on.
+/// The current work of the Lua thread.
 struct Task {
-    asker: Asker,
-    /// Nothing while the task waits for haft.
+    asker: Recipient,
+    /// `None` while the task waits for haft.
     due: Option<Instant>,
-    /// What to say when it is overdue.
+    /// Message if it is overdue.
     late: String,
 }
 
-/// The answer to a call of another tool.
+/// The reply to a call of another tool.
 pub(crate) struct Reply {
     pub(crate) text: String,
     pub(crate) error: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Reply {
 #[derive(Default)]
 struct State {
     task: Option<Task>,
-    /// Calls that wait for their turn, and whether they were cancelled.
+    /// Waiting calls, and whether they were cancelled.
     queued: Vec<(Value, bool)>,
     waiting_for: Option<u64>,
     replies: HashMap<u64, Reply>,
@@ -80,7 +80,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes one line. A reader that has gone is the end, as that of the input is.
+    /// Writes one line. If the reader is gone, the worker ends, as at the end of its input.
     pub(crate) fn write(&self, mut line: String) {
         line.push('\n');
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    // Said by the thread that reads.
+    // Called by the thread that reads.
 
     pub(crate) fn queue(&self, call_id: Value) {
         self.state().queued.push((call_id, false));
@@ -107,7 +107,7 @@ impl Shared {
     pub(crate) fn cancel(&self, call_id: &Value) {
         let mut state = self.state();
         if let Some(task) = &mut state.task
-            && matches!(&task.asker, Asker::Call(running) if running == call_id)
+            && matches!(&task.asker, Recipient::Call(running) if running == call_id)
         {
             task.due = Some(Instant::now());
             task.late = "cancelled".to_owned();
@@ -126,9 +126,7 @@ impl Shared {
             self.changed.notify_all();
         } else {
             drop(state);
-            note(&format!(
-                "an answer to host call {id} came that nobody waits for"
-            ));
+            note(&format!("received an unexpected answer to host call {id}"));
         }
     }
 
@@ -137,19 +135,19 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    // Said by the thread of Lua.
+    // Called by the Lua thread.
 
-    /// Begins to load.
+    /// Starts the time limit for loading a module.
     pub(crate) fn begin_loading(&self, due: Instant, late: String) {
         self.state().task = Some(Task {
-            asker: Asker::Loading,
+            asker: Recipient::Loading,
             due: Some(due),
             late,
         });
         self.changed.notify_all();
     }
 
-    /// Begins the call that was queued first, unless it was cancelled meanwhile.
+    /// Starts the first queued call, unless it was cancelled in the meantime.
     pub(crate) fn begin_call(&self, call_id: Value, due: Instant, late: String) -> bool {
         let mut state = self.state();
         if let Some(at) = state
@@ -162,7 +160,7 @@ impl Shared {
         }
         self.cancelled.store(false, Ordering::Relaxed);
         state.task = Some(Task {
-            asker: Asker::Call(call_id),
+            asker: Recipient::Call(call_id),
             due: Some(due),
             late,
         });
@@ -170,7 +168,7 @@ impl Shared {
         true
     }
 
-    /// Ends the task. False if it was overdue and has been answered.
+    /// Ends the task. Returns false if it was overdue and has been answered already.
     pub(crate) fn complete(&self) -> bool {
         self.state().task.take().is_some()
     }
@@ -179,21 +177,21 @@ impl Shared {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The id of the call that runs.
+    /// Returns the id of the current call.
     pub(crate) fn call_id(&self) -> Option<Value> {
         match self.state().task.as_ref().map(|task| &task.asker) {
-            Some(Asker::Call(call_id)) => Some(call_id.clone()),
+            Some(Recipient::Call(call_id)) => Some(call_id.clone()),
             _ => None,
         }
     }
 
-    /// Sends a question to haft and waits for its answer. Nothing when the call was
-    /// cancelled, or nobody is there to answer.
+    /// Sends a request to haft and waits for its answer. `None` if the call was cancelled,
+    /// or the input has ended.
     pub(crate) fn ask(&self, id: u64, line: String) -> Option<Reply> {
         self.state().waiting_for = Some(id);
         self.write(line);
         let mut state = self.state();
-        // A cancel that came already has made the call due.
+        // If the call was cancelled already, it is due.
         if !self.is_cancelled()
             && let Some(task) = &mut state.task
         {
@@ -215,10 +213,10 @@ impl Shared {
         reply
     }
 
-    /// Says when the call is due after it waited.
+    /// Sets when the call is due after waiting.
     pub(crate) fn resume(&self, due: Instant) {
         let mut state = self.state();
-        // A cancel has made the call due already, and it stays so.
+        // If the call was cancelled, it stays due.
         if !self.is_cancelled()
             && let Some(task) = &mut state.task
         {
@@ -232,10 +230,9 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    // The thread that watches.
+    // Called by the watchdog thread.
 
-    /// Waits for the end and returns how the process ends. Answers in the place of a
-    /// task that is overdue.
+    /// Waits for the end and returns the exit code. Answers for a task that is overdue.
     pub(crate) fn watch(self: &Arc<Self>) -> u8 {
         let mut state = self.state();
         loop {
@@ -283,15 +280,15 @@ impl Shared {
         }
     }
 
-    /// Answers and lets nobody write after that. Another thread does it: the module
-    /// may hold the output, or nobody may be reading.
-    fn last_words(self: &Arc<Self>, asker: Asker, message: String) {
+    /// Writes the last answer. Runs in another thread, because the module may hold the
+    /// output, or the reader may not read.
+    fn last_words(self: &Arc<Self>, asker: Recipient, message: String) {
         let shared = Arc::clone(self);
         let (said, heard) = mpsc::channel();
         std::thread::spawn(move || {
             shared.write(match &asker {
-                Asker::Loading => Answer::Invalid { message: &message }.line(),
-                Asker::Call(call_id) => Answer::Result {
+                Recipient::Loading => WorkerMessage::Invalid { message: &message }.line(),
+                Recipient::Call(call_id) => WorkerMessage::Result {
                     call_id,
                     content: &[Block::text(&*message)],
                     error: true,

@@ -1,4 +1,4 @@
-//! The process: its standard streams and its end.
+//! The worker process: its standard streams and its exit.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -10,15 +10,15 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::exit;
 use crate::worker::worker;
 
-/// How long leaving may take. Leaving waits for locks of C streams, and a module that
-/// is stuck in reading from a program holds one.
+/// Time limit for exiting. Exiting waits for locks of C streams, and a module that is stuck
+/// reading from a program holds one.
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// Serves one module on standard input and output until the input ends. This is all
-/// that a process of a module does; see [`worker`] for what it answers.
+/// Serves one module on standard input and output until the input ends. This is all that
+/// the process of a module does; see [`worker`] for its answers.
 ///
-/// The two streams are taken away from their usual places, so that no program that
-/// the module starts can read or write the protocol: there, input is empty and output
+/// The two streams are moved away from their usual descriptors, so that programs which the
+/// module starts cannot read or write the protocol: for them, input is empty and output
 /// goes to standard error.
 pub fn serve() -> ExitCode {
     let code = match take_streams() {
@@ -40,7 +40,7 @@ pub fn serve() -> ExitCode {
 fn take_streams() -> io::Result<(File, File)> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
-    // A pipe that nobody can write to is at its end at once.
+    // A pipe without a writer is at its end at once.
     let (empty, _) = rustix::pipe::pipe()?;
     rustix::stdio::dup2_stdin(empty)?;
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;

@@ -1,4 +1,4 @@
-//! The threads of a worker: one reads, one runs Lua, one watches.
+//! The threads of a worker: one reads, one runs Lua, one is the watchdog.
 
 use std::io::{BufRead, Write};
 use std::process::ExitCode;
@@ -13,13 +13,13 @@ use crate::load::Load;
 use crate::machine::Machine;
 use crate::meter::Meter;
 use crate::module::{Module, Outcome};
-use crate::protocol::{self, Answer, Line, MAX_LINE, Message};
+use crate::protocol::{self, HostMessage, InputLine, MAX_LINE, WorkerMessage};
 use crate::shared::{Reply, Shared, note};
 
-/// Lua bounds its own nesting, well within this even in a build without optimisation.
+/// Stack size in bytes. Lua limits its own nesting well below this, even in a debug build.
 const STACK: usize = 64 << 20;
 
-/// What the thread of Lua is asked, in the order it came.
+/// Requests to the Lua thread, in order.
 enum Order {
     Describe,
     Call {
@@ -29,11 +29,11 @@ enum Order {
     },
 }
 
-/// Serves one module until the input ends. The first line is a [`Load`]; the crate's
-/// page lists the others.
+/// Serves one module until the input ends. The first line is a [`Load`]; the crate
+/// documentation lists the others.
 ///
-/// When it returns, a thread that a module keeps busy may still be there: the process
-/// has to end now. The codes are in [`exit`].
+/// When this returns, a thread that a module keeps busy may still be running, so the
+/// process must exit now. The codes are in [`exit`].
 pub fn worker(
     mut input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
@@ -43,8 +43,8 @@ pub fn worker(
         Ok(Some(load)) => load,
         Ok(None) => return ExitCode::from(exit::DONE),
         Err(problem) => {
-            let message = format!("the first line has to be what to load: {problem}");
-            shared.write(Answer::Invalid { message: &message }.line());
+            let message = format!("the first line must be a load message: {problem}");
+            shared.write(WorkerMessage::Invalid { message: &message }.line());
             return ExitCode::from(exit::NOT_LOADED);
         }
     };
@@ -73,7 +73,7 @@ pub fn worker(
     ExitCode::from(shared.watch())
 }
 
-/// Tells who watches that the thread of Lua is gone, however it went.
+/// Tells the watchdog that the Lua thread has ended, however it ended.
 struct Leaving(Arc<Shared>);
 
 impl Drop for Leaving {
@@ -84,11 +84,11 @@ impl Drop for Leaving {
 
 fn first(input: &mut impl BufRead) -> Result<Option<Load>, String> {
     match protocol::read_line(input) {
-        Ok(Line::End) => Ok(None),
-        Ok(Line::Text(line)) => serde_json::from_slice(&line)
+        Ok(InputLine::End) => Ok(None),
+        Ok(InputLine::Text(line)) => serde_json::from_slice(&line)
             .map(Some)
             .map_err(|error| error.to_string()),
-        Ok(Line::TooLong) => Err(too_long()),
+        Ok(InputLine::TooLong) => Err(too_long()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -102,25 +102,25 @@ fn read(input: &mut impl BufRead, shared: &Shared, orders: &Sender<Order>, descr
         if described.load(Ordering::SeqCst) {
             note(problem);
         } else {
-            shared.write(Answer::Invalid { message: problem }.line());
+            shared.write(WorkerMessage::Invalid { message: problem }.line());
         }
     };
     loop {
         let line = match protocol::read_line(input) {
-            Ok(Line::Text(line)) => line,
-            Ok(Line::TooLong) => {
+            Ok(InputLine::Text(line)) => line,
+            Ok(InputLine::TooLong) => {
                 garbled(&too_long());
                 continue;
             }
-            Ok(Line::End) => return,
+            Ok(InputLine::End) => return,
             Err(error) => return note(&format!("the input cannot be read: {error}")),
         };
         if line.trim_ascii().is_empty() {
             continue;
         }
         let order = match serde_json::from_slice(&line) {
-            Ok(Message::Describe) => Order::Describe,
-            Ok(Message::Call {
+            Ok(HostMessage::Describe) => Order::Describe,
+            Ok(HostMessage::Call {
                 name,
                 call_id,
                 params,
@@ -132,11 +132,11 @@ fn read(input: &mut impl BufRead, shared: &Shared, orders: &Sender<Order>, descr
                     params,
                 }
             }
-            Ok(Message::Cancel { call_id }) => {
+            Ok(HostMessage::Cancel { call_id }) => {
                 shared.cancel(&call_id);
                 continue;
             }
-            Ok(Message::HostResult { id, content, error }) => {
+            Ok(HostMessage::HostResult { id, content, error }) => {
                 shared.reply(
                     id,
                     Reply {
@@ -147,7 +147,7 @@ fn read(input: &mut impl BufRead, shared: &Shared, orders: &Sender<Order>, descr
                 continue;
             }
             Err(error) => {
-                garbled(&format!("a line is no message: {error}"));
+                garbled(&format!("not a valid message: {error}"));
                 continue;
             }
         };
@@ -157,7 +157,7 @@ fn read(input: &mut impl BufRead, shared: &Shared, orders: &Sender<Order>, descr
     }
 }
 
-/// The thread of Lua, until there are no more orders.
+/// Runs the Lua thread until there are no more requests.
 fn serve(
     load: &Load,
     shared: &Arc<Shared>,
@@ -171,7 +171,7 @@ fn serve(
             return exit::FAULT;
         }
     };
-    // Never dropped: a finalizer of the module could keep the process from ending.
+    // Never dropped, because a finalizer of the module could keep the process from ending.
     let machine = std::mem::ManuallyDrop::new(machine);
     let allowed = load.limits.loading();
     shared.begin_loading(machine.start(allowed), Meter::late(&load.path, allowed));
@@ -182,13 +182,13 @@ fn serve(
     while let Ok(order) = ordered.recv() {
         match order {
             Order::Describe => {
-                // First, so that whoever has read the answer is in the next phase.
+                // Set first, so that a reader of the answer is in the next phase.
                 described.store(true, Ordering::SeqCst);
                 shared.write(match &*module {
                     Ok(module) => {
                         protocol::described(module.as_ref().map(|module| &module.definition))
                     }
-                    Err(message) => Answer::Invalid { message }.line(),
+                    Err(message) => WorkerMessage::Invalid { message }.line(),
                 });
             }
             Order::Call {
@@ -229,7 +229,7 @@ fn serve(
 }
 
 fn result(call_id: &Value, outcome: &Outcome) -> String {
-    let line = Answer::Result {
+    let line = WorkerMessage::Result {
         call_id,
         content: &outcome.content,
         error: outcome.error,
@@ -240,7 +240,7 @@ fn result(call_id: &Value, outcome: &Outcome) -> String {
         return line;
     }
     let failed = Outcome::failed(content::too_large(line.len()));
-    Answer::Result {
+    WorkerMessage::Result {
         call_id,
         content: &failed.content,
         error: true,

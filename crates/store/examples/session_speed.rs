@@ -1,9 +1,11 @@
-//! How long it takes to open sessions and to record in them.
+//! Measures opening sessions and recording in them.
 //!
 //! `cargo run --release -p haft-store --example session_speed`
 #![expect(clippy::print_stdout, reason = "a measurement shows its result")]
 
-use haft_store::sessions::{Batch, Call, Kind, New, NewMessage, Outcome, Session, Sessions};
+use haft_store::sessions::{
+    Batch, Call, NewMessage, NewSession, Outcome, Session, SessionKind, Sessions,
+};
 use std::time::{Duration, Instant};
 
 type Failure = Box<dyn std::error::Error>;
@@ -102,7 +104,7 @@ async fn several(session: Session, rounds: usize) -> Result<(), haft_store::sess
     Ok(())
 }
 
-/// The bare cost: the same bytes in three tables, one transaction each.
+/// Lower bound: the same bytes in three tables, one transaction each.
 fn direct(file: &std::path::Path) -> Result<Vec<Duration>, Failure> {
     let connection = rusqlite::Connection::open(file)?;
     connection.execute_batch(
@@ -131,9 +133,9 @@ fn direct(file: &std::path::Path) -> Result<Vec<Duration>, Failure> {
 }
 
 fn begin(sessions: &Sessions) -> Result<Session, Failure> {
-    Ok(sessions.begin(New {
+    Ok(sessions.begin(NewSession {
         id: None,
-        kind: Kind::Agent,
+        kind: SessionKind::Agent,
         work_dir: "/work".into(),
         toolset: "standard".to_owned(),
         provider: "replay".to_owned(),

@@ -1,4 +1,4 @@
-//! How long calls over many files take in a store, and the same on the disk.
+//! Compares tool calls over many files in a store with the same calls on disk.
 //!
 //! `cargo run --release -p haft-store --example speed [files] [folders] [only]`
 #![expect(
@@ -10,7 +10,7 @@
 use haft_ops::backend::{Expect, Local};
 use haft_ops::glob::{Dots, Glob, Kinds, Matching};
 use haft_ops::list::{Hidden, List};
-use haft_ops::scope::{Mode, Places};
+use haft_ops::scope::{Mode, ScopeConfig};
 use haft_ops::search::{Collect, IgnoreFiles, Pattern, Search};
 use haft_ops::{Access, Backend, Scope};
 use haft_store::{Database, Store};
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Failure> {
     let folder = tempfile::TempDir::new_in(".")?;
     let disk_root = folder.path().join("disk");
     std::fs::create_dir(&disk_root)?;
-    let disk = Scope::disk(Places {
+    let disk = Scope::disk(ScopeConfig {
         work_dir: disk_root.clone(),
         roots: Vec::new(),
         readable: Vec::new(),

@@ -1,15 +1,15 @@
-//! One database file, and the connections to it.
+//! A database file and the connections to it.
 //!
-//! Readers have connections of their own, so that none of them ever waits for a
-//! writer. There is one connection that writes: calls of this process queue for
-//! it without a thread, and only its holder competes with other processes.
+//! Each reader has its own connection, so readers never wait for a writer. There is one
+//! connection for writing: the calls of this process queue for it without blocking a
+//! thread, and only the call that holds it competes with other processes.
 
-pub(crate) mod form;
+mod create;
+pub(crate) mod kind;
 mod log;
-mod make;
 mod open;
 
-pub(crate) use form::Form;
+pub(crate) use kind::DatabaseKind;
 pub use open::OpenError;
 
 use crate::problem::Problem;
@@ -20,23 +20,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long another process may hold the lock before a call gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// Time that another process may hold the lock before a call fails.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many idle connections are kept for readers.
+/// Maximum number of idle connections kept for readers.
 const MAX_IDLE: usize = 8;
 
-/// How many prepared statements a connection keeps: all there are.
-const STATEMENTS: usize = 64;
+/// Size of the cache of prepared statements: enough for all of them.
+const STATEMENT_CACHE: usize = 64;
 
-/// A database. Clones are the same one.
+/// An open database. Clones share it.
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    form: &'static Form,
+    kind: &'static DatabaseKind,
     path: PathBuf,
     identity: Identity,
     idle: Mutex<Vec<Connection>>,
@@ -44,7 +44,7 @@ struct Inner {
     damaged: Arc<AtomicBool>,
 }
 
-/// Which file a name stood for.
+/// Identifies the file that was opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -60,59 +60,62 @@ impl std::fmt::Debug for Database {
     }
 }
 
-/// How long a reader waits. Readers hardly ever meet a lock: only while the log
-/// of a killed process is taken up again.
+/// Maximum wait of a reader for a lock. Readers rarely meet one: only while the log of a
+/// killed process is recovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// Not at all: this thread must not block.
-    None,
+pub(crate) enum LockWait {
+    /// Not at all: the calling thread must not block.
+    Never,
     /// As long as a call may take.
-    Long,
+    Blocking,
 }
 
 impl Database {
-    /// Opens the database at `path`, or makes it: the file for its owner alone,
-    /// and so are the folders above it that are missing. Folders that are there
-    /// keep their permissions.
+    /// Opens the database at `path`, or creates it. A new file and missing parent folders
+    /// are only accessible to their owner; existing folders keep their permissions.
     ///
-    /// It may block as long as another process is starting on the same file, five
-    /// seconds at most.
+    /// May block while another process is opening the same file, for at most five seconds.
     ///
     /// # Errors
-    /// When there is something else than a database of this kind, or one that
-    /// cannot be used. What is there is left as it is.
+    /// When the file is not a store, or cannot be used. An existing file is never changed
+    /// then.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
-        Self::open_as(path.into(), &form::STORE)
+        Self::open_as(path.into(), &kind::STORE)
     }
 
-    /// Opens a database of some kind.
-    pub(crate) fn open_as(path: PathBuf, form: &'static Form) -> Result<Self, OpenError> {
-        open::open(&path, form).map_err(|problem| OpenError {
-            what: form.word,
+    /// Opens or creates a database with this schema.
+    pub(crate) fn open_as(path: PathBuf, kind: &'static DatabaseKind) -> Result<Self, OpenError> {
+        open::open(&path, kind).map_err(|problem| OpenError {
+            kind: kind.name,
             path,
             problem,
         })
     }
 
-    /// Where it is, with every link in the folders above it resolved.
+    /// Returns the path, with all links in its parent folders resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
 
-    fn new(form: &'static Form, path: PathBuf, identity: Identity, writer: Connection) -> Self {
+    fn new(
+        kind: &'static DatabaseKind,
+        path: PathBuf,
+        identity: Identity,
+        writer: Connection,
+    ) -> Self {
         let damaged = Arc::new(AtomicBool::new(false));
         let writer = Writer {
             connection: writer,
             locked_since: None,
             damaged: Arc::clone(&damaged),
-            lasting: Lasting::Power,
-            earnest: false,
-            log: make::beside(&path, "-wal"),
+            durability: Durability::PowerFailure,
+            has_durable_writes: false,
+            log: create::with_suffix(&path, "-wal"),
         };
         Self {
             inner: Arc::new(Inner {
-                form,
+                kind,
                 path,
                 identity,
                 idle: Mutex::default(),
@@ -122,20 +125,20 @@ impl Database {
         }
     }
 
-    /// A connection for reading.
-    pub(crate) fn reader(&self, patience: Patience) -> Result<Reader, Problem> {
+    /// Returns a connection for reading.
+    pub(crate) fn reader(&self, wait: LockWait) -> Result<Reader, Problem> {
         let connection = match self.idle().pop() {
             Some(connection) => connection,
             None => {
-                self.still_there()?;
+                self.check_identity()?;
                 let connection = connect(&self.inner.path)?;
                 connection.pragma_update(None, "query_only", true)?;
                 connection
             }
         };
-        connection.busy_timeout(match patience {
-            Patience::None => Duration::ZERO,
-            Patience::Long => PATIENCE,
+        connection.busy_timeout(match wait {
+            LockWait::Never => Duration::ZERO,
+            LockWait::Blocking => LOCK_TIMEOUT,
         })?;
         Ok(Reader {
             database: self.clone(),
@@ -143,31 +146,31 @@ impl Database {
         })
     }
 
-    /// The turn to write.
+    /// Waits for the connection for writing.
     pub(crate) async fn writer(&self) -> tokio::sync::OwnedMutexGuard<Writer> {
         Arc::clone(&self.inner.writer).lock_owned().await
     }
 
-    /// The turn to write, for a thread that may wait.
+    /// Blocks until the connection for writing is available.
     pub(crate) fn writer_blocking(&self) -> tokio::sync::OwnedMutexGuard<Writer> {
         Arc::clone(&self.inner.writer).blocking_lock_owned()
     }
 
-    /// Fails when the name no longer leads to the open file: what is written to
-    /// a file without a name is lost.
-    pub(crate) fn still_there(&self) -> Result<(), Problem> {
+    /// Fails if the path no longer refers to the open file: writes to a file without a name
+    /// would be lost.
+    pub(crate) fn check_identity(&self) -> Result<(), Problem> {
         match open::identity(&self.inner.path) {
             Ok(Some(identity)) if identity == self.inner.identity => Ok(()),
             _ => Err(Problem::Moved),
         }
     }
 
-    /// Remembers damage: from then on nothing is written, so that the file stays
-    /// as it is for whoever wants to rescue something from it.
-    pub(crate) fn note(&self, problem: &Problem) {
+    /// Records damage. From then on nothing is written, so that the file stays as it is for
+    /// recovery.
+    pub(crate) fn record_damage(&self, problem: &Problem) {
         if let Problem::Damaged { .. } | Problem::NotADatabase = problem {
             self.inner.damaged.store(true, Ordering::Relaxed);
-            tracing::warn!(path = %self.inner.path.display(), %problem, "the {}", self.inner.form.word);
+            tracing::warn!(path = %self.inner.path.display(), %problem, "the {}", self.inner.kind.name);
         }
     }
 
@@ -179,7 +182,7 @@ impl Database {
     }
 }
 
-/// A connection that goes back when it is dropped.
+/// A connection that returns to the pool when dropped.
 pub(crate) struct Reader {
     database: Database,
     connection: Option<Connection>,
@@ -200,7 +203,7 @@ impl Drop for Reader {
         let Some(connection) = self.connection.take() else {
             return;
         };
-        // One that is still in a transaction would show the past to the next.
+        // A connection that is still in a transaction would show old data to its next user.
         let clean = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
         let mut idle = self.database.idle();
         if clean && idle.len() < MAX_IDLE {
@@ -209,68 +212,72 @@ impl Drop for Reader {
     }
 }
 
-/// The connection that writes.
+/// The connection for writing.
 pub(crate) struct Writer {
     connection: Connection,
-    /// Since when every attempt met the lock of another process.
+    /// Time since which every attempt has found the database locked by another process.
     locked_since: Option<Instant>,
     damaged: Arc<AtomicBool>,
-    lasting: Lasting,
-    /// What was begun in earnest: something that must outlive the end of the power.
-    earnest: bool,
+    durability: Durability,
+    /// Whether any write had to survive a power failure.
+    has_durable_writes: bool,
     log: PathBuf,
 }
 
-/// A log that is longer is always taken into the file.
-const LONG_LOG: i64 = 1 << 20;
+/// A log longer than this many bytes is always copied into the database on close.
+const MAX_LOG: i64 = 1 << 20;
 
-/// What a write must outlive once it is acknowledged.
+/// The failure that an acknowledged write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lasting {
-    /// The end of the power.
-    Power,
+pub(crate) enum Durability {
+    /// A power failure.
+    PowerFailure,
     /// The end of this process.
-    Process,
+    ProcessEnd,
 }
 
 impl Writer {
-    /// What the following writes must outlive.
-    pub(crate) fn lasting(&mut self, lasting: Lasting) -> Result<(), Problem> {
-        if self.lasting != lasting {
-            self.connection.execute_batch(match lasting {
-                Lasting::Power => "PRAGMA synchronous = FULL",
-                Lasting::Process => "PRAGMA synchronous = NORMAL",
+    /// Sets the failure that the following writes must survive.
+    pub(crate) fn set_durability(&mut self, durability: Durability) -> Result<(), Problem> {
+        if self.durability != durability {
+            self.connection.execute_batch(match durability {
+                Durability::PowerFailure => "PRAGMA synchronous = FULL",
+                Durability::ProcessEnd => "PRAGMA synchronous = NORMAL",
             })?;
-            self.lasting = lasting;
+            self.durability = durability;
         }
         Ok(())
     }
 
-    /// From now on what is deleted is overwritten too.
+    /// Overwrites deleted data from now on.
     pub(crate) fn overwrite_deleted(&mut self) -> Result<(), Problem> {
         let set = "PRAGMA secure_delete = ON";
         Ok(self.connection.query_row(set, [], |_| Ok(()))?)
     }
 
-    /// Takes the log into the file and empties it, where nobody is using it.
-    pub(crate) fn fold_log(&mut self) {
+    /// Copies the log into the database and empties it, if no other connection uses it.
+    pub(crate) fn checkpoint(&mut self) {
         let _ = self.connection.busy_timeout(Duration::ZERO);
         let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
         let _ = self.connection.query_row(checkpoint, [], |_| Ok(()));
     }
 
-    /// Begins to write. `asked` is when the caller came into the queue: time in
-    /// which another process held the lock counts, time in which this process was
-    /// writing does not. So a hundred calls that meet a lock fail together.
-    pub(crate) fn begin(&mut self, asked: Instant) -> Result<rusqlite::Transaction<'_>, Problem> {
+    /// Starts a write transaction. `asked` is the time at which the caller joined the
+    /// queue: waiting for other processes counts against the time limit, waiting for this
+    /// process does not. So if another process holds the lock, all queued calls fail
+    /// together.
+    pub(crate) fn begin(
+        &mut self,
+        queued_at: Instant,
+    ) -> Result<rusqlite::Transaction<'_>, Problem> {
         if self.damaged.load(Ordering::Relaxed) {
-            let detail = "it was found so earlier".to_owned();
+            let detail = "an earlier call found it damaged".to_owned();
             return Err(Problem::Damaged { detail });
         }
-        self.earnest |= self.lasting == Lasting::Power;
+        self.has_durable_writes |= self.durability == Durability::PowerFailure;
         let now = Instant::now();
-        let begun = self.locked_since.map_or(now, |since| since.max(asked));
-        let left = (begun + PATIENCE).saturating_duration_since(now);
+        let start = self.locked_since.map_or(now, |since| since.max(queued_at));
+        let left = (start + LOCK_TIMEOUT).saturating_duration_since(now);
         self.connection.busy_timeout(left)?;
         match self
             .connection
@@ -292,33 +299,34 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Leaves all in the one file where nobody else is using it: a log that stays
-    /// behind would be taken for that of a copy put in its place. Who wrote nothing
-    /// of weight does not wait for the disk and leaves that to the next.
+    /// Leaves all data in the database file if no other process uses it: a leftover log
+    /// could be mistaken for the log of a copy put in its place. After unimportant writes
+    /// only, it does not wait for the disk, and leaves this to the next process.
     fn drop(&mut self) {
-        let is_long = rustix::fs::lstat(&self.log).is_ok_and(|log| log.st_size > LONG_LOG);
-        if !self.damaged.load(Ordering::Relaxed) && (self.earnest || is_long) {
-            self.fold_log();
+        let is_long = rustix::fs::lstat(&self.log).is_ok_and(|log| log.st_size > MAX_LOG);
+        if !self.damaged.load(Ordering::Relaxed) && (self.has_durable_writes || is_long) {
+            self.checkpoint();
         }
     }
 }
 
-/// A connection with the settings that all of them have.
+/// Opens a connection with the settings common to all.
 fn connect(path: &Path) -> Result<Connection, Problem> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    // Before anything is read: closing a connection must change nothing, neither
-    // in a file that turns out to be somebody else's or damaged, nor below a
-    // process that goes on writing to the log.
+    // Before anything is read, because closing the connection must not change a file that
+    // turns out to be foreign or damaged, nor interfere with a process that is still
+    // writing to the log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // Without it SQLite plans a statement anew for every value bound to it.
+    // Otherwise SQLite would plan a statement again for every bound value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.busy_timeout(PATIENCE)?;
-    // FULL: an answered write survives the end of the power too, not only ours.
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    connection.busy_timeout(LOCK_TIMEOUT)?;
+    // FULL: an acknowledged write must survive a power failure, not only the end of the
+    // process.
     connection.execute_batch(
         "PRAGMA synchronous = FULL;
          PRAGMA foreign_keys = ON;
@@ -337,9 +345,9 @@ mod tests {
     use haft_ops::{Access, Backend, Scope};
     use std::io::Read;
 
-    /// SQLite's own word for a full disk.
+    /// Simulates a full disk with a limit of pages.
     #[tokio::test]
-    async fn a_full_database_is_told_and_the_old_content_kept() {
+    async fn a_full_database_is_reported_and_keeps_the_old_content() {
         let binary = std::env::current_exe().unwrap();
         let folder = tempfile::TempDir::new_in(binary.parent().unwrap()).unwrap();
         let database = Database::open(folder.path().join("store.db")).unwrap();
@@ -347,12 +355,12 @@ mod tests {
         let path = Scope::detached().resolve("f", Access::Write).unwrap();
         let write = |bytes: Vec<u8>| store.write(&path, bytes, Expect::Anything);
         write(b"old".to_vec()).await.unwrap();
-        let bound = |pages: i64| {
+        let limit_pages = |pages: i64| {
             let writer = database.inner.writer.try_lock().unwrap();
             let set = format!("PRAGMA max_page_count = {pages}");
             writer.connection.query_row(&set, [], |_| Ok(())).unwrap();
         };
-        bound(20);
+        limit_pages(20);
         let text = write(vec![1; 1 << 20]).await.unwrap_err().to_string();
         assert!(
             text.ends_with(
@@ -364,7 +372,7 @@ mod tests {
         let mut content = store.read(&path).await.unwrap();
         content.reader.read_to_string(&mut kept).unwrap();
         assert_eq!(kept, "old");
-        bound(1000);
+        limit_pages(1000);
         write(vec![1; 1 << 20]).await.unwrap();
     }
 }

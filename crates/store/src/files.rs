@@ -1,15 +1,15 @@
-//! Files in a database: one namespace of them is a backend.
+//! Files in a database: each namespace is a backend.
 
 mod rows;
 mod stream;
 
-use crate::database::{Database, Patience};
+use crate::database::{Database, LockWait};
 use crate::problem::Problem;
 use async_trait::async_trait;
 use haft_ops::backend::{Backend, Content, Entry, Expect, Kind, Stat, Written};
 use haft_ops::blocking::{self, Weight};
 use haft_ops::{Error, FilePath, Result};
-use rows::{Fate, Found};
+use rows::{ChangeResult, Found};
 use rusqlite::Connection;
 use std::io::Cursor;
 use std::os::unix::ffi::OsStrExt;
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use stream::Stream;
 
-/// The largest file, in bytes.
+/// Maximum size of a file in bytes.
 pub const MAX_FILE: u64 = 1_000_000_000;
 
-/// A file's name and what is known of it are kept apart from its bytes: a listing
-/// reads a few pages, however large the files are. The bytes are in parts, so
-/// that a large file is never in memory whole only to be read; the parts of
-/// content `n` are the rows from `n * 1024` on, and there is at least one.
+/// A file's name and metadata are separate from its content, so that a listing reads few
+/// pages, however large the files are. The content is stored in parts, so that reading a
+/// large file does not need its size in memory. Content `n` has the rows from `n * 1024`
+/// on, and at least one row.
 pub(crate) const TABLES: &str = "
 CREATE TABLE files (
     namespace BLOB NOT NULL,
@@ -41,15 +41,14 @@ CREATE TABLE parts (
 ) STRICT;
 ";
 
-/// Files up to this size are read at once, where the caller is.
-const LIGHT: u64 = 128 << 10;
+/// Files up to this many bytes are read on the caller's thread.
+const MAX_LIGHT_SIZE: u64 = 128 << 10;
 
-/// How many rows a listing may look at where the caller is.
-const LIGHT_ROWS: usize = 256;
+/// Number of rows that a listing may read on the caller's thread.
+const MAX_LIGHT_ROWS: usize = 256;
 
-/// The files of one namespace. Folders are implied by the files in them, as in
-/// [`haft_ops::backend::Memory`]; other namespaces of the database do not exist
-/// for it, whatever its name.
+/// The files of one namespace. Folders exist while they contain files, as in
+/// [`haft_ops::backend::Memory`]. A store never sees other namespaces.
 #[derive(Debug, Clone)]
 pub struct Store {
     database: Database,
@@ -57,7 +56,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The files of `namespace`: any text, also an empty one.
+    /// Creates a backend for `namespace`, which may be any text, even empty.
     pub fn new(database: Database, namespace: impl Into<String>) -> Self {
         Self {
             database,
@@ -72,9 +71,9 @@ impl Store {
         }
     }
 
-    /// An error of the database, told of this call.
+    /// Converts a problem of the database to an error of this operation.
     fn failed(&self, action: &'static str, path: &FilePath, problem: &Problem) -> Error {
-        self.database.note(problem);
+        self.database.record_damage(problem);
         Error::Store {
             action,
             path: path.given().to_owned(),
@@ -84,75 +83,77 @@ impl Store {
         }
     }
 
-    /// Looks something up: here when it is quick, on a thread that may wait when
-    /// it is not, or when somebody holds a lock.
-    async fn look<T: Send + 'static>(
+    /// Runs a lookup: on the caller's thread if it is quick, otherwise, or if the database
+    /// is locked, on a thread that may block.
+    async fn lookup<T: Send + 'static>(
         &self,
         action: &'static str,
         path: &FilePath,
-        work: impl Fn(&Connection, &Key, Patience) -> Result<Looked<T>, Problem> + Send + 'static,
+        work: impl Fn(&Connection, &Key, LockWait) -> Result<Lookup<T>, Problem> + Send + 'static,
     ) -> Result<T> {
         let key = self.key(path);
-        match self.look_once(&key, Patience::None, &work) {
-            Ok(Looked::Said(said)) => return Ok(said),
-            Ok(Looked::Heavy) | Err(Problem::Locked) => {}
+        match self.lookup_once(&key, LockWait::Never, &work) {
+            Ok(Lookup::Done(value)) => return Ok(value),
+            Ok(Lookup::Heavy) | Err(Problem::Locked) => {}
             Err(problem) => return Err(self.failed(action, path, &problem)),
         }
         let (store, path) = (self.clone(), path.clone());
         blocking::run(Weight::Heavy, move || {
-            match store.look_once(&key, Patience::Long, &work) {
-                Ok(Looked::Said(said)) => Ok(said),
-                Ok(Looked::Heavy) => Err(Error::Fault("patience has an end".to_owned())),
+            match store.lookup_once(&key, LockWait::Blocking, &work) {
+                Ok(Lookup::Done(value)) => Ok(value),
+                Ok(Lookup::Heavy) => {
+                    Err(Error::Fault("a blocking lookup did not finish".to_owned()))
+                }
                 Err(problem) => Err(store.failed(action, &path, &problem)),
             }
         })
         .await
     }
 
-    fn look_once<T>(
+    fn lookup_once<T>(
         &self,
         key: &Key,
-        patience: Patience,
-        work: impl Fn(&Connection, &Key, Patience) -> Result<Looked<T>, Problem>,
-    ) -> Result<Looked<T>, Problem> {
-        let reader = self.database.reader(patience)?;
-        work(reader.connection()?, key, patience)
+        wait: LockWait,
+        work: impl Fn(&Connection, &Key, LockWait) -> Result<Lookup<T>, Problem>,
+    ) -> Result<Lookup<T>, Problem> {
+        let reader = self.database.reader(wait)?;
+        work(reader.connection()?, key, wait)
     }
 
-    /// Changes something, in one transaction on a thread that may wait. A call
-    /// that nobody waits for any more while it stands in line changes nothing.
+    /// Runs a change in one transaction, on a thread that may block. A call that is
+    /// cancelled while it waits in the queue changes nothing.
     async fn change<T: Send + 'static>(
         &self,
         action: &'static str,
         path: &FilePath,
-        work: impl FnOnce(&Connection, &Key) -> Result<Fate<T>, Problem> + Send + 'static,
+        work: impl FnOnce(&Connection, &Key) -> Result<ChangeResult<T>, Problem> + Send + 'static,
     ) -> Result<T> {
-        let asked = Instant::now();
+        let queued_at = Instant::now();
         let mut writer = self.database.writer().await;
-        let wanted = Wanted::default();
-        let awaited = wanted.awaited();
+        let guard = CancelGuard::default();
+        let is_awaited = guard.is_awaited();
         let (store, path, key) = (self.clone(), path.clone(), self.key(path));
         blocking::run(Weight::Heavy, move || {
-            let changed = || -> Result<Fate<T>, Problem> {
-                store.database.still_there()?;
-                let transaction = writer.begin(asked)?;
-                if !awaited.load(Ordering::Relaxed) {
-                    return Ok(Fate::Abandoned);
+            let changed = || -> Result<ChangeResult<T>, Problem> {
+                store.database.check_identity()?;
+                let transaction = writer.begin(queued_at)?;
+                if !is_awaited.load(Ordering::Relaxed) {
+                    return Ok(ChangeResult::Abandoned);
                 }
-                let fate = work(&transaction, &key)?;
-                // What is refused changed nothing: dropping it rolls back.
-                if let Fate::Done(_) = fate {
+                let result = work(&transaction, &key)?;
+                // A refused change is rolled back when the transaction is dropped.
+                if let ChangeResult::Done(_) = result {
                     transaction.commit()?;
                 }
-                Ok(fate)
+                Ok(result)
             };
             match changed() {
-                Ok(Fate::Done(done)) => Ok(done),
-                Ok(Fate::Found(found)) => Err(found.error(&path)),
-                Ok(Fate::Contended) => Err(Error::Contended {
+                Ok(ChangeResult::Done(done)) => Ok(done),
+                Ok(ChangeResult::Found(found)) => Err(found.error(&path)),
+                Ok(ChangeResult::Contended) => Err(Error::Contended {
                     path: path.given().to_owned(),
                 }),
-                Ok(Fate::Abandoned) => Err(Error::Cancelled),
+                Ok(ChangeResult::Abandoned) => Err(Error::Cancelled),
                 Err(problem) => Err(store.failed(action, &path, &problem)),
             }
         })
@@ -160,10 +161,10 @@ impl Store {
     }
 }
 
-/// What a lookup came to.
-enum Looked<T> {
-    Said(T),
-    /// More than may be done where the caller is.
+/// Result of a lookup.
+enum Lookup<T> {
+    Done(T),
+    /// Too much work for the caller's thread.
     Heavy,
 }
 
@@ -174,25 +175,25 @@ struct Key {
     path: Box<[u8]>,
 }
 
-/// Tells the thread that works for a call whether the call is still awaited.
+/// Tells the thread that works for a call whether the call has been cancelled.
 #[derive(Default)]
-struct Wanted(Arc<AtomicBool>);
+struct CancelGuard(Arc<AtomicBool>);
 
-impl Wanted {
-    fn awaited(&self) -> Arc<AtomicBool> {
+impl CancelGuard {
+    fn is_awaited(&self) -> Arc<AtomicBool> {
         self.0.store(true, Ordering::Relaxed);
         Arc::clone(&self.0)
     }
 }
 
-impl Drop for Wanted {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
 
 impl Found {
-    /// The error for a call that wanted something else than what is there.
+    /// Returns the error for an operation that expected something else at the path.
     fn error(self, path: &FilePath) -> Error {
         let path = path.given().to_owned();
         match self {
@@ -207,8 +208,7 @@ impl Found {
     }
 }
 
-/// A folder, which is nothing but the files in it: as new as the newest of them, for
-/// who asks about it and not only meets it.
+/// A folder, without the time of its newest file, which only `stat` looks up.
 const FOLDER: Stat = Stat {
     kind: Kind::Directory,
     size: 0,
@@ -220,38 +220,38 @@ const FOLDER: Stat = Stat {
 impl Backend for Store {
     async fn read(&self, path: &FilePath) -> Result<Content> {
         enum Opened {
-            Whole(Content),
-            Long,
-            Not(Found),
+            Small(Content),
+            Large,
+            Missing(Found),
         }
-        let opened = self.look("read", path, |connection, key, patience| {
-            let most = match patience {
-                Patience::None => LIGHT,
-                Patience::Long => rows::PART,
+        let opened = self.lookup("read", path, |connection, key, wait| {
+            let limit = match wait {
+                LockWait::Never => MAX_LIGHT_SIZE,
+                LockWait::Blocking => rows::PART,
             };
-            let (row, bytes) = match rows::read(connection, key, most)? {
+            let (row, bytes) = match rows::read(connection, key, limit)? {
                 Ok(read) => read,
-                Err(found) => return Ok(Looked::Said(Opened::Not(found))),
+                Err(found) => return Ok(Lookup::Done(Opened::Missing(found))),
             };
             Ok(match bytes {
-                Some(bytes) => Looked::Said(Opened::Whole(Content {
+                Some(bytes) => Lookup::Done(Opened::Small(Content {
                     stat: row.stat(),
                     reader: Box::new(Cursor::new(bytes)),
                     weight: Weight::Light,
                 })),
-                None if row.size <= rows::PART => Looked::Heavy,
-                None => Looked::Said(Opened::Long),
+                None if row.size <= rows::PART => Lookup::Heavy,
+                None => Lookup::Done(Opened::Large),
             })
         });
         match opened.await? {
-            Opened::Whole(content) => Ok(content),
-            Opened::Not(found) => Err(found.error(path)),
-            Opened::Long => {
+            Opened::Small(content) => Ok(content),
+            Opened::Missing(found) => Err(found.error(path)),
+            Opened::Large => {
                 let (store, path, key) = (self.clone(), path.clone(), self.key(path));
                 blocking::run(Weight::Heavy, move || {
                     let opened = store
                         .database
-                        .reader(Patience::Long)
+                        .reader(LockWait::Blocking)
                         .and_then(|reader| Stream::open(reader, &key));
                     match opened {
                         Ok(Ok((row, stream))) => Ok(Content {
@@ -291,34 +291,34 @@ impl Backend for Store {
     }
 
     async fn stat(&self, path: &FilePath) -> Result<Stat> {
-        let found = self.look("stat", path, |connection, key, patience| {
-            Ok(match (rows::stat(connection, key)?, patience) {
-                // All that is in it has to be looked at.
-                (Found::Folder, Patience::None) => Looked::Heavy,
-                (Found::Folder, Patience::Long) => Looked::Said(Ok(Stat {
+        let found = self.lookup("stat", path, |connection, key, wait| {
+            Ok(match (rows::stat(connection, key)?, wait) {
+                // The time of a folder requires reading all its files.
+                (Found::Folder, LockWait::Never) => Lookup::Heavy,
+                (Found::Folder, LockWait::Blocking) => Lookup::Done(Ok(Stat {
                     modified: rows::newest(connection, key)?,
                     ..FOLDER
                 })),
-                (Found::File(row), _) => Looked::Said(Ok(row.stat())),
-                (other, _) => Looked::Said(Err(other)),
+                (Found::File(row), _) => Lookup::Done(Ok(row.stat())),
+                (other, _) => Lookup::Done(Err(other)),
             })
         });
         found.await?.map_err(|found| found.error(path))
     }
 
     async fn list(&self, path: &FilePath) -> Result<Vec<Entry>> {
-        let listed = self.look("list", path, |connection, key, patience| {
-            let most = match patience {
-                Patience::None => LIGHT_ROWS,
-                Patience::Long => usize::MAX,
+        let listed = self.lookup("list", path, |connection, key, wait| {
+            let limit = match wait {
+                LockWait::Never => MAX_LIGHT_ROWS,
+                LockWait::Blocking => usize::MAX,
             };
-            Ok(match rows::list(connection, key, most)? {
-                Some(listed) => Looked::Said(listed),
-                None => Looked::Heavy,
+            Ok(match rows::list(connection, key, limit)? {
+                Some(listed) => Lookup::Done(listed),
+                None => Lookup::Heavy,
             })
         });
         listed.await?.map_err(|found| match found {
-            // Wanted a folder.
+            // Listing a file is an error, because a folder was expected.
             Found::File(_) => Found::BelowFile.error(path),
             other => other.error(path),
         })

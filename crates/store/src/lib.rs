@@ -1,9 +1,9 @@
-//! What haft keeps beyond a session, in one SQLite database.
+//! Data that outlives a session, in SQLite databases.
 //!
-//! A [`Database`] is the file; a [`Store`] is one namespace of files in it, and a
-//! [`haft_ops::Backend`] like the disk. Several sessions and several processes
-//! may use one database at a time: a write that was acknowledged is on the disk,
-//! and comparing and replacing are one step between all of them.
+//! A [`Database`] is a file; a [`Store`] is one namespace of files in it, and implements
+//! [`haft_ops::Backend`] like the disk. Several sessions and processes may use one database
+//! at the same time: an acknowledged write is on disk, and compare-and-replace is atomic
+//! among all of them.
 //!
 //! ```
 //! use haft_ops::backend::Expect;
@@ -22,10 +22,9 @@
 //! # }
 //! ```
 //!
-//! Nothing else in the process may open the files of the database, not even to
-//! read them: closing such a file drops the locks that SQLite holds on it. A
-//! program that lets a model read its disk names the database's folder in
-//! `haft_ops::scope::Places::own`.
+//! Nothing else in the process may open the files of the database, not even to read them:
+//! closing such a file drops SQLite's locks on it. A program that lets a model read its
+//! disk must list the database's folder in `haft_ops::scope::ScopeConfig::own`.
 
 mod database;
 mod files;

@@ -1,84 +1,84 @@
-//! Why a database cannot be used, as facts, with what a person can do about it.
+//! Reasons why a database cannot be used, with what the user can do about them.
 
 use rusqlite::ErrorCode;
 use std::io;
 
-/// Why a database cannot be used, now or at all. The text reads after the name
-/// of its file: "… is locked by another process".
+/// Reason why a database cannot be used, now or at all. The text follows the name of its
+/// file: "… is locked by another process".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Another process was writing for longer than we wait.
+    /// Another process held the lock for longer than we wait.
     #[error("is locked by another process")]
     Locked,
-    /// No room for what was to be written.
+    /// The disk is full.
     #[error("cannot grow: no space left")]
     Full,
-    /// A file, but not of SQLite.
+    /// The file is not an SQLite database.
     #[error("is not a database")]
     NotADatabase,
-    /// A database that somebody else made.
+    /// The database was created by another program.
     #[error("is a database of another program")]
     Foreign,
-    /// A database of haft's for something else.
+    /// The database belongs to haft, but has another purpose.
     #[error("is haft's {is}")]
     OtherKind {
-        /// What it is.
+        /// Its purpose, such as `store`.
         is: &'static str,
     },
-    /// A database from a version that knows more than this one.
+    /// The database was written by a newer version of haft.
     #[error("was written by a newer version (schema {found}, this one knows {known})")]
     Newer {
-        /// The schema it has.
+        /// Schema version of the file.
         found: i64,
-        /// The newest schema that can be used.
+        /// Newest schema version that this program supports.
         known: i64,
     },
-    /// A database that contradicts itself.
+    /// The content of the database is inconsistent.
     #[error("is damaged: {detail}")]
     Damaged {
-        /// What was found.
+        /// Details of the inconsistency.
         detail: String,
     },
-    /// No regular file.
+    /// The path is not a regular file.
     #[error("is {kind}")]
     NotAFile {
-        /// What it is, with its article.
+        /// The type of file, with an article.
         kind: &'static str,
     },
-    /// Gone, while the log that belongs to it is still there.
-    #[error("is missing, but the log {log} that belongs to it is there")]
+    /// The database is missing, but its log still exists.
+    #[error("is missing, but its log {log} exists")]
     Orphan {
-        /// The log's name.
+        /// File name of the log.
         log: String,
     },
-    /// A log that cannot be read. SQLite would write over it.
+    /// The log is damaged. SQLite would silently overwrite it.
     #[error(
-        "has a damaged log, {log}: what was recorded last is only there, and some of it cannot be read, because the file was changed or the power failed while it was written"
+        "has a damaged log, {log}: it contains the latest records, and some of them cannot be read because the file was modified or the power failed during a write"
     )]
     DamagedLog {
-        /// The log's name.
+        /// File name of the log.
         log: String,
     },
-    /// Gone or replaced since it was opened.
+    /// The file was moved or replaced after it was opened.
     #[error("was moved, removed or replaced while it was in use")]
     Moved,
-    /// It, or the folder it is in, may not be written.
+    /// The file or its folder is not writable.
     #[error("cannot be written: {detail}")]
     ReadOnly {
-        /// What the system said.
+        /// The operating system's error.
         detail: String,
     },
-    /// The system said no to something else.
+    /// Another error of the operating system.
     #[error("cannot be used: {detail}")]
     System {
-        /// What the system said.
+        /// The operating system's error.
         detail: String,
     },
 }
 
 impl Problem {
-    /// What to do about it, as a clause.
+    /// Returns what to do about it, as a clause.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -87,16 +87,16 @@ impl Problem {
             Self::NotADatabase | Self::Damaged { .. } => {
                 "move it away, together with its -wal file, or restore it from a copy"
             }
-            Self::Foreign | Self::OtherKind { .. } => "name another file",
-            Self::Newer { .. } => "use the newer version, or name another file",
-            Self::NotAFile { .. } => "name a regular file, or one that is not there yet",
+            Self::Foreign | Self::OtherKind { .. } => "use another file",
+            Self::Newer { .. } => "use the newer version, or another file",
+            Self::NotAFile { .. } => "use a regular file, or one that does not exist yet",
             Self::DamagedLog { .. } => {
-                "restore that log from a copy, or move it away (do not delete it) to go on without what was recorded last"
+                "restore that log from a copy, or move it away (do not delete it) to continue without the latest records"
             }
             Self::Orphan { .. } => "put it back, or move that log away too",
-            Self::Moved => "put it back, or start again to use what is there now",
+            Self::Moved => "put it back, or restart to use the new file",
             Self::ReadOnly { .. } => "change the permissions of the file or of its folder",
-            Self::System { .. } => "look at the file and its folder",
+            Self::System { .. } => "check the file and its folder",
         }
     }
 
@@ -131,7 +131,7 @@ impl From<rusqlite::Error> for Problem {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::NotADatabase) => Self::NotADatabase,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { detail },
-            // A table or a column that is not there, a value of another type.
+            // A missing table or column, or a value of the wrong type.
             Some(
                 ErrorCode::DatabaseCorrupt
                 | ErrorCode::Unknown

@@ -1,19 +1,19 @@
-//! Sessions: what was said and done, in an order that no end of a process disturbs.
+//! Sessions and their records, which survive the end of a process at any moment.
 //!
-//! Everything that must be true together goes into one [`Batch`], which is one
-//! transaction. A batch that was acknowledged is on the disk. One process at a time may
-//! add to a session; when it ends, however it ends, another may go on with it.
+//! Everything that must be recorded together goes into one [`Batch`], which is one
+//! transaction. An acknowledged batch is on disk. Only one process at a time may write to a
+//! session; when it ends, however it ends, another may resume the session.
 //!
 //! ```
-//! use haft_store::sessions::{Batch, Kind, New, NewMessage, Sessions};
+//! use haft_store::sessions::{Batch, NewMessage, NewSession, SessionKind, Sessions};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! let sessions = Sessions::open(folder.path().join("sessions.db"))?;
-//! let session = sessions.begin(New {
+//! let session = sessions.begin(NewSession {
 //!     id: None,
-//!     kind: Kind::Agent,
+//!     kind: SessionKind::Agent,
 //!     work_dir: "/project".into(),
 //!     toolset: "standard".to_owned(),
 //!     provider: "replay".to_owned(),
@@ -27,7 +27,7 @@
 //!
 //! let id = session.id().to_owned();
 //! drop(session);
-//! let (session, loaded) = sessions.take(&id)?;
+//! let (session, loaded) = sessions.resume(&id)?;
 //! assert_eq!((session.id(), loaded.messages.len()), (id.as_str(), 1));
 //! # Ok(())
 //! # }
@@ -35,7 +35,6 @@
 
 mod batch;
 mod delete;
-mod desk;
 mod error;
 mod facts;
 mod files;
@@ -49,41 +48,42 @@ mod session;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod writer_thread;
 
 pub use batch::{Approval, Batch, Call, Decision, NewMessage, Outcome, SessionFile};
 pub use error::Error;
 pub use facts::{
-    Deleted, Entry, Filter, Info, Kind, Loaded, New, OpenCall, Pending, RecordedCall,
-    RecordedEvent, Stored, Summary,
+    Deleted, Filter, Info, Loaded, NewSession, OpenCall, PendingApproval, RecordItem, RecordedCall,
+    RecordedEvent, SessionKind, StoredMessage, Summary,
 };
 pub use redact::{REDACTED, Redactor};
 pub use session::Session;
-pub(crate) use tables::{ADDED, TABLES};
+pub(crate) use tables::{LATER_TABLES, TABLES};
 
-use crate::database::{Database, OpenError, Patience, form};
+use crate::database::{Database, LockWait, OpenError, kind};
 use crate::problem::Problem;
-use desk::{Desk, Haste};
-use error::Stop;
+use error::WorkError;
 use lease::Owner;
 use rusqlite::Connection;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
+use writer_thread::{Urgency, WriterThread};
 
-/// How long a title may be, in characters.
-const TITLE: usize = 200;
+/// Maximum length of a title in characters.
+const MAX_TITLE: usize = 200;
 
-/// An id for a session that will begin later: [`New::id`].
+/// Returns an id for a session that will start later: [`NewSession::id`].
 #[must_use]
 pub fn new_id() -> String {
-    names::fresh()
+    names::generate()
 }
 
-/// All sessions of one database. Clones are the same one.
+/// All sessions of one database. Clones share it.
 ///
-/// Functions that are not `async` may block for a moment: they look something up, or wait
-/// for what is being written.
+/// Functions that are not `async` may block briefly, to read from disk or to wait for a
+/// write.
 #[derive(Clone)]
 pub struct Sessions {
     inner: Arc<Inner>,
@@ -91,7 +91,7 @@ pub struct Sessions {
 
 struct Inner {
     database: Database,
-    desk: Desk,
+    writer: WriterThread,
     redactor: RwLock<Arc<Redactor>>,
 }
 
@@ -112,37 +112,37 @@ impl std::fmt::Debug for Sessions {
 }
 
 impl Sessions {
-    /// Opens the sessions at `path`, or makes their database: the file for its owner
-    /// alone, and so are the folders above it that are missing.
+    /// Opens the session database at `path`, or creates it. A new file and missing parent
+    /// folders are only accessible to their owner.
     ///
     /// # Errors
-    /// When there is something else than such a database, or one that cannot be used.
-    /// What is there is left as it is.
+    /// When the file is not a session database, or cannot be used. An existing file is
+    /// never changed then.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
-        let database = Database::open_as(path.into(), &form::SESSIONS)?;
-        let desk = Desk::open(&database).map_err(|problem| OpenError {
-            what: form::SESSIONS.word,
+        let database = Database::open_as(path.into(), &kind::SESSIONS)?;
+        let writer = WriterThread::open(&database).map_err(|problem| OpenError {
+            kind: kind::SESSIONS.name,
             path: database.path().to_owned(),
             problem,
         })?;
         Ok(Self {
             inner: Arc::new(Inner {
                 database,
-                desk,
+                writer,
                 redactor: RwLock::default(),
             }),
         })
     }
 
-    /// Where they are.
+    /// Returns the path of the database.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.inner.database.path()
     }
 
-    /// From now on, [`REDACTED`] is recorded and shown by [`Sessions::walk`] wherever one
-    /// of these values would be. Values of fewer than 8 characters are left. The user name
-    /// and the password of an address are never recorded, whatever they are.
+    /// Replaces these values by [`REDACTED`] in everything recorded from now on and in the
+    /// output of [`Sessions::walk`]. Values of fewer than 8 characters are ignored. User
+    /// names and passwords in URLs are always redacted.
     pub fn redact(&self, secrets: impl IntoIterator<Item = String>) {
         let redactor = Arc::new(Redactor::new(secrets));
         let mut known = self
@@ -153,7 +153,7 @@ impl Sessions {
         *known = redactor;
     }
 
-    /// The same for these values too.
+    /// Redacts these values in addition to the current ones.
     pub fn redact_also(&self, secrets: impl IntoIterator<Item = String>) {
         let known = &self.inner.redactor;
         let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
@@ -162,89 +162,93 @@ impl Sessions {
         *known = Arc::new(redactor);
     }
 
-    /// Begins a session. It is recorded with its first batch: one that nobody says
-    /// anything in leaves nothing.
+    /// Starts a session. It is recorded with its first batch, so an unused session leaves
+    /// no trace.
     ///
     /// # Errors
-    /// When the id is none. That it is taken is said by the first commit.
-    pub fn begin(&self, mut new: New) -> Result<Session, Error> {
+    /// When the id is not valid. The first commit fails if the id is already in use.
+    pub fn begin(&self, mut new: NewSession) -> Result<Session, Error> {
         let id = match new.id.take() {
-            Some(id) => names::checked(id)?,
-            None => names::fresh(),
+            Some(id) => names::check(id)?,
+            None => names::generate(),
         };
         let redactor = self.inner.redactor();
         let texts = new.title.iter_mut().chain(&mut new.system);
-        texts.for_each(|text| redactor.wash(text));
+        texts.for_each(|text| redactor.redact_in_place(text));
         Ok(Session::new(self.clone(), id, new))
     }
 
-    /// Goes on with a session, given by its id or the beginning of it.
+    /// Resumes a session for writing, given its id or the start of it.
     ///
     /// # Errors
-    /// When there is none, when a process that is alive writes to it (this one too), or
+    /// When it is not found, when a running process (including this one) writes to it, or
     /// when the database cannot be used.
-    pub fn take(&self, id: &str) -> Result<(Session, Loaded), Error> {
+    pub fn resume(&self, id: &str) -> Result<(Session, Loaded), Error> {
         let given = id.to_owned();
         let lease = fastrand::i64(1..);
-        let owner = Owner::ourselves();
-        let id = self.inner.desk.wait(Haste::Light, move |connection| {
-            let (number, id) = names::find(connection, &given)?;
-            read::is_free(connection, number)?;
-            record::own(connection, number, lease, &owner)?;
-            Ok(id)
-        })?;
-        // Given back if it cannot be loaded.
-        let session = Session::taken(self.clone(), id, lease);
-        let loaded = self.look(session.id())?;
+        let owner = Owner::this_process();
+        let id = self
+            .inner
+            .writer
+            .wait(Urgency::Volatile, move |connection| {
+                let (number, id) = names::find(connection, &given)?;
+                read::check_free(connection, number)?;
+                record::set_owner(connection, number, lease, &owner)?;
+                Ok(id)
+            })?;
+        // The lease is returned if loading fails.
+        let session = Session::resumed(self.clone(), id, lease);
+        let loaded = self.load(session.id())?;
         Ok((session, loaded))
     }
 
-    /// What there is of a session, without taking it.
+    /// Loads a session without acquiring it for writing.
     ///
     /// # Errors
-    /// When there is none, or the database cannot be used.
-    pub fn look(&self, id: &str) -> Result<Loaded, Error> {
+    /// When it is not found, or the database cannot be used.
+    pub fn load(&self, id: &str) -> Result<Loaded, Error> {
         self.read(|connection| {
             let (number, _) = names::find(connection, id)?;
             read::load(connection, number)
         })
     }
 
-    /// The files that a session holds itself, as they were recorded last, by path.
+    /// Returns the newest version of each file that the session stores itself, sorted by
+    /// path.
     ///
     /// # Errors
-    /// When there is none, or the database cannot be used.
+    /// When the session is not found, or the database cannot be used.
     pub fn files(&self, id: &str) -> Result<Vec<SessionFile>, Error> {
         self.read(|connection| {
             let (number, _) = names::find(connection, id)?;
-            files::of(connection, number)
+            files::current(connection, number)
         })
     }
 
-    /// The whole id of a session, given by the beginning of it.
+    /// Returns the full id of a session, given the start of it.
     ///
     /// # Errors
-    /// When there is none, or the database cannot be used.
+    /// When it is not found, or the database cannot be used.
     pub fn find(&self, id: &str) -> Result<String, Error> {
         self.read(|connection| Ok(names::find(connection, id)?.1))
     }
 
-    /// The session of a model that was last used in a folder.
+    /// Returns the agent session that was used last in a folder.
     ///
     /// # Errors
     /// When the database cannot be used.
     pub fn newest(&self, work_dir: &Path) -> Result<Option<String>, Error> {
         let filter = Filter {
             work_dir: Some(work_dir.to_owned()),
-            kinds: vec![Kind::Agent],
-            most: Some(1),
+            kinds: vec![SessionKind::Agent],
+            limit: Some(1),
             ..Filter::default()
         };
         let newest = self.list(&filter)?.into_iter().next();
         Ok(newest.map(|summary| summary.id))
     }
 
-    /// Sessions, the newest first.
+    /// Lists sessions, newest first.
     ///
     /// # Errors
     /// When the database cannot be used.
@@ -252,41 +256,39 @@ impl Sessions {
         self.read(|connection| read::list(connection, filter))
     }
 
-    /// Makes another session that goes on after the message `at`, or where this one ends.
-    /// What was said up to there is shared; questions that wait are not carried over.
+    /// Creates a session that continues after the message `at`, or at the end. The history
+    /// up to there is shared; pending approvals are not carried over.
     ///
     /// # Errors
-    /// When there is no such session or no such message in it, or when the database
-    /// cannot be used.
+    /// When the session or the message is not found, or when the database cannot be used.
     pub fn fork(&self, id: &str, at: Option<i64>) -> Result<String, Error> {
         let given = id.to_owned();
-        let fresh = names::fresh();
+        let generate = names::generate();
         let now = millis(SystemTime::now());
-        self.inner.desk.wait(Haste::Now, move |connection| {
+        self.inner.writer.wait(Urgency::Durable, move |connection| {
             let from = names::find(connection, &given)?;
-            fork::fork(connection, &from, at, &fresh, now)?;
-            Ok(fresh.clone())
+            fork::fork(connection, &from, at, &generate, now)?;
+            Ok(generate.clone())
         })
     }
 
-    /// Deletes a session and those of the agents it started, but not what a fork shares
-    /// with it. What is deleted is overwritten. Files with outputs are left to the caller.
+    /// Deletes a session and those of its sub-agents, except for history that a fork
+    /// shares. Deleted data is overwritten. Output files are left to the caller.
     ///
     /// # Errors
-    /// When there is no such session, when one of them is in use, or when the database
-    /// cannot be used.
+    /// When the session is not found or in use, or when the database cannot be used.
     pub fn delete(&self, id: &str) -> Result<Deleted, Error> {
         let given = id.to_owned();
-        self.inner.desk.wait(Haste::Erase, move |connection| {
+        self.inner.writer.wait(Urgency::Erase, move |connection| {
             let (number, _) = names::find(connection, &given)?;
             delete::delete(connection, number)
         })
     }
 
-    /// A call by its id, of one session or of any, and the session it is of.
+    /// Finds a call by its id, in one session or in any, and returns its session too.
     ///
     /// # Errors
-    /// When there is none or more than one, or when the database cannot be used.
+    /// When none or several are found, or when the database cannot be used.
     pub fn call(
         &self,
         session: Option<&str>,
@@ -301,7 +303,7 @@ impl Sessions {
         })
     }
 
-    /// The session of a folder that was used last and has a call of this id.
+    /// Returns the session of a folder that was used last and contains a call with this id.
     ///
     /// # Errors
     /// When the database cannot be used.
@@ -309,68 +311,68 @@ impl Sessions {
         self.read(|connection| read::with_call(connection, work_dir, call_id))
     }
 
-    /// Shows a session piece by piece, in the order in which things were recorded, and
-    /// then the sessions of the agents it started. All of it is of one moment, and never
-    /// in memory as a whole.
+    /// Visits all records of a session in the order in which they were recorded, and then
+    /// those of its sub-agents. Reads from one snapshot, without loading everything into
+    /// memory.
     ///
     /// # Errors
-    /// When there is none, or the database cannot be used.
+    /// When the session is not found, or the database cannot be used.
     pub fn walk(
         &self,
         id: &str,
-        mut visit: impl FnMut(Entry) -> ControlFlow<()>,
+        mut visit: impl FnMut(RecordItem) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let redactor = self.inner.redactor();
         self.read(|connection| {
             let (number, _) = names::find(connection, id)?;
-            let mut cleaned = |mut entry: Entry| {
-                texts(&mut entry).for_each(|text| redactor.wash(text));
+            let mut redacted = |mut entry: RecordItem| {
+                texts(&mut entry).for_each(|text| redactor.redact_in_place(text));
                 visit(entry)
             };
-            read::walk(connection, number, &mut cleaned).map(drop)
+            read::walk(connection, number, &mut redacted).map(drop)
         })
     }
 
-    /// Looks something up in one moment of the database.
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Stop>) -> Result<T, Error> {
+    /// Runs a query on a snapshot of the database.
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, WorkError>) -> Result<T, Error> {
         let database = &self.inner.database;
-        let work = || -> Result<T, Stop> {
-            let reader = database.reader(Patience::Long)?;
-            // Rolled back when it is dropped.
-            let moment = reader.connection()?.unchecked_transaction()?;
-            work(&moment)
+        let work = || -> Result<T, WorkError> {
+            let reader = database.reader(LockWait::Blocking)?;
+            // The transaction is rolled back when dropped.
+            let snapshot = reader.connection()?.unchecked_transaction()?;
+            work(&snapshot)
         };
-        work().map_err(|stop| match stop {
-            Stop::Said(error) => error,
-            Stop::Broken(problem) => self.broken(problem),
+        work().map_err(|error| match error {
+            WorkError::Rejected(error) => error,
+            WorkError::Database(problem) => self.database_error(problem),
         })
     }
 
-    fn broken(&self, problem: Problem) -> Error {
-        self.inner.database.note(&problem);
-        desk::told(&self.inner.database, problem)
+    fn database_error(&self, problem: Problem) -> Error {
+        self.inner.database.record_damage(&problem);
+        writer_thread::database_error(&self.inner.database, problem)
     }
 }
 
-/// The texts of an entry that come from outside.
-fn texts(entry: &mut Entry) -> impl Iterator<Item = &mut String> {
+/// Returns the texts of a record that come from outside and may contain secrets.
+fn texts(entry: &mut RecordItem) -> impl Iterator<Item = &mut String> {
     let texts: Vec<&mut String> = match entry {
-        Entry::Session(info) => info.title.iter_mut().chain(&mut info.system).collect(),
-        Entry::Message(message) => vec![&mut message.body],
-        Entry::Call(call) => [&mut call.arguments]
+        RecordItem::Session(info) => info.title.iter_mut().chain(&mut info.system).collect(),
+        RecordItem::Message(message) => vec![&mut message.body],
+        RecordItem::Call(call) => [&mut call.arguments]
             .into_iter()
             .chain(&mut call.reply)
             .collect(),
-        Entry::Event(event) => vec![&mut event.body],
+        RecordItem::Event(event) => vec![&mut event.body],
     };
     texts.into_iter()
 }
 
 fn millis(time: SystemTime) -> i64 {
-    let whole = |distance: Duration| i64::try_from(distance.as_millis()).unwrap_or(i64::MAX);
+    let saturated = |distance: Duration| i64::try_from(distance.as_millis()).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => whole(since),
-        Err(before) => -whole(before.duration()),
+        Ok(since) => saturated(since),
+        Err(before) => -saturated(before.duration()),
     }
 }
 
@@ -384,7 +386,7 @@ fn time(millis: i64) -> SystemTime {
     found.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The beginning of the first text in a message, on one line.
+/// Returns the start of the first text in a message, on one line.
 fn title_of(body: &str) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(body).ok()?;
     let content = body.get("content")?.as_array()?;
@@ -393,12 +395,12 @@ fn title_of(body: &str) -> Option<String> {
         .find_map(|block| block.get("text")?.as_str())?;
     let mut title: String = text
         .split_whitespace()
-        .flat_map(|word| [" ", word])
+        .flat_map(|name| [" ", name])
         .skip(1)
         .flat_map(str::chars)
-        .take(TITLE + 1)
+        .take(MAX_TITLE + 1)
         .collect();
-    if let Some((at, _)) = title.char_indices().nth(TITLE) {
+    if let Some((at, _)) = title.char_indices().nth(MAX_TITLE) {
         title.truncate(at);
         title.push('…');
     }

@@ -1,4 +1,4 @@
-//! The store passes the suite of all backends, also beside other namespaces.
+//! The store passes the conformance suite for backends, with and without other namespaces.
 
 mod common;
 
@@ -17,8 +17,8 @@ async fn alone() {
     .await;
 }
 
-/// The cases of the suite run one after the other, each in a namespace of one
-/// database that is full of the same paths in namespaces with similar names.
+/// Runs the cases of the suite one after the other, each in a namespace of a database that
+/// is full of the same paths in namespaces with similar names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn beside_others() {
     let folder = folder();

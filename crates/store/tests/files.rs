@@ -1,4 +1,4 @@
-//! What is particular to files in a database.
+//! Behaviour specific to files in a database.
 #![expect(clippy::disallowed_methods, reason = "a test starts itself once more")]
 
 mod common;
@@ -10,12 +10,12 @@ use haft_store::{Database, MAX_FILE, Store};
 use std::process::Command;
 
 #[tokio::test]
-async fn too_large_is_refused_before_anything_is_copied() {
+async fn a_file_that_is_too_large_is_refused_before_it_is_copied() {
     let folder = folder();
     let store = store(&folder);
     put(&store, "f", b"old").await.unwrap();
     let size = usize::try_from(MAX_FILE).unwrap() + 1;
-    // Pages of zeros that are never touched take no memory.
+    // Zero pages that are never touched use no memory.
     let written = store
         .write(&path("f"), vec![0; size], Expect::Anything)
         .await;
@@ -30,7 +30,7 @@ async fn too_large_is_refused_before_anything_is_copied() {
 }
 
 #[tokio::test]
-async fn when_it_was_created_is_kept() {
+async fn the_creation_time_is_kept() {
     let folder = folder();
     let store = store(&folder);
     let times = || -> (i64, i64) {
@@ -50,7 +50,7 @@ async fn when_it_was_created_is_kept() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_what_was_replaced_or_removed() {
+async fn replaced_and_removed_content_is_deleted() {
     let folder = folder();
     let store = store(&folder);
     for size in [0, 10, 3 << 20, 1 << 20, (1 << 20) + 1, 5] {
@@ -64,13 +64,13 @@ async fn nothing_is_left_of_what_was_replaced_or_removed() {
         .query_row("SELECT count(*) FROM parts", [], |row| row.get(0))
         .unwrap();
     assert_eq!(parts, 1);
-    // A new file takes nobody's place, though the last one is empty.
+    // A new file does not reuse the content of another one, although the last one is empty.
     put(&store, "h", b"new").await.unwrap();
     assert_eq!(get(&store, "g").await.unwrap(), b"");
 }
 
 #[tokio::test]
-async fn two_databases_of_one_file_see_each_other() {
+async fn two_connections_to_one_file_see_each_others_writes() {
     let folder = folder();
     let (one, other) = (store(&folder), store(&folder));
     for number in 0..50_u8 {
@@ -83,10 +83,10 @@ async fn two_databases_of_one_file_see_each_other() {
     assert_eq!(get(&store(&folder), "f").await.unwrap(), b"after");
 }
 
-/// The end of the disk, as the system tells it: a file may not grow any more. Run
-/// by a shell that sets the bound, so that any user can.
+/// A full disk, simulated by a limit on the file size. A shell sets the limit, so that any
+/// user can run the test.
 #[tokio::test]
-async fn a_full_disk_is_told_and_the_old_content_kept() {
+async fn a_full_disk_is_reported_and_keeps_the_old_content() {
     const FILE: &str = "HAFT_STORE_BOUNDED";
     if let Some(file) = std::env::var_os(FILE) {
         let store = Store::new(Database::open(file).unwrap(), "test");
@@ -102,7 +102,7 @@ async fn a_full_disk_is_told_and_the_old_content_kept() {
     let folder = folder();
     put(&store(&folder), "f", b"old").await.unwrap();
     let output = Command::new("sh")
-        .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" --exact a_full_disk_is_told_and_the_old_content_kept"])
+        .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\" --exact a_full_disk_is_reported_and_keeps_the_old_content"])
         .arg(std::env::current_exe().unwrap())
         .env(FILE, folder.path().join("store.db"))
         .output()

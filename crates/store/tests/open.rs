@@ -1,4 +1,4 @@
-//! What is opened, what is refused, and that a refusal leaves everything as it was.
+//! Which files are opened and which are refused; a refused file is left unchanged.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -16,11 +16,12 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Opens what must be refused, and checks that it stays and that the error helps.
+/// Opens a file that must be refused, and checks that it is unchanged and that the error is
+/// helpful.
 fn refused(path: &Path) -> Problem {
     let before = fs::read(path).ok();
     let error: OpenError = Database::open(path).unwrap_err();
-    assert_eq!(fs::read(path).ok(), before, "left as it was");
+    assert_eq!(fs::read(path).ok(), before, "left unchanged");
     let text = error.to_string();
     for part in [
         path.to_str().unwrap(),
@@ -32,7 +33,7 @@ fn refused(path: &Path) -> Problem {
     error.problem
 }
 
-/// A closed database with some files.
+/// Creates a closed database with some files.
 async fn filled() -> TempDir {
     let folder = folder();
     let store = store(&folder);
@@ -49,7 +50,7 @@ fn sql(path: &Path, sql: &str) {
 }
 
 #[tokio::test]
-async fn it_is_for_its_owner_alone_and_stays() {
+async fn a_new_database_is_private_and_persistent() {
     let temp = folder();
     let file = temp.path().join("a/b/store.db");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -65,8 +66,8 @@ async fn it_is_for_its_owner_alone_and_stays() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.contains(".new-"))
         .collect();
-    assert_eq!(left, Vec::<String>::new(), "nothing of its making is left");
-    // All of it is in the one file when nobody uses it: a copy is whole.
+    assert_eq!(left, Vec::<String>::new(), "no temporary file is left");
+    // When no process uses it, everything is in one file, so a copy is complete.
     let copy = temp.path().join("copy.db");
     fs::copy(&file, &copy).unwrap();
     let store = Store::new(Database::open(&copy).unwrap(), "n");
@@ -74,7 +75,7 @@ async fn it_is_for_its_owner_alone_and_stays() {
 }
 
 #[test]
-fn many_at_once_make_one() {
+fn concurrent_creation_makes_one_database() {
     let folder = folder();
     let file = folder.path().join("store.db");
     let threads: Vec<_> = (0..8)
@@ -89,7 +90,7 @@ fn many_at_once_make_one() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_refused() {
+async fn a_file_that_is_not_a_database_is_refused() {
     let temp = folder();
     let file = temp.path().join("store.db");
     fs::write(&file, "a diary, not a database\n".repeat(1000)).unwrap();
@@ -124,7 +125,7 @@ async fn what_is_no_database_is_refused() {
 }
 
 #[tokio::test]
-async fn a_link_above_it_is_followed() {
+async fn a_link_in_a_parent_folder_is_followed() {
     let temp = folder();
     fs::create_dir(temp.path().join("real")).unwrap();
     symlink("real", temp.path().join("link")).unwrap();
@@ -133,7 +134,7 @@ async fn a_link_above_it_is_followed() {
 }
 
 #[tokio::test]
-async fn a_newer_one_is_refused() {
+async fn a_newer_database_is_refused() {
     let temp = filled().await;
     let file = temp.path().join("store.db");
     sql(&file, "PRAGMA user_version = 7");
@@ -143,7 +144,7 @@ async fn a_newer_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_truncated_one_is_refused() {
+async fn a_truncated_database_is_refused() {
     let temp = filled().await;
     let file = temp.path().join("store.db");
     let whole = fs::read(&file).unwrap();
@@ -159,9 +160,9 @@ async fn a_truncated_one_is_refused() {
     assert_eq!(get(&store(&temp), "d0/f0").await.unwrap().len(), 5000);
 }
 
-/// Garbage is not looked for, but when it is met nothing is written any more.
+/// Damage is not searched for, but once it is found nothing is written any more.
 #[tokio::test]
-async fn a_damaged_page_is_told_and_frozen() {
+async fn a_damaged_page_is_reported_and_stops_all_writes() {
     let temp = filled().await;
     let file = temp.path().join("store.db");
     let mut bytes = fs::read(&file).unwrap();
@@ -185,10 +186,10 @@ async fn a_damaged_page_is_told_and_frozen() {
     let refused = put(&store, "new", b"x").await;
     assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
     drop(store);
-    assert_eq!(fs::read(&file).unwrap(), bytes, "left as it was");
+    assert_eq!(fs::read(&file).unwrap(), bytes, "left unchanged");
 }
 
-/// The log of a lost database would be played into a new one.
+/// The log of a missing database would be replayed into a new one.
 #[tokio::test]
 async fn a_log_without_its_database_is_refused() {
     let temp = folder();
@@ -210,11 +211,11 @@ async fn a_log_without_its_database_is_refused() {
 }
 
 #[tokio::test]
-async fn what_killed_processes_left_is_taken_up() {
+async fn the_log_of_a_killed_process_is_recovered() {
     let temp = folder();
     let first = store(&temp);
     put(&first, "f", b"in the log").await.unwrap();
-    // A copy of all files of an open database is what a crash leaves.
+    // A copy of all files of an open database is equivalent to a crash.
     let crashed = temp.path().join("crashed");
     fs::create_dir(&crashed).unwrap();
     for name in ["store.db", "store.db-wal"] {
@@ -227,7 +228,7 @@ async fn what_killed_processes_left_is_taken_up() {
 }
 
 #[tokio::test]
-async fn one_that_somebody_keeps_to_himself_is_told() {
+async fn an_exclusively_locked_database_is_reported() {
     let temp = filled().await;
     let file = temp.path().join("store.db");
     let holder = rusqlite::Connection::open(&file).unwrap();
@@ -235,7 +236,7 @@ async fn one_that_somebody_keeps_to_himself_is_told() {
         .execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT")
         .unwrap();
     let began = std::time::Instant::now();
-    // Not looked at as a file: closing it would take the holder's locks away.
+    // Not read as a plain file: closing it would release the locks.
     let error = Database::open(&file).unwrap_err();
     assert_eq!(error.problem, Problem::Locked);
     let waited = began.elapsed().as_secs();
@@ -244,9 +245,9 @@ async fn one_that_somebody_keeps_to_himself_is_told() {
     assert_eq!(get(&store(&temp), "d0/f0").await.unwrap().len(), 5000);
 }
 
-/// As an ordinary user, whoever runs the tests: this binary once more.
+/// Runs this binary again as an ordinary user, whoever runs the tests.
 #[test]
-fn what_may_not_be_written_is_told() {
+fn a_read_only_database_is_reported() {
     const PLACE: &str = "HAFT_STORE_READ_ONLY";
     if let Some(place) = std::env::var_os(PLACE) {
         for name in [
@@ -283,7 +284,7 @@ fn what_may_not_be_written_is_told() {
     chmod("", 0o755);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "what_may_not_be_written_is_told"])
+        .args(["--exact", "a_read_only_database_is_reported"])
         .env(PLACE, temp.path())
         .current_dir("/");
     let root = rustix::process::geteuid().is_root();
@@ -291,20 +292,22 @@ fn what_may_not_be_written_is_told() {
         std::os::unix::process::CommandExt::uid(&mut command, 65534);
     }
     match command.output() {
-        Ok(output) => assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stdout)
-        ),
-        // In a home folder that is closed to the other user.
+        Ok(output) => {
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success() && stdout.contains("1 passed"),
+                "{stdout}"
+            );
+        }
+        // In a home folder that the other user cannot access.
         Err(error) => assert!(root, "{error}"),
     }
     chmod("folder", 0o755);
 }
 
-/// SQLite takes a log with such a header for an empty one, and writes over it.
+/// SQLite treats a log with such a header as empty, and overwrites it.
 #[tokio::test]
-async fn a_log_with_a_damaged_header_is_told_and_kept() {
+async fn a_log_with_a_damaged_header_is_reported_and_kept() {
     let temp = folder();
     let first = store(&temp);
     put(&first, "f", b"in the log").await.unwrap();
@@ -322,10 +325,10 @@ async fn a_log_with_a_damaged_header_is_told_and_kept() {
         log
     };
     let zeroed = [vec![0; 32], whole[32..].to_vec()].concat();
-    // The magic, the version, the size of a page, the salts, and both checksums.
+    // The magic number, the version, the page size, the salts, and both checksums.
     let mut logs: Vec<_> = [0, 3, 6, 10, 17, 22, 25, 31].map(damaged).into();
     logs.push(zeroed);
-    // Cut off in the header, and no header at all.
+    // Truncated within the header, and without a header.
     logs.extend([1, 20, 31].map(|end| whole[..end].to_vec()));
     logs.push(vec![7; 100]);
     for (number, log) in logs.iter().enumerate() {
@@ -337,7 +340,7 @@ async fn a_log_with_a_damaged_header_is_told_and_kept() {
         );
         let left = fs::read(file.with_file_name("store.db-wal")).unwrap();
         assert!(left == *log, "the log is kept");
-        // Who moves it away goes on with the rest.
+        // After moving the log away, the database can be used without it.
         fs::remove_file(file.with_file_name("store.db-wal")).unwrap();
         Database::open(&file).unwrap();
     }
@@ -347,7 +350,7 @@ async fn a_log_with_a_damaged_header_is_told_and_kept() {
     }
     let taken_up = Store::new(Database::open(crashed("whole", &whole)).unwrap(), "test");
     assert_eq!(get(&taken_up, "f").await.unwrap(), b"in the log");
-    // One that is in use has a good one, also after it was begun anew.
+    // A database in use has a valid log, even after the log was restarted.
     for number in 0..400 {
         put(&first, &format!("g{number}"), &[b'x'; 9000])
             .await
@@ -356,9 +359,9 @@ async fn a_log_with_a_damaged_header_is_told_and_kept() {
     Database::open(temp.path().join("store.db")).unwrap();
 }
 
-/// SQLite takes the log to end at the first page that it cannot use.
+/// SQLite treats the log as ending at the first page that it cannot use.
 #[tokio::test]
-async fn a_log_with_something_committed_behind_damage_is_told_and_kept() {
+async fn a_log_with_commits_after_damage_is_reported_and_kept() {
     let temp = folder();
     let first = store(&temp);
     for number in 0..5 {
@@ -386,7 +389,7 @@ async fn a_log_with_something_committed_behind_damage_is_told_and_kept() {
     let middle = 32 + frames / 2 * frame;
     let mut zeroed = whole.clone();
     zeroed[32..32 + frame].fill(0);
-    // The number of a page, the mark of a commit, a salt, a checksum, and a page.
+    // A page number, a commit mark, a salt, a checksum, and page content.
     let mut logs: Vec<_> = [32, 36, 40, 48, 32 + 24 + 100, middle + 30, middle + 17]
         .map(flipped)
         .into();
@@ -403,7 +406,7 @@ async fn a_log_with_something_committed_behind_damage_is_told_and_kept() {
         fs::remove_file(file.with_file_name("store.db-wal")).unwrap();
         Database::open(&file).unwrap();
     }
-    // What a crash leaves at the end, and what an older log left behind it, is fine.
+    // The partial end after a crash, and the remains of an older log, are fine.
     let last = 32 + (frames - 1) * frame;
     let mut older = whole.clone();
     older.extend_from_slice(&whole[32..]);
@@ -429,10 +432,10 @@ async fn a_log_with_something_committed_behind_damage_is_told_and_kept() {
     }
 }
 
-/// Nobody reads a log from its beginning while another has it open.
+/// A log is not read from the start while another process has it open.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_log_of_a_database_in_use_is_not_read_through() {
+async fn the_log_of_a_database_in_use_is_not_scanned() {
     let temp = folder();
     let first = store(&temp);
     put(&first, "f", b"x").await.unwrap();
@@ -444,9 +447,9 @@ async fn the_log_of_a_database_in_use_is_not_read_through() {
     Database::open(temp.path().join("store.db")).unwrap();
 }
 
-/// Copied with a generous umask, for example.
+/// For example after a copy with a permissive umask.
 #[tokio::test]
-async fn a_database_that_others_could_read_is_closed_to_them() {
+async fn permissions_of_other_users_are_removed() {
     let temp = folder();
     let first = store(&temp);
     put(&first, "f", b"x").await.unwrap();
@@ -460,7 +463,7 @@ async fn a_database_that_others_could_read_is_closed_to_them() {
         assert_eq!(mode & 0o777, 0o600, "{}", file.display());
     }
     drop(again);
-    // One that is not a database of ours is left as it is.
+    // A file that is not one of our databases is left unchanged.
     let other = temp.path().join("other.db");
     fs::write(&other, [b'x'; 4096]).unwrap();
     fs::set_permissions(&other, fs::Permissions::from_mode(0o666)).unwrap();

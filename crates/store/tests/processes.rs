@@ -1,5 +1,5 @@
-//! Real processes on one database: killed in the middle, and in each other's way.
-//! A child is this binary once more, told by its environment what to do.
+//! Several processes use one database and are killed while they write. A child is this
+//! binary, started again; its environment says what to do.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -33,7 +33,7 @@ fn child(role: &str, folder: &Path) -> Child {
         .unwrap()
 }
 
-/// What a process was told to do; nothing when the test itself is run.
+/// Runs the role of a child process. Does nothing when run as a test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child_process() {
     let Some(role) = std::env::var_os(ROLE) else {
@@ -50,7 +50,7 @@ async fn child_process() {
 }
 
 fn content(number: usize) -> Vec<u8> {
-    // Some in one page, some in many, some in several parts.
+    // Some fit into one page, some need many, some several parts.
     let size = if number.is_multiple_of(17) {
         2_500_000
     } else {
@@ -60,7 +60,7 @@ fn content(number: usize) -> Vec<u8> {
     text.into_iter().cycle().take(size).collect()
 }
 
-/// Writes until it is killed; one file is replaced again and again.
+/// Writes until it is killed; one file is replaced repeatedly.
 async fn write_numbered(store: &Store) {
     for number in 0.. {
         put(
@@ -94,7 +94,7 @@ async fn count(store: &Store) {
     }
 }
 
-/// Each edit adds a line before the last one.
+/// Each edit inserts a line before the last one.
 async fn edit_lines(store: &Store) {
     for round in 0..ROUNDS {
         let line = format!("{}-{round}\nend\n", std::process::id());
@@ -116,7 +116,7 @@ async fn edit_lines(store: &Store) {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_kill() {
+async fn acknowledged_writes_survive_a_kill() {
     let folder = folder();
     for round in 0..12_u64 {
         let mut child = child("write", folder.path());
@@ -125,8 +125,8 @@ async fn what_was_acknowledged_survives_a_kill() {
             .by_ref()
             .map_while(Result::ok)
             .find(|line| line.starts_with("wrote"));
-        assert!(first.is_some(), "it began to write");
-        // A moment of the kernel's choosing, early and late.
+        assert!(first.is_some(), "the child has started to write");
+        // At an arbitrary moment, early or late.
         std::thread::sleep(Duration::from_micros(
             round * round * 1300 + 700 * (round % 3),
         ));
@@ -141,7 +141,7 @@ async fn what_was_acknowledged_survives_a_kill() {
         for number in 0..=last {
             let name = format!("d{}/{number}", number % 7);
             let kept = get(&store, &name).await.unwrap();
-            assert!(kept == content(number), "round {round}: {name} is whole");
+            assert!(kept == content(number), "round {round}: {name} is complete");
         }
         let same = get(&store, "same").await.unwrap();
         assert!(
@@ -152,7 +152,7 @@ async fn what_was_acknowledged_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn no_update_of_two_processes_is_lost() {
+async fn no_update_of_concurrent_processes_is_lost() {
     let folder = folder();
     let store = store(&folder);
     put(&store, "counter", b"0").await.unwrap();
@@ -176,13 +176,13 @@ async fn no_update_of_two_processes_is_lost() {
     assert_eq!(lines.len(), 2 + 2 * ROUNDS as usize);
     lines.sort_unstable();
     lines.dedup();
-    assert_eq!(lines.len(), 2 + 2 * ROUNDS as usize, "each of them once");
+    assert_eq!(lines.len(), 2 + 2 * ROUNDS as usize, "each edit once");
 }
 
-/// A lock that nobody gives back: writers say so after the time they wait, all
-/// together; readers and the runtime go on meanwhile.
+/// A lock that is never released: all writers fail together after the time limit, while
+/// readers and the runtime continue.
 #[tokio::test(flavor = "current_thread")]
-async fn a_held_lock_is_told() {
+async fn a_lock_of_another_process_is_reported() {
     let folder = folder();
     let store = store(&folder);
     put(&store, "f", b"old").await.unwrap();

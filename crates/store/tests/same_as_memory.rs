@@ -1,4 +1,4 @@
-//! Whatever is done to a store and to memory, both say the same.
+//! A store and the memory backend give the same results for any sequence of operations.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -29,7 +29,7 @@ enum Expected {
     Other,
 }
 
-/// Few and similar names, so that paths often meet.
+/// Few and similar names, so that paths often collide.
 fn name() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec!["a", "a!", "a.b", "a0", "b", "%", "é"]);
     prop::collection::vec(part, 1..4).prop_map(|parts| parts.join("/"))
@@ -68,7 +68,7 @@ async fn bytes(memory: &Memory, name: &str) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Kind, size and name of all entries: times differ.
+/// Kind, size and name of all entries. Times are ignored because they differ.
 async fn listed(backend: &dyn Backend, name: &str) -> Result<Vec<(String, Kind, u64)>, Error> {
     let entries = backend.list(&path(name)).await?;
     Ok(entries
@@ -87,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_done(acts in prop::collection::vec(act(), 1..60)) {
+    fn any_sequence_gives_the_same_results(acts in prop::collection::vec(act(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let folder = folder();

@@ -11,7 +11,7 @@ mod ollama;
 mod openai;
 mod script;
 
-pub use script::{Call, Ending, Numbered, Says, Script, Tokens, Turn};
+pub use script::{Call, Ending, ModelReply, Numbered, Script, Tokens, Turn};
 
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -188,7 +188,7 @@ impl Shared {
             return respond(stream, 404, &[], missing).map(|()| true);
         };
         let (text, ending) = match turn {
-            Turn::Says(reply) => (protocol.write(&reply, body), Ending::Whole),
+            Turn::Reply(reply) => (protocol.write(&reply, body), Ending::Whole),
             Turn::Cut {
                 reply,
                 after,
@@ -284,7 +284,7 @@ impl Protocol {
         found.map(|(_, protocol)| protocol)
     }
 
-    fn write(self, reply: &Says, request: &Value) -> String {
+    fn write(self, reply: &ModelReply, request: &Value) -> String {
         let model = request
             .get("model")
             .and_then(Value::as_str)

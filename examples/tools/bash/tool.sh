@@ -2,10 +2,10 @@
 # sys_info: operating system, disk and memory, as a plugin for haft.
 #
 # A plugin reads one JSON message per line from stdin and answers each with one
-# line on stdout. Whatever else it has to say goes to stderr.
+# line on stdout. Everything else goes to stderr.
 # Needs bash 4 or newer and awk, nothing else.
 set -u
-export LC_ALL=C # the words of df and awk in one language, and bytes as they are
+export LC_ALL=C # df and awk print English, and bytes stay as they are
 
 definition='{"name":"sys_info","description":"Show facts about this machine: operating system, free disk space, memory.","parameters":{"type":"object","properties":{"section":{"type":"string","enum":["all","os","disk","memory"],"description":"What to show (default all)"}}}}'
 
@@ -33,7 +33,7 @@ memory() {
     fi
 }
 
-sys_info() { # the tool itself: prints its text; fails with words for the model
+sys_info() { # the tool itself: prints its text, or fails with a message for the model
     case ${params[section]-'"all"'} in
         '"all"') os && disk && memory ;;
         '"os"') os ;;
@@ -58,18 +58,18 @@ answer() { # LINE
     elif [[ ${message[params]-'{}'} != '{}' ]]; then
         text='params must be an object'
     else
-        # Not our stdin: a command that reads it would eat the next message.
+        # Not our stdin: a command that reads it would consume the next message.
         text=$(sys_info </dev/null) && error=false
     fi
     printf '{"content":[{"type":"text","text":%s}],"error":%s%s}\n' "$(quote "$text")" "$error" \
         "${message[call_id]+,\"call_id\":${message[call_id]}}"
 }
 
-# --- JSON, as much of it as a plugin needs ---
+# --- The part of JSON that a plugin needs ---
 
-declare -A message params # fields of the message, and of its "params", each still as JSON
+declare -A message params # fields of the message and of its "params", each still as JSON
 
-parse() { # LINE: fills `message` and `params`, or says in `problem` what is wrong with it
+parse() { # LINE: fills `message` and `params`, or describes the error in `problem`
     local kind key value
     message=() params=() problem=''
     while IFS=$'\t' read -r kind key value; do
@@ -85,7 +85,7 @@ quote() { # TEXT: prints it as a JSON string
     printf '%s\n' "$1" | awk '
         BEGIN { for (i = 1; i < 32; i++) if (i != 10) code[sprintf("%c", i)] = sprintf("\\u%04x", i) }
         {
-            # A line with bytes that are not UTF-8 loses what is not ASCII: JSON cannot hold them.
+            # If a line has bytes that are not UTF-8, all non-ASCII is dropped: JSON cannot hold it.
             if ($0 !~ /^([\001-\177]|[\302-\337][\200-\277]|[\340-\357][\200-\277][\200-\277]|[\360-\364][\200-\277][\200-\277][\200-\277])*$/)
                 gsub(/[\200-\377]/, "?")
             gsub(/["\\]/, "\\\\&")
@@ -97,8 +97,8 @@ quote() { # TEXT: prints it as a JSON string
 }
 
 # Walks through one JSON object and prints a line for each field of the message and of
-# its "params": which of both, the key, the value as JSON. An object inside comes out
-# as {}, an array as [].
+# its "params": which of the two, the key, and the value as JSON. A nested object becomes
+# {}, an array [].
 # shellcheck disable=SC2016
 parser='
     function fail(why) { print "problem\t" why; exit }
@@ -106,7 +106,7 @@ parser='
     function need(c) { if (peek() != c) fail("no " c " at byte " at); at++ }
     function string(   start, chunk) {
         for (start = at++; ; ) {
-            # In pieces: a search in all that is left would copy it each time.
+            # In chunks: searching the whole rest would copy it each time.
             if ((chunk = substr(json, at, 512)) == "") fail("a string has no end")
             if (!match(chunk, /["\\\001-\037]/)) { at += length(chunk); continue }
             at += RSTART
@@ -161,4 +161,4 @@ parser='
 while IFS= read -r line || [[ -n $line ]]; do
     [[ $line == *[![:space:]]* ]] && answer "$line"
 done
-exit 0 # however the last line went
+exit 0 # whatever the last line returned

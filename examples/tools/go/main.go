@@ -1,7 +1,7 @@
 // bash_plugin: runs a shell command with a time limit, as a plugin for haft.
 //
 // A plugin reads one JSON message per line from stdin and answers each with one
-// line on stdout. Whatever else it has to say goes to stderr.
+// line on stdout. Everything else goes to stderr.
 package main
 
 import (
@@ -66,11 +66,11 @@ func bash(command string, timeout time.Duration) reply {
 		return failure(err.Error())
 	}
 	defer reader.Close()
-	// Without a Stdin of its own a command reads from /dev/null. It must not get
-	// ours: it would eat the messages.
+	// Without a Stdin, a command reads from /dev/null. It must not get ours, because it
+	// would consume the messages.
 	cmd := exec.Command("bash", "-c", command)
 	cmd.Stdout, cmd.Stderr = writer, writer
-	// A process group of its own, so that its children can be ended with it.
+	// Its own process group, so that its children can be ended with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
 	writer.Close()
@@ -84,7 +84,7 @@ func bash(command string, timeout time.Duration) reply {
 	go func() { output <- readSome(reader) }()
 	err = cmd.Wait()
 	timedOut := !timer.Stop()
-	// What was left in the background would hold the pipe open.
+	// Background processes would hold the pipe open.
 	endGroup()
 	_ = reader.SetReadDeadline(time.Now().Add(time.Second))
 
@@ -103,7 +103,8 @@ func bash(command string, timeout time.Duration) reply {
 	return success(printed)
 }
 
-// readSome keeps the first mostOutput bytes and reads on, lest the command stalls.
+// readSome keeps the first mostOutput bytes and reads the rest, so that the command does
+// not stall.
 func readSome(reader io.Reader) string {
 	var kept bytes.Buffer
 	_, _ = io.CopyN(&kept, reader, mostOutput)
@@ -168,13 +169,13 @@ func answer(line []byte) any {
 }
 
 func main() {
-	// Not a Scanner: that one gives up on a line of more than 64 KiB.
+	// Not a Scanner, which gives up on a line of more than 64 KiB.
 	reader := bufio.NewReader(os.Stdin)
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
 	for {
 		line, err := reader.ReadBytes('\n')
-		line = bytes.TrimSpace(line) // the CR of a CRLF too
+		line = bytes.TrimSpace(line) // also removes the CR of a CRLF
 		if len(line) > 0 {
 			if err := encoder.Encode(answer(line)); err != nil {
 				fmt.Fprintln(os.Stderr, name+":", err)
@@ -182,7 +183,7 @@ func main() {
 			}
 		}
 		if err != nil {
-			return // the end of the messages is the end of the plugin
+			return // the plugin ends with its input
 		}
 	}
 }

@@ -1,10 +1,9 @@
--- slugify: a title as the part of an address or a file name, as a Lua tool for haft.
+-- slugify: turns a title into a part of an address or a file name, as a Lua tool for haft.
 --
--- A Lua tool is a module that returns one table. haft runs it in a Lua of its own with
--- the pure libraries only (string, table, math, utf8): there are no files, no processes
--- and no network to reach from here.
+-- A Lua tool is a module that returns one table. haft runs it in its own Lua with only the
+-- pure libraries (string, table, math, utf8): no files, no processes and no network.
 
--- Letters that become others; those without an entry separate words, like a space.
+-- Letters to replace; other non-ASCII characters separate words, like a space.
 local plain = {}
 for letter, variants in pairs({
   a = "àáâãåāăą", ae = "äæ", c = "çćč", d = "ďđð", e = "èéêëēėęě", g = "ğģ",
@@ -47,7 +46,7 @@ local function slugify(text, separator)
   return table.concat(words, separator), words
 end
 
--- Ends at a whole word where one fits.
+-- Ends at a whole word if one fits.
 local function shorten(words, separator, most)
   local slug = ""
   for _, word in ipairs(words) do

@@ -41,7 +41,7 @@ DEFINITION = {
 
 
 class Call:
-    """One running call: the way to report from it, and the sign that it should stop."""
+    """One running call: reports updates and knows whether it was cancelled."""
 
     def __init__(self, call_id):
         self.call_id = call_id
@@ -52,7 +52,7 @@ class Call:
 
 
 # The tools. Each returns its text and its details, which go to logs and not to the
-# model, or raises ValueError with words for the model.
+# model, or raises ValueError with a message for the model.
 
 
 def countdown(params, call):
@@ -63,7 +63,7 @@ def countdown(params, call):
         raise ValueError("seconds must be a number from 0 to 60")
     for number in range(start, 0, -1):
         call.update(f"{number}…")
-        # Waiting for the sign instead of sleeping: a cancelled call ends at once.
+        # Waits for the event instead of sleeping, so that a cancelled call ends at once.
         if call.cancelled.wait(seconds):
             raise ValueError(f"cancelled at {number}")
     return "Lift-off!", {"steps": start}
@@ -78,13 +78,13 @@ TOOLS = {"countdown": countdown, "clock": clock}
 
 # The protocol.
 
-running = {}  # call_id → Call; only the reader and the end of a call touch it
+running = {}  # call_id → Call; changed only by the reader and at the end of a call
 running_lock = threading.Lock()
 output_lock = threading.Lock()
 
 
 def send(message):
-    # Two threads that print at once would mix their lines.
+    # Without the lock, two threads could mix their lines.
     with output_lock:
         print(json.dumps(message), flush=True)
 
@@ -106,7 +106,7 @@ def run(tool, params, call):
         outcome = (text, False, details)
     except ValueError as problem:
         outcome = (str(problem), True)
-    except Exception as problem:  # A plugin outlives its bugs: the next call may be fine.
+    except Exception as problem:  # One bug must not end the plugin: the next call may be fine.
         print(f"{tool.__name__}: {problem!r}", file=sys.stderr)
         outcome = (f"{tool.__name__} failed: {problem}", True)
     with running_lock:
@@ -132,7 +132,7 @@ def start(message):
 
 def cancel(call_id):
     with running_lock:
-        # It may have ended just now: then its result is on the way and nothing is wrong.
+        # The call may just have ended; its result is then on the way.
         call = running.get(call_id) if isinstance(call_id, str) else None
     if call:
         call.cancelled.set()
@@ -157,13 +157,13 @@ def take(line):
 
 
 def main():
-    # Whatever the locale says, the protocol is UTF-8.
+    # The protocol is UTF-8 in every locale.
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     for line in sys.stdin:
-        line = line.strip()  # the CR of a CRLF too
+        line = line.strip()  # also removes the CR of a CRLF
         if line:
             take(line)
-    # The end of the messages is the end of the plugin, and of what it still does.
+    # The plugin ends with its input and cancels running calls.
     with running_lock:
         for call in running.values():
             call.cancelled.set()

@@ -2,7 +2,7 @@
 """stats: descriptive statistics, as a plugin for haft.
 
 A plugin reads one JSON message per line from stdin and answers each with one
-line on stdout. Whatever else it has to say goes to stderr.
+line on stdout. Everything else goes to stderr.
 """
 
 import json
@@ -37,7 +37,7 @@ DEFINITION = {
 
 
 def is_number(value):
-    # To Python, True is the integer 1.
+    # In Python, True is an int.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -50,7 +50,7 @@ def percentile(ordered, percent):
 
 
 def stats(params):
-    """The tool itself: returns its text, or raises ValueError with words for the model."""
+    """The tool itself: returns its text, or raises ValueError with a message for the model."""
     numbers = params.get("numbers")
     if not isinstance(numbers, list) or not numbers:
         raise ValueError("numbers must be a non-empty array")
@@ -99,7 +99,7 @@ def call(message):
         return reply(stats(params))
     except ValueError as problem:
         return reply(str(problem), error=True)
-    except Exception as problem:  # A plugin outlives its bugs: the next call may be fine.
+    except Exception as problem:  # One bug must not end the plugin: the next call may be fine.
         print(f"stats: {problem!r}", file=sys.stderr)
         return reply(f"stats failed: {problem}", error=True)
 
@@ -121,12 +121,12 @@ def answer(line):
 
 
 def main():
-    # Whatever the locale says, the protocol is UTF-8.
+    # The protocol is UTF-8 in every locale.
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     for line in sys.stdin:
-        line = line.strip()  # the CR of a CRLF too
+        line = line.strip()  # also removes the CR of a CRLF
         if line:
-            # Without the flush the answer waits in a buffer, and haft for the answer.
+            # Without the flush the answer stays in a buffer while haft waits for it.
             print(json.dumps(answer(line)), flush=True)
 
 

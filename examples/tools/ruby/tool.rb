@@ -4,7 +4,7 @@
 # template: fills the {{placeholders}} of a text, as a plugin for haft.
 #
 # A plugin reads one JSON message per line from stdin and answers each with one
-# line on stdout. Whatever else it has to say goes to stderr (warn).
+# line on stdout. Everything else goes to stderr (warn).
 
 require "json"
 
@@ -34,10 +34,10 @@ DEFINITION = {
 
 PLACEHOLDER = /\{\{\s*([^{}\s]+)\s*\}\}/
 
-# What the model did wrong, in words for the model.
+# A mistake of the model, with a message for the model.
 class Problem < StandardError; end
 
-# nil is a value too, so "not there" needs a sign of its own.
+# nil is a valid value, so a missing one needs its own marker.
 def look_up(values, path)
   path.split(".").reduce(values) do |value, key|
     next value[key] if value.is_a?(Hash) && value.key?(key)
@@ -84,7 +84,7 @@ def call(message)
   reply(*render(params))
 rescue Problem => problem
   reply(problem.message, error: true)
-rescue StandardError => problem # A plugin outlives its bugs: the next call may be fine.
+rescue StandardError => problem # One bug must not end the plugin: the next call may be fine.
   warn "template: #{problem.full_message}"
   reply("template failed: #{problem.message}", error: true)
 end
@@ -100,12 +100,12 @@ rescue JSON::ParserError => problem
   reply("malformed JSON: #{problem.message.lines.first.strip[0, 200]}", error: true)
 end
 
-# Whatever the locale says, the protocol is UTF-8.
+# The protocol is UTF-8 in every locale.
 $stdin.set_encoding(Encoding::UTF_8)
-# Without this an answer waits in a buffer, and haft for the answer.
+# Without this the answer stays in a buffer while haft waits for it.
 $stdout.sync = true
 
 $stdin.each_line do |line|
-  line = line.scrub.strip # the CR of a CRLF too
+  line = line.scrub.strip # also removes the CR of a CRLF
   puts JSON.generate(answer(line)) unless line.empty?
 end

@@ -1,8 +1,8 @@
 #!/usr/bin/env -S deno run
-// json_query: a value out of a JSON text by its path, as a plugin for haft.
+// json_query: extracts a value from a JSON text by its path, as a plugin for haft.
 //
 // A plugin reads one JSON message per line from stdin and answers each with one
-// line on stdout. Whatever else it has to say goes to stderr (console.error).
+// line on stdout. Everything else goes to stderr (console.error).
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type Params = { [key: string]: Json };
@@ -41,7 +41,7 @@ class Problem extends Error {}
 /** Splits `a.b[0]["c.d"]` into its steps. */
 function steps(path: string): string[] {
   const found: string[] = [];
-  // "$" and a dot at the start are habits from jq and JSONPath.
+  // jq and JSONPath start with a dot or "$".
   let rest = path.trim().replace(/^\$/, "").replace(/^\.(?!\.)/, "");
   while (rest !== "") {
     const step = /^(?:\[(-?\d+)\]|\[("(?:[^"\\]|\\.)*")\]|([^.[\]]+))(?:\.(?=[^.])|(?=\[)|$)/.exec(rest);
@@ -105,7 +105,7 @@ function call(message: Params): Reply {
   try {
     return reply(jsonQuery(params));
   } catch (problem) {
-    // A plugin outlives its bugs: the next call may be fine.
+    // One bug must not end the plugin: the next call may be fine.
     if (!(problem instanceof Problem)) console.error("json_query:", problem);
     return reply(problem instanceof Error ? problem.message : String(problem), true);
   }
@@ -127,8 +127,8 @@ function answer(line: string): Reply | typeof definition {
   return result;
 }
 
-// Messages end at a line feed and nowhere else: a string may contain U+2028,
-// which other line readers take for the end of a line.
+// Messages end only at a line feed: a string may contain U+2028, which other line
+// readers treat as the end of a line.
 let rest = "";
 for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
   const lines = chunk.split("\n");
@@ -139,6 +139,6 @@ for await (const chunk of Deno.stdin.readable.pipeThrough(new TextDecoderStream(
 take(rest);
 
 function take(line: string) {
-  // The trimming takes the CR of a CRLF too.
+  // trim() also removes the CR of a CRLF.
   if (line.trim() !== "") console.log(JSON.stringify(answer(line.trim())));
 }

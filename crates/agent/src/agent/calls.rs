@@ -1,12 +1,12 @@
-//! Making the calls of one answer: every call has exactly one result, and nobody is
-//! told that one has ended before its result is on the disk.
+//! Runs the calls of one answer. Every call gets exactly one result, which is recorded before
+//! an event reports it.
 
-use super::handle::{Open, Waiting};
+use super::handle::{OpenCalls, PendingCall};
 use super::record::NotRecorded;
-use super::run::{Run, Unsaid, fell_over};
-use crate::{ToolCall, ToolResult, shape};
+use super::run::{Run, UnrecordedAnswer, panic_message};
+use crate::{ToolCall, ToolResult, tool_reply};
 use futures::{FutureExt, StreamExt};
-use haft::{Answer, Call, Content, EventKind, Reply};
+use haft::{ApprovalAnswer, Call, Content, EventKind, Reply};
 use haft_store::sessions::{Batch, Decision, Outcome};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -15,22 +15,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// How long what is to be recorded waits for more, so that they share a transaction.
-const TOGETHER: Duration = Duration::from_millis(5);
+/// Time that a result waits for others, so that they share a transaction.
+const BATCH_DELAY: Duration = Duration::from_millis(5);
 
-/// A call that is about to be made.
-pub(super) struct Prepared {
+/// A call that is ready to run.
+pub(super) struct PreparedCall {
     pub(super) call: ToolCall,
-    /// What stands for it; it is not made then.
+    /// A reply that replaces the call, which then does not run.
     pub(super) instead: Option<Reply>,
-    /// What a person said about it before, and whether it had begun then.
-    pub(super) answer: Option<(Answer, bool)>,
-    /// A question about it is in the record without an answer. A yes is recorded before
-    /// it is made: whoever finds the question later would make it once more.
+    /// The user's answer, and whether the call had started before it asked.
+    pub(super) answer: Option<(ApprovalAnswer, bool)>,
+    /// Whether the record has an open question about the call. Approval is recorded before
+    /// the call runs; otherwise, resuming the session again would repeat the call.
     pub(super) is_asked: bool,
 }
 
-impl Prepared {
+impl PreparedCall {
     pub(super) fn new(call: ToolCall) -> Self {
         Self {
             call,
@@ -41,39 +41,44 @@ impl Prepared {
     }
 }
 
-/// What came of the calls.
-pub(super) struct Made {
-    /// The answer that they are in, if it is still to be recorded.
-    pub(super) unsaid: Option<Unsaid>,
-    /// In the order of the calls; those that wait for an answer have none.
+/// Results of the calls of one answer.
+pub(super) struct CallResults {
+    /// The answer with the calls, if it is not recorded yet.
+    pub(super) unrecorded_answer: Option<UnrecordedAnswer>,
+    /// One per call, in order; `None` if the call waits for approval.
     pub(super) results: Vec<Option<ToolResult>>,
-    /// What the last transaction has to record of them.
+    /// Outcomes that the next transaction records.
     pub(super) unrecorded: Vec<Outcome>,
-    /// What is told after it.
-    pub(super) untold: Vec<EventKind>,
-    /// Calls that nobody could say yes to yet.
-    pub(super) waiting: Vec<Waiting>,
-    /// A tool has given the final answer.
-    pub(super) last_word: Option<String>,
-    /// Something could not be recorded; calls that ran were stopped for it.
+    /// Events to emit after that transaction.
+    pub(super) unsent: Vec<EventKind>,
+    /// Calls that wait for approval.
+    pub(super) pending: Vec<PendingCall>,
+    /// Text of the first reply that ends the run.
+    pub(super) final_text: Option<String>,
+    /// Set if recording failed, which also stops the calls that are still running.
     pub(super) broken: Option<NotRecorded>,
 }
 
-/// Events of calls that have ended, until they may be told.
-type Held = Arc<Mutex<HashMap<String, EventKind>>>;
+/// The last event of each call that has ended, by call id. Held back until its outcome is
+/// recorded.
+type HeldEvents = Arc<Mutex<HashMap<String, EventKind>>>;
 
 impl Run {
-    /// Makes calls, as many at once as the session allows.
-    pub(super) async fn make(&self, prepared: &[Prepared], unsaid: Option<Unsaid>) -> Made {
-        let held = Held::default();
+    /// Runs calls, as many in parallel as the runtime allows.
+    pub(super) async fn run_calls(
+        &self,
+        prepared: &[PreparedCall],
+        unrecorded_answer: Option<UnrecordedAnswer>,
+    ) -> CallResults {
+        let held = HeldEvents::default();
         let stop = self.cancel.child_token();
-        let mut made = Made {
-            unsaid,
+        let mut made = CallResults {
+            unrecorded_answer,
             results: prepared.iter().map(|_| None).collect(),
             unrecorded: Vec::new(),
-            untold: Vec::new(),
-            waiting: Vec::new(),
-            last_word: None,
+            unsent: Vec::new(),
+            pending: Vec::new(),
+            final_text: None,
             broken: None,
         };
         let mut numbers = Vec::new();
@@ -81,7 +86,7 @@ impl Run {
         for (number, one) in prepared.iter().enumerate() {
             match &one.instead {
                 Some(reply) => {
-                    self.take(&mut made, number, &one.call, reply.clone(), None)
+                    self.add_reply(&mut made, number, &one.call, reply.clone(), None)
                         .await
                 }
                 None => {
@@ -93,17 +98,17 @@ impl Run {
         let stream = self.shared.runtime.run_each(calls).await;
         let mut stream = std::pin::pin!(stream);
         loop {
-            let is_recorded = made.unrecorded.is_empty() && made.unsaid.is_none();
+            let is_recorded = made.unrecorded.is_empty() && made.unrecorded_answer.is_none();
             let next = if is_recorded || made.broken.is_some() {
                 stream.next().await
             } else {
-                match tokio::time::timeout(TOGETHER, stream.next()).await {
+                match tokio::time::timeout(BATCH_DELAY, stream.next()).await {
                     Ok(next) => next,
                     Err(_) => {
-                        let was_unsaid = made.unsaid.is_some();
-                        made.broken = self.record_some(&mut made).await.err();
-                        if was_unsaid && made.broken.is_none() {
-                            self.begun(prepared);
+                        let had_answer = made.unrecorded_answer.is_some();
+                        made.broken = self.record_partial(&mut made).await.err();
+                        if had_answer && made.broken.is_none() {
+                            self.mark_started(prepared);
                         }
                         if made.broken.is_some() {
                             stop.cancel();
@@ -122,23 +127,24 @@ impl Run {
                 continue;
             };
             let event = lock(&held).remove(&one.call.id);
-            self.take(&mut made, number, &one.call, reply, event).await;
+            self.add_reply(&mut made, number, &one.call, reply, event)
+                .await;
         }
     }
 
-    /// The calls are part of the conversation: however this ends, it is known which of
-    /// them lack a result.
-    pub(super) fn begun(&self, prepared: &[Prepared]) {
-        self.shared.lock().open = Some(Open {
+    /// Remembers the calls as open, so that each of them gets a result even if the run breaks
+    /// off.
+    pub(super) fn mark_started(&self, prepared: &[PreparedCall]) {
+        self.shared.lock().open = Some(OpenCalls {
             calls: prepared.iter().map(|one| one.call.clone()).collect(),
             done: Vec::new(),
-            waiting: Vec::new(),
+            pending: Vec::new(),
             since: SystemTime::now(),
         });
     }
 
-    fn call(&self, one: &Prepared, held: &Held, stop: &CancellationToken) -> Call {
-        let (teller, held, id) = (self.teller.clone(), Arc::clone(held), one.call.id.clone());
+    fn call(&self, one: &PreparedCall, held: &HeldEvents, stop: &CancellationToken) -> Call {
+        let (emitter, held, id) = (self.emitter.clone(), Arc::clone(held), one.call.id.clone());
         let call = Call::new(&one.call.name, one.call.arguments.clone())
             .id(&one.call.id)
             .cancel(stop.clone())
@@ -148,7 +154,7 @@ impl Run {
                 {
                     lock(&held).insert(call_id.clone(), event.clone());
                 }
-                event => teller.tell_tool(event.clone()),
+                event => emitter.emit_tool(event.clone()),
             });
         let call = if one.is_asked && one.answer.is_none() {
             let (record, id) = (self.shared.lock().record.clone(), one.call.id.clone());
@@ -177,36 +183,36 @@ impl Run {
         }
     }
 
-    /// Takes in what came of one call.
-    async fn take(
+    /// Adds the reply to a call.
+    async fn add_reply(
         &self,
-        made: &mut Made,
+        made: &mut CallResults,
         number: usize,
         call: &ToolCall,
         mut reply: Reply,
         event: Option<EventKind>,
     ) {
         if reply.is_pending() {
-            made.waiting.push(Waiting {
+            made.pending.push(PendingCall {
                 call_id: call.id.clone(),
                 question: reply.text(),
-                // One that did not begin has no end either.
+                // Only a call that started has an end event.
                 has_begun: event.is_some(),
             });
-            made.untold.extend(event);
+            made.unsent.extend(event);
             return;
         }
         let hook = self.settings.hooks.after_tool(call, &mut reply);
         if let Err(panic) = AssertUnwindSafe(hook).catch_unwind().await {
-            // What it would have changed or left out is not known.
-            let text = fell_over("a hook", &*panic);
+            // The hook may have wanted to change or redact the reply, so it is dropped.
+            let text = panic_message("a hook", &*panic);
             reply = Reply::error(format!("the call was made, but its result is lost: {text}"));
         }
-        if reply.is_final() && made.last_word.is_none() {
-            made.last_word = Some(reply.text());
+        if reply.is_final() && made.final_text.is_none() {
+            made.final_text = Some(reply.text());
         }
-        // A call that was not made took no time, however long a person thought about it.
-        let took = match &event {
+        // A call that did not run took no time, however long the user needed to decide.
+        let duration_ms = match &event {
             Some(EventKind::ToolEnd { duration_ms, .. }) => *duration_ms,
             _ => 0,
         };
@@ -214,33 +220,33 @@ impl Run {
             call_id: call.id.clone(),
             reply: reply.to_json().to_string(),
             is_error: reply.is_error(),
-            duration_ms: took,
+            duration_ms,
             output: output_of(&reply),
         });
-        made.untold.extend(event);
+        made.unsent.extend(event);
         if let Some(slot) = made.results.get_mut(number) {
             *slot = Some(result(call, reply, self.shared.runtime.toolset()));
         }
     }
 
-    /// Records what was said and has ended while other calls go on.
-    async fn record_some(&self, made: &mut Made) -> Result<(), NotRecorded> {
-        // Other calls go on, and their events come after these.
-        let _holding = self.teller.hold();
-        let untold = std::mem::take(&mut made.untold);
-        let events: Vec<_> = untold
+    /// Records the answer and the outcomes so far while other calls are still running.
+    async fn record_partial(&self, made: &mut CallResults) -> Result<(), NotRecorded> {
+        // Events of other calls must come after these.
+        let _holding = self.emitter.hold();
+        let unsent = std::mem::take(&mut made.unsent);
+        let events: Vec<_> = unsent
             .into_iter()
-            .map(|kind| self.teller.prepared_tool(kind))
+            .map(|kind| self.emitter.prepare_tool(kind))
             .collect();
         let batch = Batch {
             outcomes: std::mem::take(&mut made.unrecorded),
-            events: self.teller.take(),
+            events: self.emitter.take_unrecorded(),
             ..Batch::default()
         };
-        self.commit_or_tell(made.unsaid.take(), batch, &events)
+        self.commit_or_emit(made.unrecorded_answer.take(), batch, &events)
             .await?;
         for event in events {
-            self.teller.send(event);
+            self.emitter.send(event);
         }
         Ok(())
     }
@@ -250,21 +256,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The file with the whole of what a reply has a part of.
+/// Returns the path of the full output, if the reply was truncated.
 fn output_of(reply: &Reply) -> Option<String> {
     let file = reply.details().get("output_path")?;
     file.as_str().map(str::to_owned)
 }
 
-/// What the model gets.
+/// Converts a reply to the result that the model receives.
 pub(super) fn result(call: &ToolCall, reply: Reply, toolset: &str) -> ToolResult {
     let changed = reply.details().get("changed_arguments").cloned();
     let is_error = reply.is_error();
-    heard(call, reply.into_content(), is_error, changed, toolset)
+    result_from(call, reply.into_content(), is_error, changed, toolset)
 }
 
-/// The same of what was recorded.
-pub(super) fn heard(
+/// Creates the result that the model receives from the parts of a reply, which may come from
+/// the record.
+pub(super) fn result_from(
     call: &ToolCall,
     mut content: Vec<Content>,
     is_error: bool,
@@ -272,7 +279,7 @@ pub(super) fn heard(
     toolset: &str,
 ) -> ToolResult {
     for block in &mut content {
-        // It stays for as long as the conversation, so it takes no more than it needs.
+        // The conversation keeps the content, so spare capacity is returned.
         match block {
             Content::Text { text } => text.shrink_to_fit(),
             Content::Image { data, .. } | Content::Audio { data, .. } => data.shrink_to_fit(),
@@ -280,8 +287,8 @@ pub(super) fn heard(
         }
     }
     if let Some(arguments) = changed {
-        let note = format!("The person approved this call with changed arguments: {arguments}");
-        shape::add_note(toolset, &mut content, &note);
+        let note = format!("The user approved this call with changed arguments: {arguments}");
+        tool_reply::add_note(toolset, &mut content, &note);
     }
     if content.is_empty() {
         let text = "[no output]".to_owned();

@@ -1,34 +1,34 @@
-//! Making a conversation shorter: what is old becomes a summary, what is new stays
-//! word for word, and the record keeps all of it.
+//! Compaction: replaces older messages with a summary and keeps the newest verbatim. The
+//! record keeps all of them.
 
-use super::ask::{NoAnswer, Question};
-use super::pictures::{Trial, without_any};
+use super::ask::{ModelQuery, NoAnswer};
+use super::pictures::{PictureTrial, without_pictures};
 use super::run::{End, Run, recorded};
-use crate::{AgentEvent, Message, Origin, Said};
+use crate::{AgentEvent, Message, Origin};
 use haft_store::sessions::{Batch, NewMessage};
 use serde_json::json;
 use std::sync::Arc;
 
-/// When a conversation has so much of what the model can take, it is made shorter.
+/// Fraction of the context window at which a conversation is compacted.
 const FULL: (u64, u64) = (4, 5);
 
-/// So much of the newest of it stays as it is.
-const STAYS: (u64, u64) = (1, 5);
+/// Fraction of the context window that the messages kept verbatim may have.
+const KEPT: (u64, u64) = (1, 5);
 
-const ASKED: &str = "Write a summary of this conversation for yourself: you will go on with \
-the work from it alone. Say what was asked for, in the person's own words where they matter; what \
+const REQUEST: &str = "Write a summary of this conversation for yourself: you will continue the \
+work from it alone. Include what was asked for, in the user's own words where they matter; what \
 was done and found, with exact paths, names, commands and error messages; what was decided and \
-why; what is left to do. Write nothing else and call nothing.";
+why; and what is left to do. Write nothing else and do not call tools.";
 
 impl Run {
-    /// Makes the conversation shorter if it is nearly too long.
+    /// Compacts the conversation if it nearly fills the context window.
     pub(super) async fn compact_if_long(&mut self) -> Result<(), End> {
         let window = self.window();
-        let (long, length) = {
+        let (used, messages) = {
             let conversation = self.shared.lock();
             (conversation.last, conversation.history.len())
         };
-        if long.saturating_mul(FULL.1) < window.saturating_mul(FULL.0) || length < 4 {
+        if used.saturating_mul(FULL.1) < window.saturating_mul(FULL.0) || messages < 4 {
             return Ok(());
         }
         self.compact().await
@@ -39,25 +39,25 @@ impl Run {
         known.unwrap_or(self.settings.context)
     }
 
-    /// Makes the conversation shorter now.
+    /// Compacts the conversation now.
     pub(super) async fn compact(&mut self) -> Result<(), End> {
         let (history, ids) = {
             let conversation = self.shared.lock();
             (Arc::clone(&conversation.history), conversation.ids.clone())
         };
         let before = tokens(&history);
-        // Asked for by a person or by necessity, it becomes shorter whatever the window.
-        let stays = (self.window() * STAYS.0 / STAYS.1).min(before / 3);
-        let cut = cut(&history, stays);
+        // Compaction always shortens the conversation, even if it would fit the window.
+        let kept = (self.window() * KEPT.0 / KEPT.1).min(before / 3);
+        let cut = cut(&history, kept);
         let (old, new) = history.split_at(cut);
         if old.is_empty() {
             return Ok(());
         }
         let summary = self.summary(old).await?;
-        let text = format!("[A summary of what was said before]\n\n{summary}");
+        let text = format!("[Summary of the conversation so far]\n\n{summary}");
         let message = Message::user(text, Origin::Summary);
-        let after_tokens = tokens(new) + tokens(&[Said::new(message.clone())]);
-        let event = self.teller.prepared(AgentEvent::Compaction {
+        let after_tokens = tokens(new) + tokens(&[Arc::new(message.clone())]);
+        let event = self.emitter.prepare(AgentEvent::Compaction {
             before,
             after: after_tokens,
         });
@@ -77,72 +77,72 @@ impl Run {
         let numbers = self.commit(batch).await?;
         {
             let mut conversation = self.shared.lock();
-            let mut shorter = vec![Said::new(message)];
+            let mut shorter = vec![Arc::new(message)];
             shorter.extend(new.iter().cloned());
-            let mut kept = vec![numbers.first().copied()];
-            kept.extend(ids.get(cut..).unwrap_or_default());
+            let mut shorter_ids = vec![numbers.first().copied()];
+            shorter_ids.extend(ids.get(cut..).unwrap_or_default());
             conversation.history = Arc::new(shorter);
-            conversation.ids = kept;
+            conversation.ids = shorter_ids;
             conversation.last = after_tokens;
         }
-        self.teller.send(event);
+        self.emitter.send(event);
         Ok(())
     }
 
-    /// The model's own summary; if it cannot give one, what was asked and called.
-    async fn summary(&mut self, old: &[Arc<Said>]) -> Result<String, End> {
-        let mut asked = old.to_vec();
-        asked.push(Said::new(Message::user(ASKED, Origin::Note)));
-        let question = Question {
+    /// Asks the model for a summary. If that fails, lists the prompts and calls.
+    async fn summary(&mut self, old: &[Arc<Message>]) -> Result<String, End> {
+        let mut history = old.to_vec();
+        history.push(Arc::new(Message::user(REQUEST, Origin::Note)));
+        let query = ModelQuery {
             system: &self.settings.system.clone(),
             tools: &[],
-            history: &asked,
+            history: &history,
             is_trial: false,
         };
-        let mut asked_for = self.ask_quietly(&question).await;
-        // A picture that the provider refuses is no reason to lose the rest.
-        if let Err(NoAnswer::Failed(error) | NoAnswer::TooLong(error)) = &asked_for
-            && Trial::is_for(error)
-            && let Some(history) = &without_any(&asked)
+        let mut answer = self.ask_quietly(&query).await;
+        // The provider may have rejected a picture, so the second attempt has none.
+        if let Err(NoAnswer::Failed(error) | NoAnswer::TooLong(error)) = &answer
+            && PictureTrial::is_for(error)
+            && let Some(history) = &without_pictures(&history)
         {
-            let question = Question {
+            let query = ModelQuery {
                 history,
                 is_trial: true,
-                ..question
+                ..query
             };
-            asked_for = self.ask_quietly(&question).await;
+            answer = self.ask_quietly(&query).await;
         }
-        match asked_for {
+        match answer {
             Ok(answer) => {
                 self.count(&answer.usage);
                 let text = answer.text();
                 Ok(if text.trim().is_empty() {
-                    plain(old)
+                    plain_summary(old)
                 } else {
                     text
                 })
             }
             Err(NoAnswer::Stopped(_)) => Err(End::Interrupted),
-            Err(NoAnswer::TooLong(_) | NoAnswer::Failed(_)) => Ok(plain(old)),
+            Err(NoAnswer::TooLong(_) | NoAnswer::Failed(_)) => Ok(plain_summary(old)),
         }
     }
 }
 
-/// Where the part begins that stays: never between calls and their results.
-fn cut(history: &[Arc<Said>], stays: u64) -> usize {
+/// Returns the index of the first message to keep. Calls and their results stay together.
+fn cut(history: &[Arc<Message>], max_tokens: u64) -> usize {
     let mut sum = 0;
     let mut cut = history.len();
-    for (number, said) in history.iter().enumerate().rev() {
-        sum += tokens(std::slice::from_ref(said));
-        if sum > stays {
+    for (number, message) in history.iter().enumerate().rev() {
+        sum += tokens(std::slice::from_ref(message));
+        if sum > max_tokens {
             break;
         }
-        if !matches!(said.message, Message::Tool { .. }) {
+        if !matches!(**message, Message::Tool { .. }) {
             cut = number;
         }
     }
-    // An answer with calls stays with their results, also if these are still to come.
-    let open = match history.last().map(|said| &said.message) {
+    // An answer with calls is kept together with their results, even if these are pending.
+    let open = match history.last().map(|message| &**message) {
         Some(Message::Tool { .. }) => 2,
         Some(Message::Assistant(answer)) if answer.calls().next().is_some() => 1,
         _ => 0,
@@ -150,10 +150,10 @@ fn cut(history: &[Arc<Said>], stays: u64) -> usize {
     cut.min(history.len().saturating_sub(open))
 }
 
-/// About how many tokens that is.
-fn tokens(history: &[Arc<Said>]) -> u64 {
-    let bytes = |said: &Arc<Said>| -> usize {
-        match &said.message {
+/// Estimates the number of tokens.
+fn tokens(history: &[Arc<Message>]) -> u64 {
+    let bytes = |message: &Arc<Message>| -> usize {
+        match &**message {
             Message::User { content, .. } => content.iter().map(size).sum(),
             Message::Tool { results } => {
                 let blocks = results.iter().flat_map(|result| &result.content);
@@ -169,10 +169,14 @@ fn tokens(history: &[Arc<Said>]) -> u64 {
                 .sum(),
         }
     };
-    history.iter().map(|said| bytes(said) as u64 / 4 + 4).sum()
+    history
+        .iter()
+        .map(|message| bytes(message) as u64 / 4 + 4)
+        .sum()
 }
 
-/// Providers count a picture as some thousand tokens, whatever its bytes.
+/// Returns the length of text in bytes. Providers count any picture as a few thousand tokens,
+/// so other content has a fixed size.
 fn size(block: &haft::Content) -> usize {
     match block {
         haft::Content::Text { text } => text.len(),
@@ -180,17 +184,17 @@ fn size(block: &haft::Content) -> usize {
     }
 }
 
-/// A summary that needs no model: what was asked, and which calls were made.
-fn plain(old: &[Arc<Said>]) -> String {
-    const MOST: usize = 12_000;
+/// Creates a summary without the model: a list of prompts and calls.
+fn plain_summary(old: &[Arc<Message>]) -> String {
+    const MAX_BYTES: usize = 12_000;
     let mut lines = Vec::new();
-    for said in old {
-        match &said.message {
+    for message in old {
+        match &**message {
             Message::User { content, .. } => {
                 for block in content {
                     if let haft::Content::Text { text } = block {
                         lines.push(format!(
-                            "- said: {}",
+                            "- user: {}",
                             haft::truncate::middle(text, 2_000, None)
                         ));
                     }
@@ -207,5 +211,5 @@ fn plain(old: &[Arc<Said>]) -> String {
         }
     }
     let text = lines.join("\n");
-    haft::truncate::middle(&text, MOST, None).into_owned()
+    haft::truncate::middle(&text, MAX_BYTES, None).into_owned()
 }

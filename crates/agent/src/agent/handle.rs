@@ -1,10 +1,10 @@
-//! What an agent shares with whoever steers it.
+//! State that an agent shares with its handles, its runs and its sub-agents.
 
-use super::keeper::Keeper;
-use super::outer::Outer;
+use super::files::FileRecorder;
+use super::outermost::OutermostRecord;
 use super::record::Record;
 use crate::subagents::Background;
-use crate::{AgentEvent, Event, EventKind, Model, Said, ToolCall, ToolResult, Usage};
+use crate::{AgentEvent, Event, EventKind, Message, Model, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
 use haft_store::sessions::Redactor;
@@ -17,20 +17,19 @@ use std::time::SystemTime;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// An agent works on one prompt at a time.
+/// The agent is already working on a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the agent is at work; steer it, or wait until it is done")]
+#[error("the agent is busy; steer it, or wait until the run ends")]
 pub struct Busy;
 
-/// What happens while an agent works; ends with `agent_end`. Dropping it stops the
-/// agent.
+/// Events of a run; the last one is `agent_end`. Dropping the stream stops the run.
 pub struct Events {
     pub(super) events: mpsc::UnboundedReceiver<Event>,
     pub(super) _stop: DropGuard,
 }
 
 impl Events {
-    /// The next one.
+    /// Returns the next event, or `None` at the end.
     pub async fn next(&mut self) -> Option<Event> {
         self.events.recv().await
     }
@@ -44,8 +43,8 @@ impl Stream for Events {
     }
 }
 
-/// What sub-agents in the background do: see [`Agent::watch_background`](crate::Agent). It
-/// ends with the agent.
+/// Events of sub-agents in the background: see [`Agent::watch_background`](crate::Agent). The
+/// stream ends when the agent is dropped.
 pub struct BackgroundEvents(mpsc::UnboundedReceiver<Event>);
 
 impl Stream for BackgroundEvents {
@@ -56,68 +55,68 @@ impl Stream for BackgroundEvents {
     }
 }
 
-/// What the parts of an agent share.
+/// Shared state of an agent.
 pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     model: RwLock<Arc<dyn Model>>,
-    /// The keys of all models it had: nobody is shown them.
-    hidden: RwLock<Arc<Redactor>>,
+    /// Keys of all models that the agent has used, to redact them.
+    secrets: RwLock<Arc<Redactor>>,
     conversation: Mutex<Conversation>,
-    /// Sub-agents that work while it does something else, or nothing.
+    /// Sub-agents in the background.
     pub(crate) background: Arc<Background>,
-    /// Who watches those.
+    /// Receiver of the events of sub-agents in the background.
     watcher: Mutex<Option<mpsc::UnboundedSender<Event>>>,
     steering: Mutex<VecDeque<String>>,
-    /// The work that goes on now.
-    work: Mutex<Option<Work>>,
+    /// `None` between runs.
+    run: Mutex<Option<CurrentRun>>,
     seq: AtomicU64,
 }
 
-/// Work that goes on.
-struct Work {
+/// The active run.
+struct CurrentRun {
     stop: CancellationToken,
     events: mpsc::UnboundedSender<Event>,
-    /// What others took on its behalf.
+    /// Usage of sub-agents that the run has not counted yet.
     spent: Usage,
-    /// What all work before it took.
+    /// Total usage when the run started.
     before: Usage,
-    /// The last event is on its way: nothing is told behind it.
+    /// Whether the last event was created. No events may follow it.
     is_over: bool,
 }
 
-/// What was said and what it took.
+/// The conversation and its usage.
 #[derive(Default)]
 pub(crate) struct Conversation {
-    /// Who asks holds all of it for the while; it is copied only if it grows meanwhile.
-    pub(crate) history: Arc<Vec<Arc<Said>>>,
-    /// The number in the record of each message of the history.
+    /// Requests share the list; it is copied only if it changes during a request.
+    pub(crate) history: Arc<Vec<Arc<Message>>>,
+    /// Ids in the record of the messages in `history`.
     pub(crate) ids: Vec<Option<i64>>,
     pub(crate) record: Record,
-    /// Where the files are recorded that the session holds.
-    pub(crate) keeper: Option<Arc<Keeper>>,
-    /// Where the memory of the outermost session is recorded.
-    pub(super) outer: Option<Arc<Outer>>,
+    /// Records the files that live in the session.
+    pub(crate) files: Option<Arc<FileRecorder>>,
+    /// Records the state of the outermost session.
+    pub(super) outermost: Option<Arc<OutermostRecord>>,
     pub(crate) total: Usage,
-    /// The text that the last run ended with, as it was said.
+    /// Final text of the last run, not redacted.
     pub(crate) text: String,
     /// Tokens of the last request and its answer.
     pub(crate) last: u64,
-    /// Calls of the last answer that have no results yet.
-    pub(crate) open: Option<Open>,
-    /// Answers to questions of those that work for it, while its calls are made that
-    /// wait for them.
-    pub(crate) answers_within: Vec<(String, haft::Answer)>,
-    /// The ids of all calls there ever were, also of those that only the record has.
+    /// Calls of the last answer, if some have no result yet.
+    pub(crate) open: Option<OpenCalls>,
+    /// The user's answers for calls of sub-agents, while the calls that wait for those
+    /// sub-agents run again.
+    pub(crate) answers_within: Vec<(String, haft::ApprovalAnswer)>,
+    /// Ids of all calls in the session, including those that were compacted away.
     pub(crate) call_ids: HashSet<String>,
-    /// It comes from a record that has marks where secrets were. The model cannot know
-    /// what they stand for, and may repeat them.
+    /// Whether the conversation comes from a record with redacted secrets. The model sees the
+    /// marks instead, and may repeat them.
     pub(crate) has_marks: bool,
 }
 
 impl Conversation {
-    /// The text of the last answer, if nothing came after it and it calls nothing.
+    /// Returns the text of the last message, if it is an answer without calls.
     pub(super) fn last_answer(&self) -> Option<String> {
-        match &self.history.last()?.message {
+        match &**self.history.last()? {
             crate::Message::Assistant(answer) if answer.calls().next().is_none() => {
                 Some(answer.text())
             }
@@ -126,32 +125,33 @@ impl Conversation {
     }
 }
 
-/// Calls of an answer that are not all done.
-pub(crate) struct Open {
-    /// All of them, in order.
+/// Calls of an answer, some of which have no result yet.
+pub(crate) struct OpenCalls {
+    /// All calls of the answer, in order.
     pub(crate) calls: Vec<ToolCall>,
-    /// What came of those that are done.
+    /// Results so far.
     pub(crate) done: Vec<ToolResult>,
-    /// Those that wait for a person.
-    pub(crate) waiting: Vec<Waiting>,
-    /// When they began.
+    /// Calls that wait for approval.
+    pub(crate) pending: Vec<PendingCall>,
+    /// Start of the calls.
     pub(crate) since: SystemTime,
 }
 
-impl Open {
-    /// What a call waits for, if it does.
-    pub(crate) fn waits(&self, id: &str) -> Option<&Waiting> {
-        self.waiting.iter().find(|one| one.call_id == id)
+impl OpenCalls {
+    /// Returns the pending call with this id.
+    pub(crate) fn pending(&self, id: &str) -> Option<&PendingCall> {
+        self.pending.iter().find(|one| one.call_id == id)
     }
 }
 
-/// A call that waits for a person.
+/// A call that waits for the user.
 #[derive(Clone)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingCall {
     pub(crate) call_id: String,
-    /// What they are asked.
+    /// Question for the user.
     pub(crate) question: String,
-    /// It ran, and has asked for something; else it is asked whether it may run.
+    /// Whether the call had started and asks while it runs. Otherwise the question is whether
+    /// it may run.
     pub(crate) has_begun: bool,
 }
 
@@ -160,15 +160,15 @@ impl Shared {
         let shared = Self {
             runtime,
             model: RwLock::new(Arc::clone(&model)),
-            hidden: RwLock::default(),
+            secrets: RwLock::default(),
             conversation: Mutex::default(),
             background: Arc::default(),
             watcher: Mutex::default(),
             steering: Mutex::default(),
-            work: Mutex::default(),
+            run: Mutex::default(),
             seq: AtomicU64::new(0),
         };
-        shared.hide(&*model);
+        shared.redact_key(&*model);
         shared
     }
 
@@ -176,50 +176,50 @@ impl Shared {
         lock(&self.conversation)
     }
 
-    /// The calls that wait for a person.
-    pub(crate) fn waiting(&self) -> Vec<ToolCall> {
+    /// Returns the calls that wait for approval.
+    pub(crate) fn pending_calls(&self) -> Vec<ToolCall> {
         let conversation = self.lock();
         let Some(open) = &conversation.open else {
             return Vec::new();
         };
-        let waits = |call: &&ToolCall| open.waits(&call.id).is_some();
-        open.calls.iter().filter(waits).cloned().collect()
+        let is_pending = |call: &&ToolCall| open.pending(&call.id).is_some();
+        open.calls.iter().filter(is_pending).cloned().collect()
     }
 
     pub(crate) fn model(&self) -> Arc<dyn Model> {
         Arc::clone(&self.model.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Everything is recorded there from now on.
+    /// Sets where the conversation is recorded.
     pub(super) fn record(&self, record: Record) {
         {
             let mut conversation = self.lock();
-            let keeper = || Keeper::new(self.runtime.held_files(), &record).map(Arc::new);
-            conversation.keeper = conversation.keeper.take().or_else(keeper);
-            let outer = || Outer::new(&record).map(Arc::new);
-            conversation.outer = conversation.outer.take().or_else(outer);
+            let files = || FileRecorder::new(self.runtime.memory_files(), &record).map(Arc::new);
+            conversation.files = conversation.files.take().or_else(files);
+            let outermost = || OutermostRecord::new(&record).map(Arc::new);
+            conversation.outermost = conversation.outermost.take().or_else(outermost);
             conversation.record = record;
         }
-        self.hide(&*self.model());
+        self.redact_key(&*self.model());
     }
 
-    /// The key of a model is shown to nobody, and no record has it.
-    pub(crate) fn hide(&self, model: &dyn Model) {
+    /// Redacts the key of a model from events and from the record.
+    pub(crate) fn redact_key(&self, model: &dyn Model) {
         let Some(secret) = model.secret() else {
             return;
         };
-        let mut hidden = self.hidden.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut hidden).add([secret.expose().to_owned()]);
-        self.lock().record.hide(secret);
+        let mut secrets = self.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut secrets).add([secret.expose().to_owned()]);
+        self.lock().record.redact(secret);
     }
 
-    /// What is shown to nobody.
-    pub(super) fn hidden(&self) -> Arc<Redactor> {
-        Arc::clone(&self.hidden.read().unwrap_or_else(PoisonError::into_inner))
+    /// Returns the redactor for events.
+    pub(super) fn secrets(&self) -> Arc<Redactor> {
+        Arc::clone(&self.secrets.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn set_model(&self, model: Arc<dyn Model>) {
-        self.hide(&*model);
+        self.redact_key(&*model);
         *self.model.write().unwrap_or_else(PoisonError::into_inner) = model;
     }
 
@@ -227,38 +227,38 @@ impl Shared {
         self.seq.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Numbers go on from there.
+    /// Continues the numbers of events after `seq`.
     pub(super) fn continue_after(&self, seq: u64) {
         self.seq.fetch_max(seq, Ordering::Relaxed);
     }
 
-    /// Has what sub-agents in the background do told there.
+    /// Creates the stream that receives events of sub-agents in the background.
     pub(super) fn watch_background(&self) -> BackgroundEvents {
         let (sender, events) = mpsc::unbounded_channel();
         *lock(&self.watcher) = Some(sender);
         BackgroundEvents(events)
     }
 
-    pub(super) fn steered(&self) -> Vec<String> {
+    pub(super) fn take_steering(&self) -> Vec<String> {
         lock(&self.steering).drain(..).collect()
     }
 
-    pub(super) fn is_steered(&self) -> bool {
+    pub(super) fn has_steering(&self) -> bool {
         !lock(&self.steering).is_empty()
     }
 
-    /// Begins to work, unless it does already.
+    /// Marks the agent as busy.
     pub(super) fn start(
         &self,
         events: mpsc::UnboundedSender<Event>,
     ) -> Result<CancellationToken, Busy> {
         let before = self.lock().total;
-        let mut work = lock(&self.work);
-        if work.is_some() {
+        let mut run = lock(&self.run);
+        if run.is_some() {
             return Err(Busy);
         }
         let stop = CancellationToken::new();
-        *work = Some(Work {
+        *run = Some(CurrentRun {
             stop: stop.clone(),
             events,
             spent: Usage::default(),
@@ -268,22 +268,22 @@ impl Shared {
         Ok(stop)
     }
 
-    /// What others took on behalf of the work that goes on, since this was asked last.
-    pub(super) fn spent(&self) -> Usage {
-        let mut work = lock(&self.work);
-        let spent = work.as_mut().map(|work| std::mem::take(&mut work.spent));
+    /// Takes the usage of sub-agents that the run has not counted yet.
+    pub(super) fn take_spent(&self) -> Usage {
+        let mut run = lock(&self.run);
+        let spent = run.as_mut().map(|run| std::mem::take(&mut run.spent));
         spent.unwrap_or_default()
     }
 
-    /// What others do is not told any more.
-    pub(super) fn is_ending(&self) {
-        if let Some(work) = &mut *lock(&self.work) {
-            work.is_over = true;
+    /// Stops forwarding events of sub-agents to the run.
+    pub(super) fn stop_forwarding(&self) {
+        if let Some(run) = &mut *lock(&self.run) {
+            run.is_over = true;
         }
     }
 
     pub(super) fn end(&self) {
-        *lock(&self.work) = None;
+        *lock(&self.run) = None;
     }
 }
 
@@ -291,7 +291,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Steers and stops an agent. Clones are the same one.
+/// Steers and stops an agent. Clones refer to the same agent.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -304,44 +304,44 @@ impl Handle {
         }
     }
 
-    /// Says something while it works; it hears it before its next turn.
+    /// Queues a message that the model receives before the next turn.
     pub fn steer(&self, text: impl Into<String>) {
         lock(&self.shared.steering).push_back(text.into());
     }
 
-    /// Takes back what was said and not heard yet.
+    /// Takes back the queued messages that the model has not received.
     #[must_use]
-    pub fn unsay(&self) -> Vec<String> {
-        self.shared.steered()
+    pub fn take_steering(&self) -> Vec<String> {
+        self.shared.take_steering()
     }
 
-    /// Stops it.
+    /// Stops the current run.
     pub fn abort(&self) {
-        if let Some(work) = &*lock(&self.shared.work) {
-            work.stop.cancel();
+        if let Some(run) = &*lock(&self.shared.run) {
+            run.stop.cancel();
         }
     }
 
-    /// Tells those who watch it what an agent that works for it does.
-    pub fn pass_on(&self, event: Event) {
-        let work = lock(&self.shared.work);
-        if let Some(work) = work.as_ref().filter(|work| !work.is_over) {
-            let _ = work.events.send(event);
+    /// Forwards an event of a sub-agent to the events of the current run.
+    pub fn forward(&self, event: Event) {
+        let run = lock(&self.shared.run);
+        if let Some(run) = run.as_ref().filter(|run| !run.is_over) {
+            let _ = run.events.send(event);
         }
     }
 
-    /// The same of one that works in the background.
-    pub(crate) fn pass_on_background(&self, event: Event) {
-        if let Some(event) = self.tell_watcher(event) {
-            self.pass_on(event);
+    /// Forwards an event of a sub-agent in the background, to its own stream if there is one.
+    pub(crate) fn forward_background(&self, event: Event) {
+        if let Some(event) = self.send_to_watcher(event) {
+            self.forward(event);
         }
     }
 
-    /// Tells whoever watches its sub-agents in the background, and nobody else.
-    pub(crate) fn tell_of_background(&self, event: AgentEvent) {
-        // Nothing is numbered for nobody.
+    /// Emits an event to the stream of background events only.
+    pub(crate) fn emit_background(&self, event: AgentEvent) {
+        // Without a receiver, the event must not use up a number.
         if lock(&self.shared.watcher).is_some() {
-            self.tell_watcher(Event {
+            self.send_to_watcher(Event {
                 kind: EventKind::Agent(event),
                 session: self.shared.runtime.session().to_owned(),
                 parent: None,
@@ -351,8 +351,8 @@ impl Handle {
         }
     }
 
-    /// Gives the event back if nobody watches.
-    fn tell_watcher(&self, event: Event) -> Option<Event> {
+    /// Returns the event if there is no receiver.
+    fn send_to_watcher(&self, event: Event) -> Option<Event> {
         let watcher = lock(&self.shared.watcher);
         match watcher.as_ref() {
             Some(watcher) => watcher.send(event).err().map(|unsent| unsent.0),
@@ -360,82 +360,80 @@ impl Handle {
         }
     }
 
-    /// Counts what an agent that works for it took as its own.
-    pub fn spend(&self, usage: &Usage) {
+    /// Adds the usage of a sub-agent to that of this agent.
+    pub fn add_usage(&self, usage: &Usage) {
         self.shared.lock().total.add(usage);
-        if let Some(work) = &mut *lock(&self.shared.work) {
-            work.spent.add(usage);
+        if let Some(run) = &mut *lock(&self.shared.run) {
+            run.spent.add(usage);
         }
     }
 
-    /// Tokens and USD that its work on the present prompt took so far, with that of
-    /// agents that work for it.
+    /// Returns the tokens and the cost in USD of the current run, including sub-agents.
     #[must_use]
-    pub fn taken(&self) -> (u64, f64) {
+    pub fn run_usage(&self) -> (u64, f64) {
         let total = self.shared.lock().total;
-        let before = lock(&self.shared.work).as_ref().map(|work| work.before);
+        let before = lock(&self.shared.run).as_ref().map(|run| run.before);
         let before = before.unwrap_or(total);
         let cost = total.cost.unwrap_or(0.0) - before.cost.unwrap_or(0.0);
         (total.total().saturating_sub(before.total()), cost)
     }
 
-    /// The same for somebody who is part of it: tools that hold on to the agent whose
-    /// tools they are would keep it for ever.
+    /// Returns a weak handle for the agent's own tools, which would otherwise keep the agent
+    /// alive forever.
     pub(crate) fn weak(&self) -> WeakHandle {
         WeakHandle(Arc::downgrade(&self.shared))
     }
 
-    /// The files of one that works for it are those of its own session, and so is what they
-    /// remember of each other.
-    pub(crate) fn shares_session_with(&self, shared: &Shared) {
-        let (keeper, outer) = {
+    /// Lets a sub-agent record its changes to files and state in the outermost session.
+    pub(crate) fn share_session_with(&self, shared: &Shared) {
+        let (files, outermost) = {
             let conversation = self.shared.lock();
-            (conversation.keeper.clone(), conversation.outer.clone())
+            (conversation.files.clone(), conversation.outermost.clone())
         };
         let mut conversation = shared.lock();
-        conversation.keeper = keeper;
-        conversation.outer = outer;
+        conversation.files = files;
+        conversation.outermost = outermost;
     }
 
-    /// Answers to questions of those that work for it, as `SESSION/ID`.
-    pub(crate) fn answers_within(&self) -> Vec<(String, haft::Answer)> {
+    /// Returns the user's answers for calls of sub-agents, by `SESSION/ID`.
+    pub(crate) fn answers_within(&self) -> Vec<(String, haft::ApprovalAnswer)> {
         self.shared.lock().answers_within.clone()
     }
 
-    /// The key of a model that works for it is shown to nobody either.
-    pub(crate) fn hide(&self, model: &dyn Model) {
-        self.shared.hide(model);
+    /// Redacts the key of a sub-agent's model.
+    pub(crate) fn redact_key(&self, model: &dyn Model) {
+        self.shared.redact_key(model);
     }
 
-    /// The sub-agents that it has in the background.
+    /// Returns the sub-agents in the background.
     pub(crate) fn background(&self) -> Arc<Background> {
         Arc::clone(&self.shared.background)
     }
 
-    /// The session of tools it works with.
+    /// Returns the runtime that runs the calls.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.shared.runtime
     }
 
-    /// The model it asks.
+    /// Returns the model.
     #[must_use]
     pub fn model(&self) -> Arc<dyn Model> {
         self.shared.model()
     }
 
-    /// Whether it works on something now.
+    /// Whether a run is active.
     #[must_use]
-    pub fn is_at_work(&self) -> bool {
-        lock(&self.shared.work).is_some()
+    pub fn is_busy(&self) -> bool {
+        lock(&self.shared.run).is_some()
     }
 }
 
-/// A handle that keeps nothing alive.
+/// A handle that does not keep the agent alive.
 #[derive(Clone)]
 pub(crate) struct WeakHandle(Weak<Shared>);
 
 impl WeakHandle {
-    /// The handle, while the agent is there.
+    /// Returns the handle, if the agent still exists.
     pub(crate) fn upgrade(&self) -> Option<Handle> {
         self.0.upgrade().map(|shared| Handle { shared })
     }

@@ -1,16 +1,16 @@
-//! When an agent has to stop, and when it goes round in circles.
+//! Limits of a run, and detection of loops.
 
 use super::Settings;
 use crate::{Limit, ToolCall, ToolResult, Usage};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// So many equal turns in a row, and the model is told.
-const TOLD: u32 = 3;
+/// Number of equal turns in a row after which the model is warned.
+const WARN_AFTER: u32 = 3;
 
-/// So many, and it is stopped.
-const STOPPED: u32 = 5;
+/// Number of equal turns in a row after which the run is stopped.
+const STOP_AFTER: u32 = 5;
 
-/// Which limit a run has reached, if any.
+/// Returns the limit that a run has reached, if any.
 pub(super) fn reached(settings: &Settings, turns: u64, usage: &Usage) -> Option<Limit> {
     if turns >= settings.max_turns {
         return Some(Limit::MaxTurns);
@@ -28,27 +28,27 @@ pub(super) fn reached(settings: &Settings, turns: u64, usage: &Usage) -> Option<
     None
 }
 
-/// Turns that are the same: equal calls with equal results. One that waits for
-/// something gets another result some day, and is none.
+/// Counts equal turns in a row: the same calls with the same results. Polling does not count
+/// as a loop once the result changes.
 #[derive(Debug, Default)]
-pub(super) struct Circle {
+pub(super) struct LoopDetector {
     last: u64,
     count: u32,
 }
 
-/// What a turn means for the circle.
+/// Verdict about a turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Round {
-    /// It is another one, or not yet one too many.
+pub(super) enum LoopVerdict {
+    /// The turn is new, or was repeated only a few times.
     Fine,
-    /// The model should know.
-    Tell(u32),
-    /// Enough.
+    /// Warn the model, with the number of equal turns.
+    Warn(u32),
+    /// Stop the run.
     Stop,
 }
 
-impl Circle {
-    pub(super) fn turn(&mut self, calls: &[ToolCall], results: &[ToolResult]) -> Round {
+impl LoopDetector {
+    pub(super) fn turn(&mut self, calls: &[ToolCall], results: &[ToolResult]) -> LoopVerdict {
         let mut hasher = DefaultHasher::new();
         for call in calls {
             call.name.hash(&mut hasher);
@@ -69,9 +69,9 @@ impl Circle {
         self.count = if now == self.last { self.count + 1 } else { 1 };
         self.last = now;
         match self.count {
-            STOPPED.. => Round::Stop,
-            TOLD.. => Round::Tell(self.count),
-            _ => Round::Fine,
+            STOP_AFTER.. => LoopVerdict::Stop,
+            WARN_AFTER.. => LoopVerdict::Warn(self.count),
+            _ => LoopVerdict::Fine,
         }
     }
 }
@@ -83,8 +83,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn equal_turns_are_told_and_then_stopped() {
-        let turn = |circle: &mut Circle, path: &str, text: &str| {
+    fn equal_turns_lead_to_a_warning_and_then_to_a_stop() {
+        let turn = |loop_detector: &mut LoopDetector, path: &str, text: &str| {
             let call = ToolCall {
                 id: "c".to_owned(),
                 name: "read".to_owned(),
@@ -98,17 +98,17 @@ mod tests {
                 }],
                 is_error: false,
             };
-            circle.turn(&[call], &[result])
+            loop_detector.turn(&[call], &[result])
         };
-        let mut circle = Circle::default();
-        assert_eq!(turn(&mut circle, "a", "x"), Round::Fine);
-        assert_eq!(turn(&mut circle, "a", "x"), Round::Fine);
-        // Another result, another turn.
-        assert_eq!(turn(&mut circle, "a", "y"), Round::Fine);
-        assert_eq!(turn(&mut circle, "b", "y"), Round::Fine);
-        assert_eq!(turn(&mut circle, "b", "y"), Round::Fine);
-        assert_eq!(turn(&mut circle, "b", "y"), Round::Tell(3));
-        assert_eq!(turn(&mut circle, "b", "y"), Round::Tell(4));
-        assert_eq!(turn(&mut circle, "b", "y"), Round::Stop);
+        let mut loop_detector = LoopDetector::default();
+        assert_eq!(turn(&mut loop_detector, "a", "x"), LoopVerdict::Fine);
+        assert_eq!(turn(&mut loop_detector, "a", "x"), LoopVerdict::Fine);
+        // A different result makes it a different turn.
+        assert_eq!(turn(&mut loop_detector, "a", "y"), LoopVerdict::Fine);
+        assert_eq!(turn(&mut loop_detector, "b", "y"), LoopVerdict::Fine);
+        assert_eq!(turn(&mut loop_detector, "b", "y"), LoopVerdict::Fine);
+        assert_eq!(turn(&mut loop_detector, "b", "y"), LoopVerdict::Warn(3));
+        assert_eq!(turn(&mut loop_detector, "b", "y"), LoopVerdict::Warn(4));
+        assert_eq!(turn(&mut loop_detector, "b", "y"), LoopVerdict::Stop);
     }
 }

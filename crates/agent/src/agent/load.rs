@@ -1,33 +1,34 @@
-//! Going on with a recorded session.
+//! Restores a recorded session.
 
 use super::Agent;
-use super::calls::heard;
-use super::handle::{Open, Waiting};
-use super::pictures::take_out_again;
+use super::calls::result_from;
+use super::handle::{OpenCalls, PendingCall};
+use super::pictures::omit_recorded;
 use super::record::Record;
-use crate::{Answer, Message, Said, ToolCall};
+use crate::{Message, ModelAnswer, ToolCall};
 use haft::Content;
-use haft_store::sessions::{Loaded, REDACTED, Session, Stored};
+use haft_store::sessions::{Loaded, REDACTED, Session, StoredMessage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Numbers of events that may have been told and not recorded when a process was ended.
+/// Gap in event numbers after a process was killed, which may have emitted events without
+/// recording them.
 const GAP: u64 = 100_000;
 
-/// Why a recorded session cannot be gone on with.
+/// A recorded session that cannot be restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// A message that this version cannot read.
     #[error(
-        "message {id} of the session cannot be read ({reason}); `haft sessions fork --at` goes on from before it"
+        "cannot read message {id} of the session: {reason}; `haft sessions fork --at` continues from before it"
     )]
     Message {
-        /// Which.
+        /// Id of the message.
         id: i64,
-        /// Why.
+        /// Problem with the message.
         reason: String,
     },
     /// The record cannot be read.
@@ -35,14 +36,14 @@ pub enum LoadError {
     Record(#[from] haft_store::sessions::Error),
 }
 
-/// A conversation that was made shorter.
+/// A recorded compaction.
 #[derive(Deserialize)]
 struct Compaction {
     summary: Message,
     keeps_from: Option<i64>,
 }
 
-/// A reply as it was recorded.
+/// A recorded reply.
 #[derive(Deserialize)]
 struct Reply {
     content: Vec<Content>,
@@ -52,32 +53,33 @@ struct Reply {
     details: Map<String, Value>,
 }
 
-/// What a person is asked about a call.
+/// The question for the user about a pending call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Asked {
-    /// The question.
+pub struct ApprovalQuestion {
+    /// Text of the question.
     pub question: String,
-    /// The call ran and asks for something; else it is asked whether it may run.
+    /// Whether the call had started and asks while it runs. Otherwise the question is whether
+    /// it may run.
     pub has_begun: bool,
 }
 
-/// A question as it was recorded.
+/// A recorded question.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Question {
+struct RecordedQuestion {
     question: String,
     has_begun: bool,
 }
 
 impl Agent {
-    /// With everything that was said in a recorded session. Calls that nobody finished
-    /// are taken up by [`Agent::resume`].
+    /// Restores the conversation of a recorded session. [`Agent::resume`] continues with calls
+    /// that have no result.
     ///
     /// # Errors
     /// When a message cannot be read.
     pub fn resuming(self, session: Session, loaded: &Loaded) -> Result<Self, LoadError> {
-        let mut history: Vec<Arc<Said>> = Vec::new();
+        let mut history: Vec<Arc<Message>> = Vec::new();
         let mut ids = Vec::new();
         let mut total = crate::Usage::default();
         let mut last = 0;
@@ -89,7 +91,7 @@ impl Agent {
                 let from = ids.iter().position(|id| *id == from).unwrap_or(ids.len());
                 history.drain(..from);
                 ids.drain(..from);
-                history.insert(0, Said::new(compaction.summary));
+                history.insert(0, Arc::new(compaction.summary));
                 ids.insert(0, Some(stored.id));
                 continue;
             }
@@ -98,18 +100,18 @@ impl Agent {
                 total.add(&answer.usage);
                 last = answer.usage.total();
                 call_ids.extend(answer.calls().map(|call| call.id.clone()));
-                take_out_again(&mut history, &ids, answer);
+                omit_recorded(&mut history, &ids, answer);
             }
-            history.push(Said::new(message));
+            history.push(Arc::new(message));
             ids.push(Some(stored.id));
         }
-        let open = open(
+        let open = open_calls(
             &session,
             loaded,
             history.last(),
             self.shared.runtime.toolset(),
         )?;
-        let ended = match history.last().map(|said| &said.message) {
+        let ended = match history.last().map(|message| &**message) {
             None => true,
             Some(Message::Assistant(answer)) => answer.calls().next().is_none(),
             Some(_) => false,
@@ -131,7 +133,7 @@ impl Agent {
             conversation.last = last;
             conversation.open = open;
             conversation.call_ids = call_ids;
-            let has_mark = |stored: &Stored| stored.body.contains(REDACTED);
+            let has_mark = |stored: &StoredMessage| stored.body.contains(REDACTED);
             conversation.has_marks = loaded.messages.iter().any(has_mark);
         }
         self.shared.record(Record::new(Some(session)));
@@ -139,9 +141,9 @@ impl Agent {
         Ok(self)
     }
 
-    /// Whether there is something to go on with when nothing new is said: an answer
-    /// that is to come, calls without results, or a sub-agent in the background that waits
-    /// for a person or has ended without the model knowing.
+    /// Whether the session can continue without a new prompt: the model has not answered yet,
+    /// calls have no results, or a sub-agent in the background waits for approval or has ended
+    /// without the model knowing.
     #[must_use]
     pub fn has_work(&self) -> bool {
         let (background, runtime) = (&self.shared.background, &self.shared.runtime);
@@ -152,46 +154,46 @@ impl Agent {
             || conversation
                 .history
                 .last()
-                .is_some_and(|said| !matches!(said.message, Message::Assistant(_)))
+                .is_some_and(|message| !matches!(**message, Message::Assistant(_)))
     }
 
-    /// The calls that wait for a person.
+    /// Returns the calls that wait for approval.
     #[must_use]
-    pub fn waiting(&self) -> Vec<ToolCall> {
-        self.shared.waiting()
+    pub fn pending_calls(&self) -> Vec<ToolCall> {
+        self.shared.pending_calls()
     }
 
-    /// What a person is asked about a call that waits. One that has begun asks for
-    /// something else than whether it may be made, as a sub-agent does for its calls.
+    /// Returns the question about a pending call. A call that has started asks for something
+    /// else than permission to run; a sub-agent asks about one of its own calls.
     #[must_use]
-    pub fn question(&self, call_id: &str) -> Option<Asked> {
+    pub fn question(&self, call_id: &str) -> Option<ApprovalQuestion> {
         let conversation = self.shared.lock();
-        let one = conversation.open.as_ref()?.waits(call_id)?;
-        Some(Asked {
+        let one = conversation.open.as_ref()?.pending(call_id)?;
+        Some(ApprovalQuestion {
             question: one.question.clone(),
             has_begun: one.has_begun,
         })
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(stored: &Stored) -> Result<T, LoadError> {
+fn read<T: serde::de::DeserializeOwned>(stored: &StoredMessage) -> Result<T, LoadError> {
     serde_json::from_str(&stored.body).map_err(|error| LoadError::Message {
         id: stored.id,
         reason: error.to_string(),
     })
 }
 
-/// Calls of the last answer that have no results in the conversation.
-fn open(
+/// Returns the calls of the last answer, if the conversation has no results for them.
+fn open_calls(
     session: &Session,
     loaded: &Loaded,
-    last: Option<&Arc<Said>>,
+    last: Option<&Arc<Message>>,
     toolset: &str,
-) -> Result<Option<Open>, LoadError> {
-    let Some(Message::Assistant(answer)) = last.map(|said| &said.message) else {
+) -> Result<Option<OpenCalls>, LoadError> {
+    let Some(Message::Assistant(answer)) = last.map(|message| &**message) else {
         return Ok(None);
     };
-    let mut calls: Vec<ToolCall> = Answer::calls(answer).cloned().collect();
+    let mut calls: Vec<ToolCall> = ModelAnswer::calls(answer).cloned().collect();
     if calls.is_empty() {
         return Ok(None);
     }
@@ -199,10 +201,10 @@ fn open(
     for call in &mut calls {
         let recorded = match session.sessions().call(Some(session.id()), &call.id) {
             Ok((_, recorded)) => recorded,
-            // A call that only reads is not recorded before it has ended.
+            // Calls that only read are recorded after they ended.
             Err(_) => continue,
         };
-        // A hook may have changed them: with these it was asked for.
+        // The question was about the recorded arguments, which a hook may have changed.
         if let Ok(arguments) = serde_json::from_str(&recorded.arguments) {
             call.arguments = arguments;
         }
@@ -214,24 +216,24 @@ fn open(
         };
         let changed = reply.details.get("changed_arguments").cloned();
         let (content, is_error) = (reply.content, reply.is_error);
-        done.push(heard(call, content, is_error, changed, toolset));
+        done.push(result_from(call, content, is_error, changed, toolset));
     }
-    // One that was answered and has no outcome may have begun.
+    // A call with an answer but no outcome may have started, so it is not pending.
     let undecided = loaded.approvals.iter().filter(|one| one.decision.is_none());
-    let waiting = undecided.map(|one| {
-        let asked: Question = serde_json::from_str(&one.question).unwrap_or_default();
-        Waiting {
+    let pending = undecided.map(|one| {
+        let asked: RecordedQuestion = serde_json::from_str(&one.question).unwrap_or_default();
+        PendingCall {
             call_id: one.call_id.clone(),
             question: asked.question,
             has_begun: asked.has_begun,
         }
     });
-    let waiting = waiting.collect();
+    let pending = pending.collect();
     let since = loaded.messages.last().map(|stored| stored.time);
-    Ok(Some(Open {
+    Ok(Some(OpenCalls {
         calls,
         done,
-        waiting,
+        pending,
         since: since.unwrap_or_else(std::time::SystemTime::now),
     }))
 }

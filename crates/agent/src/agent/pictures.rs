@@ -1,147 +1,148 @@
-//! Pictures that a provider refuses. One that it cannot read makes it refuse every request
-//! of the conversation from then on, so the newest are left out until it answers.
+//! Pictures that a provider rejects. A picture that it cannot read would make every later
+//! request fail, so the newest pictures are omitted until the provider answers.
 
 use super::run::Run;
-use crate::{AgentEvent, Answer, LeftOut, Message, ModelError, Said, Trouble};
+use crate::{AgentEvent, Message, ModelAnswer, ModelError, ModelErrorKind, OmittedPicture};
 use haft::Content;
 use std::sync::Arc;
 
-/// How often a request is made again with fewer pictures. The last time it has none.
+/// Number of retries with fewer pictures. The last one has none.
 const ATTEMPTS: u64 = 3;
 
-/// Where a picture is in a conversation.
+/// Position of a picture in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    /// The number of the message.
+struct PicturePosition {
+    /// Index of the message.
     message: usize,
-    /// The number of the result, if it is one of a tool's.
+    /// Index of the tool result, if the picture belongs to one.
     result: Option<usize>,
-    /// The number of the block.
+    /// Index of the content block.
     block: usize,
 }
 
-/// A request that was refused, and what is left out of it to see whether that helps.
+/// Retries of a failed request with fewer pictures, in case it failed because of one.
 #[derive(Default)]
-pub(super) struct Trial {
+pub(super) struct PictureTrial {
     attempts: u64,
-    left_out: Vec<Place>,
-    /// What the provider said of the request with all of them.
+    omitted: Vec<PicturePosition>,
+    /// Error for the request with all pictures.
     first: Option<ModelError>,
 }
 
-impl Trial {
-    /// Whether a failure may be about a picture. Providers have no common way to say so:
-    /// some answer 404 or 500, some break off an answer that began well.
+impl PictureTrial {
+    /// Whether an error may be caused by a picture. Providers have no common way to report
+    /// this: some answer 404 or 500, some break off in the middle of an answer.
     pub(super) fn is_for(error: &ModelError) -> bool {
-        match error.trouble {
-            // The key, the bill, the rate and the network are not about what was sent; of a
-            // conversation that is too long, the words are made shorter first.
-            Trouble::Status(401 | 402 | 429) | Trouble::Network | Trouble::TooLong => false,
-            Trouble::Status(_)
-            | Trouble::Cut
-            | Trouble::Empty
-            | Trouble::Malformed
-            | Trouble::TooLarge
-            | Trouble::Hopeless => true,
+        match error.kind {
+            // Authentication, billing, rate limits and the network do not depend on the
+            // request. A conversation that is too long is compacted first.
+            ModelErrorKind::Status(401 | 402 | 429)
+            | ModelErrorKind::Network
+            | ModelErrorKind::TooLong => false,
+            ModelErrorKind::Status(_)
+            | ModelErrorKind::Truncated
+            | ModelErrorKind::Empty
+            | ModelErrorKind::Malformed
+            | ModelErrorKind::TooLarge
+            | ModelErrorKind::Permanent => true,
         }
     }
 
-    /// The same where nothing but the pictures can be made shorter.
+    /// Like `is_for`, for a conversation that cannot be compacted any further.
     pub(super) fn is_for_short(error: &ModelError) -> bool {
-        Self::is_for(error) || error.trouble == Trouble::TooLong
+        Self::is_for(error) || error.kind == ModelErrorKind::TooLong
     }
 
-    /// Whether something is left out already.
+    /// Whether pictures are omitted already.
     pub(super) fn has_begun(&self) -> bool {
-        !self.left_out.is_empty()
+        !self.omitted.is_empty()
     }
 
-    /// The conversation as it is asked with now.
-    pub(super) fn of(&self, history: Arc<Vec<Arc<Said>>>) -> Arc<Vec<Arc<Said>>> {
-        if self.left_out.is_empty() {
+    /// Returns the conversation without the omitted pictures.
+    pub(super) fn apply(&self, history: Arc<Vec<Arc<Message>>>) -> Arc<Vec<Arc<Message>>> {
+        if self.omitted.is_empty() {
             return history;
         }
         let mut tried = (*history).clone();
-        for place in &self.left_out {
-            take_out(&mut tried, *place);
+        for position in &self.omitted {
+            omit(&mut tried, *position);
         }
         Arc::new(tried)
     }
 
-    /// Leaves out more of the conversation that was refused, if there is more and it was
-    /// not tried too often.
-    fn next(&mut self, tried: &[Arc<Said>], error: &ModelError) -> bool {
-        let mut places = places(tried);
-        if self.attempts >= ATTEMPTS || places.is_empty() {
+    /// Omits more pictures. Returns whether there were any left and another attempt is allowed.
+    fn next(&mut self, tried: &[Arc<Message>], error: &ModelError) -> bool {
+        let mut positions = positions(tried);
+        if self.attempts >= ATTEMPTS || positions.is_empty() {
             return false;
         }
         self.attempts += 1;
         self.first.get_or_insert_with(|| error.clone());
         if self.attempts < ATTEMPTS {
-            places.truncate(1);
+            positions.truncate(1);
         }
-        self.left_out.append(&mut places);
+        self.omitted.append(&mut positions);
         true
     }
 
-    /// What to say when nothing helped: what the provider said at first.
+    /// Returns the error to report when no retry helped: the first one.
     pub(super) fn error(&mut self, last: ModelError) -> ModelError {
         self.first.take().unwrap_or(last)
     }
 
-    /// Begins again, as the conversation is another one now.
+    /// Starts over with all pictures, because the conversation was compacted.
     pub(super) fn start_over(&mut self) {
         self.attempts = 0;
-        self.left_out.clear();
+        self.omitted.clear();
     }
 }
 
 impl Run {
-    /// Whether to ask once more, with fewer pictures.
-    pub(super) fn ask_with_fewer(
+    /// Prepares a retry with fewer pictures. Returns whether one makes sense.
+    pub(super) fn retry_with_fewer_pictures(
         &self,
-        trial: &mut Trial,
-        history: &Arc<Vec<Arc<Said>>>,
+        trial: &mut PictureTrial,
+        history: &Arc<Vec<Arc<Message>>>,
         error: &ModelError,
     ) -> bool {
-        let tried = trial.of(Arc::clone(history));
+        let tried = trial.apply(Arc::clone(history));
         if !trial.next(&tried, error) {
             return false;
         }
-        self.tell(AgentEvent::Retry {
+        self.emit(AgentEvent::Retry {
             attempt: trial.attempts,
             of: ATTEMPTS,
             delay_ms: 0,
-            reason: format!("{}; asking again with fewer pictures", error.message),
+            reason: format!("{}; retrying with fewer pictures", error.message),
         });
         true
     }
 
-    /// Keeps out what was left out of the request that this answers: from now on, and in
-    /// the record with the answer.
-    pub(super) fn keep_out(&self, trial: &Trial, answer: &mut Answer) {
-        if trial.left_out.is_empty() {
+    /// After a successful retry, omits its pictures from all later requests and notes them in
+    /// the answer, which is recorded.
+    pub(super) fn omit_pictures(&self, trial: &PictureTrial, answer: &mut ModelAnswer) {
+        if trial.omitted.is_empty() {
             return;
         }
-        let mut told = Vec::new();
+        let mut omitted = Vec::new();
         {
             let mut conversation = self.shared.lock();
             let ids = conversation.ids.clone();
             let history = Arc::make_mut(&mut conversation.history);
-            for place in &trial.left_out {
-                told.extend(take_out(history, *place));
-                let id = ids.get(place.message).copied().flatten();
-                answer.left_out.extend(id.map(|message| LeftOut {
+            for position in &trial.omitted {
+                omitted.extend(omit(history, *position));
+                let id = ids.get(position.message).copied().flatten();
+                answer.left_out.extend(id.map(|message| OmittedPicture {
                     message,
-                    result: place.result,
-                    block: place.block,
+                    result: position.result,
+                    block: position.block,
                 }));
             }
         }
         let reason = trial.first.as_ref().map(|error| error.message.clone());
         let reason = reason.unwrap_or_default();
-        for (call_id, picture) in told {
-            self.tell(AgentEvent::PictureLeftOut {
+        for (call_id, picture) in omitted {
+            self.emit(AgentEvent::PictureLeftOut {
                 call_id,
                 picture,
                 reason: reason.clone(),
@@ -150,9 +151,13 @@ impl Run {
     }
 }
 
-/// Takes out what an answer was given without.
-pub(super) fn take_out_again(history: &mut [Arc<Said>], ids: &[Option<i64>], answer: &Answer) {
-    for LeftOut {
+/// Omits the pictures that a recorded answer notes as omitted.
+pub(super) fn omit_recorded(
+    history: &mut [Arc<Message>],
+    ids: &[Option<i64>],
+    answer: &ModelAnswer,
+) {
+    for OmittedPicture {
         message,
         result,
         block,
@@ -160,43 +165,43 @@ pub(super) fn take_out_again(history: &mut [Arc<Said>], ids: &[Option<i64>], ans
     {
         let found = ids.iter().position(|id| *id == Some(*message));
         if let Some(message) = found {
-            let place = Place {
+            let position = PicturePosition {
                 message,
                 result: *result,
                 block: *block,
             };
-            take_out(history, place);
+            omit(history, position);
         }
     }
 }
 
-/// A conversation without pictures, if it has any.
-pub(super) fn without_any(history: &[Arc<Said>]) -> Option<Vec<Arc<Said>>> {
-    let places = places(history);
-    let mut rest = history.to_vec();
-    for place in &places {
-        take_out(&mut rest, *place);
+/// Returns the conversation without pictures, if it has any.
+pub(super) fn without_pictures(history: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
+    let positions = positions(history);
+    let mut without = history.to_vec();
+    for position in &positions {
+        omit(&mut without, *position);
     }
-    (!places.is_empty()).then_some(rest)
+    (!positions.is_empty()).then_some(without)
 }
 
-/// All pictures, the newest first.
-fn places(history: &[Arc<Said>]) -> Vec<Place> {
+/// Returns the positions of all pictures, the newest first.
+fn positions(history: &[Arc<Message>]) -> Vec<PicturePosition> {
     let pictures = |content: &[Content]| -> Vec<usize> {
         let blocks = content.iter().enumerate();
         let blocks = blocks.filter(|(_, block)| matches!(block, Content::Image { .. }));
         blocks.map(|(block, _)| block).collect()
     };
     let mut all = Vec::new();
-    for (message, said) in history.iter().enumerate() {
+    for (index, message) in history.iter().enumerate() {
         let mut add = |result: Option<usize>, content: &[Content]| {
-            all.extend(pictures(content).into_iter().map(|block| Place {
-                message,
+            all.extend(pictures(content).into_iter().map(|block| PicturePosition {
+                message: index,
                 result,
                 block,
             }));
         };
-        match &said.message {
+        match &**message {
             Message::User { content, .. } => add(None, content),
             Message::Tool { results } => {
                 for (number, result) in results.iter().enumerate() {
@@ -210,11 +215,14 @@ fn places(history: &[Arc<Said>]) -> Vec<Place> {
     all
 }
 
-/// Puts words in the place of a picture. Says whose it was, and what it was.
-fn take_out(history: &mut [Arc<Said>], place: Place) -> Option<(Option<String>, String)> {
-    let said = history.get_mut(place.message)?;
-    let mut message = said.message.clone();
-    let (call_id, content) = match (&mut message, place.result) {
+/// Replaces a picture with a note. Returns the call it belongs to, if any, and its description.
+fn omit(
+    history: &mut [Arc<Message>],
+    position: PicturePosition,
+) -> Option<(Option<String>, String)> {
+    let slot = history.get_mut(position.message)?;
+    let mut message = Message::clone(slot);
+    let (call_id, content) = match (&mut message, position.result) {
         (Message::User { content, .. }, None) => (None, content),
         (Message::Tool { results }, Some(number)) => {
             let result = results.get_mut(number)?;
@@ -222,14 +230,13 @@ fn take_out(history: &mut [Arc<Said>], place: Place) -> Option<(Option<String>, 
         }
         _ => return None,
     };
-    let block = content.get_mut(place.block)?;
+    let block = content.get_mut(position.block)?;
     if !matches!(block, Content::Image { .. }) {
         return None;
     }
-    let was = block.in_words().into_owned();
-    let text =
-        format!("{was} was left out here: the model's provider refused the conversation with it");
+    let description = block.in_words().into_owned();
+    let text = format!("{description} omitted: the provider rejected the conversation with it");
     *block = Content::Text { text };
-    *said = Said::new(message);
-    Some((call_id, was))
+    *slot = Arc::new(message);
+    Some((call_id, description))
 }

@@ -1,18 +1,18 @@
-//! What is recorded, and when: always before somebody is told that it is done.
+//! The record of a conversation.
 
 use crate::provider::Secret;
 use haft_store::sessions::{Batch, Session};
 use std::sync::Arc;
 
-/// Where a conversation is recorded, if anywhere.
+/// The stored session of a conversation, if it is recorded.
 #[derive(Clone, Default)]
 pub(crate) struct Record {
     session: Option<Arc<Session>>,
 }
 
-/// Why something could not be recorded.
+/// A failed transaction.
 #[derive(Debug, thiserror::Error)]
-#[error("the session cannot be recorded: {0}")]
+#[error("cannot record the session: {0}")]
 pub(crate) struct NotRecorded(String);
 
 impl Record {
@@ -26,7 +26,7 @@ impl Record {
         self.session.is_some()
     }
 
-    /// Whether both are one.
+    /// Whether both records are the same session.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.session, &other.session) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -34,16 +34,19 @@ impl Record {
         }
     }
 
-    /// A key that is never recorded.
-    pub(crate) fn hide(&self, secret: &Secret) {
+    /// Redacts a key from everything that is recorded.
+    pub(crate) fn redact(&self, secret: &Secret) {
         if let Some(session) = &self.session {
             let secret = secret.expose().to_owned();
             session.sessions().redact_also([secret]);
         }
     }
 
-    /// Events that are about to be told.
-    pub(crate) async fn note(&self, events: Vec<(u64, String)>) -> Result<(), NotRecorded> {
+    /// Records events in a small transaction.
+    pub(crate) async fn commit_events(
+        &self,
+        events: Vec<(u64, String)>,
+    ) -> Result<(), NotRecorded> {
         let batch = Batch {
             events,
             ..Batch::default()
@@ -57,7 +60,7 @@ impl Record {
         }
     }
 
-    /// One transaction. The numbers are those of its messages.
+    /// Commits batches in one transaction and returns the ids of the messages.
     pub(crate) async fn commit(&self, batches: Vec<Batch>) -> Result<Vec<i64>, NotRecorded> {
         match &self.session {
             None => Ok(Vec::new()),

@@ -1,14 +1,14 @@
-//! The loop: ask the model, make its calls, give it their results, until it has
-//! nothing more to call.
+//! The loop of a run: ask the model, run its calls, return their results to it, until an
+//! answer has no calls.
 
 use super::Settings;
+use super::emit::Emitter;
 use super::handle::{Busy, Events, Shared};
-use super::limits::{self, Circle};
+use super::limits::{self, LoopDetector};
 use super::record::NotRecorded;
-use super::repair::Resumed;
-use super::tell::Teller;
-use crate::subagents::News;
-use crate::{AgentEvent, Answer, Event, EventKind, Limit, Message, Origin, Said, Usage};
+use super::resume::Resumed;
+use crate::subagents::TaskUpdate;
+use crate::{AgentEvent, Event, EventKind, Limit, Message, ModelAnswer, Origin, Usage};
 use futures::FutureExt;
 use haft_store::sessions::{Batch, NewMessage, Redactor};
 use serde_json::Value;
@@ -20,43 +20,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// What a run begins with.
-pub(super) enum Begin {
-    /// Something to do.
+/// Input that starts a run.
+pub(super) enum RunInput {
+    /// A prompt from the user.
     Prompt(String),
-    /// What is left over from the last run, and perhaps something to do.
+    /// Continue with open calls, perhaps with a new prompt.
     Resume(Resumed),
-    /// Nothing but to make the conversation shorter.
+    /// Only compact the conversation.
     Compact,
 }
 
-/// Work on one prompt.
+/// A run: the work on one prompt.
 pub(super) struct Run {
     pub(super) settings: Arc<Settings>,
     pub(super) shared: Arc<Shared>,
-    pub(super) teller: Teller,
+    pub(super) emitter: Emitter,
     pub(super) cancel: CancellationToken,
     pub(super) usage: Usage,
     pub(super) turns: u64,
-    pub(super) circle: Circle,
-    /// How often the memory of tools had changed when it was recorded last.
-    remembered: AtomicU64,
+    pub(super) loop_detector: LoopDetector,
+    /// Change count of the tools' state when it was recorded last.
+    recorded_state: AtomicU64,
     pub(super) text: String,
-    /// A turn has begun that has not ended.
+    /// Whether `turn_start` was emitted without `turn_end`.
     pub(super) is_in_turn: bool,
-    /// How often an answer went back that did not fit the response format.
-    pub(super) repairs: u32,
+    /// Number of answers so far that did not satisfy the response format.
+    pub(super) corrections: u32,
 }
 
-/// How a run ended.
+/// The way a run ended.
 pub(super) enum End {
     Done,
     Failed(String),
     Limit(Limit),
     Approval,
     Interrupted,
-    /// It has been told already.
-    Told,
+    /// The last event was emitted already.
+    Emitted,
 }
 
 impl From<NotRecorded> for End {
@@ -65,48 +65,49 @@ impl From<NotRecorded> for End {
     }
 }
 
-/// An answer whose calls only read. It is recorded together with their results, or before
-/// them where they take a while.
-pub(super) struct Unsaid {
+/// An answer whose calls only read. It is recorded together with their results, or earlier if
+/// the calls take a while.
+pub(super) struct UnrecordedAnswer {
     pub(super) message: Message,
     pub(super) batch: Batch,
 }
 
-/// What comes after a turn.
+/// The step after a turn.
 pub(super) enum Next {
     Turn,
     End(End),
 }
 
-/// Begins to work.
-pub(super) fn begin(
+/// Starts a run in a new task.
+pub(super) fn start(
     settings: Arc<Settings>,
     shared: &Arc<Shared>,
-    begin: Begin,
+    input: RunInput,
 ) -> Result<Events, Busy> {
     let (sender, events) = mpsc::unbounded_channel();
     let cancel = shared.start(sender.clone())?;
     let mut run = Run {
-        teller: Teller::new(shared, &settings, sender),
-        remembered: AtomicU64::new(shared.runtime.state().changes()),
+        emitter: Emitter::new(shared, &settings, sender),
+        recorded_state: AtomicU64::new(shared.runtime.state().changes()),
         settings,
         shared: Arc::clone(shared),
         cancel: cancel.clone(),
         usage: Usage::default(),
         turns: 0,
-        circle: Circle::default(),
+        loop_detector: LoopDetector::default(),
         text: String::new(),
         is_in_turn: false,
-        repairs: 0,
+        corrections: 0,
     };
-    let working = Working(Arc::clone(shared));
+    let busy = BusyGuard(Arc::clone(shared));
     tokio::spawn(async move {
-        // Models and hooks are anybody's: one that falls over ends the run, which says so.
-        let worked = AssertUnwindSafe(run.work(begin)).catch_unwind().await;
-        if let Err(panic) = worked {
-            run.end(End::Failed(fell_over("the run", &*panic))).await;
+        // Models and hooks are foreign code: if one panics, the run fails with a message.
+        let result = AssertUnwindSafe(run.work(input)).catch_unwind().await;
+        if let Err(panic) = result {
+            run.end(End::Failed(panic_message("the run", &*panic)))
+                .await;
         }
-        drop(working);
+        drop(busy);
     });
     Ok(Events {
         events,
@@ -114,17 +115,17 @@ pub(super) fn begin(
     })
 }
 
-/// While it is there, the agent is at work: also when that ends in a panic.
-struct Working(Arc<Shared>);
+/// Marks the agent as idle again when dropped, even after a panic.
+struct BusyGuard(Arc<Shared>);
 
-impl Drop for Working {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-/// What to say of a panic.
-pub(super) fn fell_over(what: &str, panic: &(dyn Any + Send)) -> String {
+/// Describes a panic.
+pub(super) fn panic_message(what: &str, panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = haft::ops::text::decode::visible(text.unwrap_or("no message"));
@@ -132,109 +133,110 @@ pub(super) fn fell_over(what: &str, panic: &(dyn Any + Send)) -> String {
 }
 
 impl Run {
-    async fn work(&mut self, begin: Begin) {
-        let end = match self.beginning(begin).await {
+    async fn work(&mut self, input: RunInput) {
+        let end = match self.prepare_run(input).await {
             Ok(Some(end)) | Err(end) => end,
             Ok(None) => self.turns().await,
         };
         self.end(end).await;
     }
 
-    /// What comes before the first turn; an end, if there is none.
-    async fn beginning(&mut self, begin: Begin) -> Result<Option<End>, End> {
+    /// Handles the input before the first turn. Returns the end of the run if no turn is
+    /// needed.
+    async fn prepare_run(&mut self, input: RunInput) -> Result<Option<End>, End> {
         let id = self.shared.model().id();
         let start = AgentEvent::AgentStart {
             version: crate::EVENTS_VERSION,
             provider: id.provider,
             model: id.model,
         };
-        let start = self.teller.prepared(start);
-        let prompt = match begin {
-            Begin::Prompt(text) => text,
-            Begin::Compact => {
-                self.teller.send(start);
+        let start = self.emitter.prepare(start);
+        let prompt = match input {
+            RunInput::Prompt(text) => text,
+            RunInput::Compact => {
+                self.emitter.send(start);
                 self.commit(self.batch()).await?;
                 self.compact().await?;
                 return Ok(Some(End::Done));
             }
-            Begin::Resume(resumed) => {
-                self.teller.send(start);
+            RunInput::Resume(resumed) => {
+                self.emitter.send(start);
                 self.commit(self.batch()).await?;
-                if let Some(end) = self.take_up(&resumed).await? {
+                if let Some(end) = self.resume_calls(&resumed).await? {
                     return Ok(Some(end));
                 }
                 if let Some(prompt) = resumed.prompt {
-                    self.prompted(prompt).await?;
+                    self.start_prompt(prompt).await?;
                     return Ok(None);
                 }
-                // It had come to its end, and perhaps nobody heard of it.
-                return self.had_ended().await;
+                // The process may have been killed after the last answer.
+                return self.resume_finished().await;
             }
         };
         if !self.settings.waits_for_background || self.settings.parent.is_some() {
-            // The person may be here: what they did not answer they are asked again.
+            // An interactive user is asked again about what they have not answered.
             let (background, runtime) = (&self.shared.background, &self.shared.runtime);
             background.resume_waiting(runtime, &[]);
         }
-        // Nobody is told that it began before what it was asked is on the disk.
-        let settled = self.settle().await;
-        let said = match settled {
-            Ok(()) => self.prompted(prompt).await,
+        // The prompt is recorded before `agent_start` is emitted.
+        let recorded = match self.close_open_calls().await {
+            Ok(()) => self.start_prompt(prompt).await,
             Err(error) => Err(error.into()),
         };
-        self.teller.send(start);
-        said?;
+        self.emitter.send(start);
+        recorded?;
         Ok(None)
     }
 
-    /// Ends the run if the last answer is there already and nothing else is under way.
-    async fn had_ended(&mut self) -> Result<Option<End>, End> {
+    /// Ends the run if the conversation ends with a final answer and no background work is
+    /// left.
+    async fn resume_finished(&mut self) -> Result<Option<End>, End> {
         let Some(text) = self.shared.lock().last_answer() else {
             return Ok(None);
         };
         self.text = text;
-        let has_news = self.shared.background.has_news(&self.shared.runtime);
-        if self.waits_for_tasks().await || has_news {
+        let has_updates = self.shared.background.has_updates(&self.shared.runtime);
+        if self.wait_for_tasks().await || has_updates {
             return Ok(None);
         }
-        match self.misfit(&self.text) {
+        match self.format_problem(&self.text) {
             None if self.has_questions() => Ok(Some(End::Approval)),
             None => Ok(Some(End::Done)),
             Some(note) => {
-                self.say(vec![note]).await?;
+                self.append(vec![note]).await?;
                 Ok(None)
             }
         }
     }
 
-    /// What the model is told of an answer that does not fit the response format.
-    pub(super) fn misfit(&self, text: &str) -> Option<Message> {
+    /// Returns a note for the model if an answer does not satisfy the response format.
+    pub(super) fn format_problem(&self, text: &str) -> Option<Message> {
         let problems = self.settings.format.as_ref()?.read(text).err()?;
         let note = format!(
-            "[haft: your last message does not satisfy the response format, so it was not \
+            "[haft: your last message does not satisfy the response format and was not \
              accepted:\n{problems}\nSend the whole answer again as one JSON value that satisfies \
              the schema, and nothing else.]"
         );
         Some(Message::user(note, Origin::Note))
     }
 
-    /// The end of a run whose answers do not fit the response format.
-    pub(super) fn unfit(&self, text: &str) -> End {
+    /// Fails the run because its answers do not satisfy the response format.
+    pub(super) fn format_failure(&self, text: &str) -> End {
         let format = self.settings.format.as_ref();
         let problems = format.and_then(|format| format.read(text).err());
         let problems = problems.unwrap_or_default().replace('\n', "; ");
-        let times = self.repairs + 1;
+        let times = self.corrections + 1;
         End::Failed(format!(
             "the final answer does not satisfy response_format after {times} attempts: {problems}; \
              simplify the schema, or try another model"
         ))
     }
 
-    async fn prompted(&mut self, mut prompt: String) -> Result<(), End> {
+    async fn start_prompt(&mut self, mut prompt: String) -> Result<(), End> {
         let hook = self.settings.hooks.before_agent(&mut prompt);
-        let heard = AssertUnwindSafe(hook).catch_unwind().await;
-        heard.map_err(|panic| End::Failed(fell_over("a hook", &*panic)))?;
-        Ok(self.say(vec![Message::prompt(prompt)]).await?)
+        let result = AssertUnwindSafe(hook).catch_unwind().await;
+        result.map_err(|panic| End::Failed(panic_message("a hook", &*panic)))?;
+        Ok(self.append(vec![Message::prompt(prompt)]).await?)
     }
 
     async fn turns(&mut self) -> End {
@@ -242,11 +244,11 @@ impl Run {
             if self.cancel.is_cancelled() {
                 return End::Interrupted;
             }
-            self.usage.add(&self.shared.spent());
+            self.usage.add(&self.shared.take_spent());
             if let Some(limit) = limits::reached(&self.settings, self.turns, &self.usage) {
                 return End::Limit(limit);
             }
-            if let Err(end) = self.hear().await {
+            if let Err(end) = self.take_messages().await {
                 return end;
             }
             if let Err(end) = self.compact_if_long().await {
@@ -260,71 +262,71 @@ impl Run {
         }
     }
 
-    /// Takes in what was said meanwhile.
-    pub(super) async fn hear(&mut self) -> Result<(), End> {
-        let news = self.shared.background.news(&self.shared.runtime);
-        let said = self.shared.steered();
-        if news.is_empty() && said.is_empty() {
+    /// Adds steering messages and updates about background tasks to the conversation.
+    pub(super) async fn take_messages(&mut self) -> Result<(), End> {
+        let updates = self.shared.background.updates(&self.shared.runtime);
+        let steering = self.shared.take_steering();
+        if updates.is_empty() && steering.is_empty() {
             return Ok(());
         }
-        let notes = news
+        let notes = updates
             .iter()
             .map(|one| Message::user(one.note(), Origin::Note));
-        let heard = said
+        let steered = steering
             .iter()
             .map(|text| Message::user(text.clone(), Origin::Steering));
-        let messages: Vec<_> = notes.chain(heard).collect();
-        let events = news.iter().map(News::event);
-        let heard = said
+        let messages: Vec<_> = notes.chain(steered).collect();
+        let events = updates.iter().map(TaskUpdate::event);
+        let steered = steering
             .iter()
             .map(|text| AgentEvent::Steering { text: text.clone() });
-        let told: Vec<_> = events
-            .chain(heard)
-            .map(|event| self.teller.prepared(event))
+        let events: Vec<_> = events
+            .chain(steered)
+            .map(|event| self.emitter.prepare(event))
             .collect();
-        self.say(messages).await?;
-        for event in told {
-            self.teller.send(event);
+        self.append(messages).await?;
+        for event in events {
+            self.emitter.send(event);
         }
         Ok(())
     }
 
-    /// The last words of a run.
+    /// Records and emits the last events of a run.
     async fn end(&mut self, end: End) {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         if self.is_in_turn {
-            told.push(self.turn_end(&Usage::default()));
+            events.push(self.turn_end(&Usage::default()));
         }
-        if !matches!(end, End::Told) {
+        if !matches!(end, End::Emitted) {
             self.end_tasks(matches!(end, End::Approval)).await;
         }
-        self.usage.add(&self.shared.spent());
+        self.usage.add(&self.shared.take_spent());
         let reason = match end {
-            End::Told => return,
+            End::Emitted => return,
             End::Done => "done",
             End::Approval => "approval",
             End::Interrupted => "interrupted",
             End::Limit(reason) => {
                 let event = AgentEvent::TurnLimitReached { reason };
-                told.push(self.teller.prepared(event));
+                events.push(self.emitter.prepare(event));
                 "limit"
             }
             End::Failed(message) => {
-                told.push(self.teller.prepared(AgentEvent::Error { message }));
+                events.push(self.emitter.prepare(AgentEvent::Error { message }));
                 "failed"
             }
         };
-        told.push(self.teller.prepared(self.agent_end(reason)));
+        events.push(self.emitter.prepare(self.agent_end(reason)));
         if let Err(error) = self.commit(self.batch()).await {
-            tracing::error!(%error, "the end of a run");
+            tracing::error!(%error, "cannot record the end of the run");
         }
-        for event in told {
-            self.teller.send(event);
+        for event in events {
+            self.emitter.send(event);
         }
     }
 
     pub(super) fn agent_end(&self, reason: &'static str) -> AgentEvent {
-        self.shared.is_ending();
+        self.shared.stop_forwarding();
         self.shared.lock().text.clone_from(&self.text);
         let format = self.settings.format.as_ref();
         let format = format.filter(|_| reason == "done");
@@ -339,15 +341,15 @@ impl Run {
 
     pub(super) fn turn_end(&mut self, usage: &Usage) -> Event {
         self.is_in_turn = false;
-        self.teller.prepared(AgentEvent::TurnEnd {
+        self.emitter.prepare(AgentEvent::TurnEnd {
             turn: self.turns,
             usage: *usage,
             cost: usage.cost,
         })
     }
 
-    pub(super) fn tell(&self, event: AgentEvent) {
-        self.teller.tell(event);
+    pub(super) fn emit(&self, event: AgentEvent) {
+        self.emitter.emit(event);
     }
 
     pub(super) fn count(&mut self, usage: &Usage) {
@@ -357,21 +359,21 @@ impl Run {
         conversation.last = usage.total();
     }
 
-    /// Adds to the conversation what is no answer with calls: recorded, then heard.
-    pub(super) async fn say(&mut self, messages: Vec<Message>) -> Result<(), NotRecorded> {
+    /// Records messages and adds them to the conversation. Not for answers with calls.
+    pub(super) async fn append(&mut self, messages: Vec<Message>) -> Result<(), NotRecorded> {
         let batch = Batch {
             messages: messages.iter().map(recorded).collect(),
             ..self.batch()
         };
         let ids = self.commit(batch).await?;
-        self.keep(messages, ids);
+        self.extend_history(messages, ids);
         Ok(())
     }
 
-    /// What every transaction records: events until now, and what tools remember.
+    /// Creates a batch with the events that are not recorded yet.
     pub(super) fn batch(&self) -> Batch {
         Batch {
-            events: self.teller.take(),
+            events: self.emitter.take_unrecorded(),
             ..Batch::default()
         }
     }
@@ -380,84 +382,88 @@ impl Run {
         self.commit_after(None, batch).await
     }
 
-    /// Records an answer that was not recorded yet, if there is one, and a batch after
-    /// it, in one transaction. The numbers are those of the messages of the batch.
+    /// Commits a batch in one transaction, together with changed files and state, and with
+    /// the answer before it if that is not recorded yet. Returns the ids of the batch's
+    /// messages.
     pub(super) async fn commit_after(
         &self,
-        unsaid: Option<Unsaid>,
+        unrecorded_answer: Option<UnrecordedAnswer>,
         mut batch: Batch,
     ) -> Result<Vec<i64>, NotRecorded> {
-        let (record, keeper, outer) = {
+        let (record, files, outermost) = {
             let conversation = self.shared.lock();
-            let (keeper, outer) = (conversation.keeper.clone(), conversation.outer.clone());
-            (conversation.record.clone(), keeper, outer)
+            let (files, outermost) = (conversation.files.clone(), conversation.outermost.clone());
+            (conversation.record.clone(), files, outermost)
         };
-        let kept = match &keeper {
-            Some(keeper) => Some(keeper.add(&mut batch, &record).await?),
+        let changed_files = match &files {
+            Some(files) => Some(files.add(&mut batch, &record).await?),
             None => None,
         };
         let state = self.shared.runtime.state();
-        let held = match &outer {
-            Some(outer) => outer.before(&record, state).await?,
+        let recorded_changes = match &outermost {
+            Some(outermost) => outermost.before(&record, state).await?,
             None => None,
         };
         let changes = state.changes();
-        if record.is_on() && changes != self.remembered.load(Ordering::Relaxed) {
+        if record.is_on() && changes != self.recorded_state.load(Ordering::Relaxed) {
             batch.state = Some(Value::Object(state.snapshot()).to_string());
         }
-        let (message, first) = unsaid.map(|unsaid| (unsaid.message, unsaid.batch)).unzip();
+        let (message, first) = unrecorded_answer
+            .map(|unrecorded_answer| (unrecorded_answer.message, unrecorded_answer.batch))
+            .unzip();
         let batches: Vec<Batch> = first.into_iter().chain([batch]).collect();
         let events = batches.iter().flat_map(|batch| &batch.events);
         let events: Vec<u64> = events.map(|(number, _)| *number).collect();
         let committed = record.commit(batches).await;
-        let mut ids = committed.inspect_err(|_| self.teller.not_recorded())?;
-        self.teller.recorded(events);
+        let mut ids = committed.inspect_err(|_| self.emitter.not_recorded())?;
+        self.emitter.recorded(events);
         if message.is_some() {
-            self.teller.awaits(false);
+            self.emitter.defer_recording(false);
         }
-        self.remembered.store(changes, Ordering::Relaxed);
-        if let Some(mut seen) = held {
-            *seen = changes;
+        self.recorded_state.store(changes, Ordering::Relaxed);
+        if let Some(mut recorded_changes) = recorded_changes {
+            *recorded_changes = changes;
         }
-        if let Some(kept) = kept {
-            kept.recorded();
+        if let Some(changed_files) = changed_files {
+            changed_files.committed();
         }
         if let Some(message) = message {
             let rest = ids.split_off(ids.len().min(1));
-            self.keep(vec![message], ids);
+            self.extend_history(vec![message], ids);
             ids = rest;
         }
         Ok(ids)
     }
 
-    /// Commits what ends something. Where that cannot be recorded, what began has ended all
-    /// the same, and whoever was told of the one is told of the other.
-    pub(super) async fn commit_or_tell(
+    /// Commits a batch with the end of a call or turn. If that fails, emits the end events
+    /// anyway, since the start events were emitted.
+    pub(super) async fn commit_or_emit(
         &self,
-        unsaid: Option<Unsaid>,
+        unrecorded_answer: Option<UnrecordedAnswer>,
         batch: Batch,
-        told: &[Event],
+        events: &[Event],
     ) -> Result<Vec<i64>, NotRecorded> {
-        let committed = self.commit_after(unsaid, batch).await;
+        let committed = self.commit_after(unrecorded_answer, batch).await;
         if let Err(error) = &committed {
-            for event in told {
-                self.teller.send(not_recorded(event.clone(), error));
+            for event in events {
+                self.emitter.send(not_recorded(event.clone(), error));
             }
         }
         committed
     }
 
-    /// What was recorded is part of the conversation.
-    pub(super) fn keep(&self, messages: Vec<Message>, ids: Vec<i64>) {
+    /// Adds recorded messages to the conversation.
+    pub(super) fn extend_history(&self, messages: Vec<Message>, ids: Vec<i64>) {
         let mut conversation = self.shared.lock();
         let ids = ids.into_iter().map(Some).chain(std::iter::repeat(None));
-        let (said, ids): (Vec<_>, Vec<_>) = messages.into_iter().map(Said::new).zip(ids).unzip();
-        Arc::make_mut(&mut conversation.history).extend(said);
+        let messages = messages.into_iter().map(Arc::new);
+        let (messages, ids): (Vec<_>, Vec<_>) = messages.zip(ids).unzip();
+        Arc::make_mut(&mut conversation.history).extend(messages);
         conversation.ids.extend(ids);
     }
 }
 
-/// The end of a call that no record has.
+/// Marks the end of a call as not recorded.
 pub(super) fn not_recorded(mut event: Event, error: &NotRecorded) -> Event {
     if let EventKind::Tool(haft::EventKind::ToolEnd { details, .. }) = &mut event.kind {
         details.insert("not_recorded".to_owned(), error.to_string().into());
@@ -465,7 +471,7 @@ pub(super) fn not_recorded(mut event: Event, error: &NotRecorded) -> Event {
     event
 }
 
-/// A message as the record has it.
+/// Converts a message for the record.
 pub(super) fn recorded(message: &Message) -> NewMessage {
     let (role, usage) = match message {
         Message::User { .. } => ("user", None),
@@ -477,19 +483,19 @@ pub(super) fn recorded(message: &Message) -> NewMessage {
     };
     NewMessage {
         role: role.to_owned(),
-        body: serde_json::to_string(&verbatim(message)).unwrap_or_default(),
+        body: serde_json::to_string(&without_redacted_native(message)).unwrap_or_default(),
         usage,
     }
 }
 
-/// What a provider wants to see again verbatim is of no use to it once the password of an
-/// address is cut out: it may have signed it. The parts say the same.
-fn verbatim(message: &Message) -> Cow<'_, Message> {
+/// Drops the provider's own form of an answer if the record would redact it: the provider may
+/// have signed it, so the redacted form is useless. The parts hold the same content.
+fn without_redacted_native(message: &Message) -> Cow<'_, Message> {
     if let Message::Assistant(answer) = message
         && let Some(native) = &answer.native
         && let Cow::Owned(_) = Redactor::default().scrub(&native.to_string())
     {
-        return Cow::Owned(Message::Assistant(Answer {
+        return Cow::Owned(Message::Assistant(ModelAnswer {
             native: None,
             ..answer.clone()
         }));

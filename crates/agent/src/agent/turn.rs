@@ -1,14 +1,16 @@
-//! One turn: an answer, its calls, their results.
+//! One turn: an answer, its calls and their results.
 
-use super::ask::{NoAnswer, Question};
-use super::calls::{Made, Prepared};
-use super::handle::{Open, Waiting};
-use super::limits::Round;
-use super::pictures::Trial;
+use super::ask::{ModelQuery, NoAnswer};
+use super::calls::{CallResults, PreparedCall};
+use super::handle::{OpenCalls, PendingCall};
+use super::limits::LoopVerdict;
+use super::pictures::PictureTrial;
 use super::record::NotRecorded;
-use super::run::{End, Next, Run, Unsaid, fell_over, not_recorded, recorded};
-use crate::format::REPAIRS;
-use crate::{AgentEvent, Answer, Limit, Message, Origin, Part, Stop, ToolCall, ToolResult, Usage};
+use super::run::{End, Next, Run, UnrecordedAnswer, not_recorded, panic_message, recorded};
+use crate::format::MAX_CORRECTIONS;
+use crate::{
+    AgentEvent, Limit, Message, ModelAnswer, Origin, Part, Stop, ToolCall, ToolResult, Usage,
+};
 use futures::FutureExt;
 use haft::{Effect, Reply};
 use haft_store::sessions::{Approval, Batch, Call, REDACTED};
@@ -17,17 +19,17 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// The reply to a call with a mark in the place of a secret.
-const MARKED: &str = "[not made: its arguments have the mark `[redacted]` in them. It stands \
-for a secret that this session's record does not have, and is not the text that was there. Leave \
-that part as it is in the file, read the value from a variable or a file, or ask the person for \
-it; if the mark itself is meant, a new session takes it.]";
+/// Reply to a call whose arguments contain the mark of a redacted secret.
+const MARKED: &str = "[not run: its arguments contain the mark `[redacted]`. It replaces a secret \
+that is not in this session's record, and is not the original text. Leave that part of the file \
+unchanged, read the value from a variable or a file, or ask the user for it. To write the mark \
+itself, start a new session.]";
 
 impl Run {
     pub(super) async fn turn(&mut self) -> Result<Next, NotRecorded> {
         self.turns += 1;
         self.is_in_turn = true;
-        self.tell(AgentEvent::TurnStart { turn: self.turns });
+        self.emit(AgentEvent::TurnStart { turn: self.turns });
         let answer = match self.answer().await {
             Ok(answer) => answer,
             Err(end) => return Ok(Next::End(end)),
@@ -39,9 +41,9 @@ impl Run {
         if calls.is_empty() {
             return self.last_answer(answer).await;
         }
-        let prepared = match unmade(answer.stop) {
+        let prepared = match reason_not_to_run(answer.stop) {
             None => self.prepare(calls).await,
-            Some(why) => calls.into_iter().map(|call| not_made(call, why)).collect(),
+            Some(why) => calls.into_iter().map(|call| skipped(call, why)).collect(),
         };
         let message = Message::Assistant(answer);
         let batch = Batch {
@@ -49,48 +51,49 @@ impl Run {
             calls: prepared.iter().map(|one| self.intent(one)).collect(),
             ..self.batch()
         };
-        let unsaid = if batch.calls.iter().any(|call| call.has_effect) {
+        let unrecorded_answer = if batch.calls.iter().any(|call| call.has_effect) {
             let ids = self.commit(batch).await?;
-            self.keep(vec![message], ids);
-            self.begun(&prepared);
+            self.extend_history(vec![message], ids);
+            self.mark_started(&prepared);
             None
         } else {
-            self.teller.awaits(true);
-            Some(Unsaid { message, batch })
+            self.emitter.defer_recording(true);
+            Some(UnrecordedAnswer { message, batch })
         };
-        let made = self.make(&prepared, unsaid).await;
+        let made = self.run_calls(&prepared, unrecorded_answer).await;
         let calls: Vec<_> = prepared.into_iter().map(|one| one.call).collect();
         self.results(&calls, made, &usage).await
     }
 
-    /// Asks the model; again with fewer pictures if it may have refused one, and once more
-    /// with a shorter conversation if that was too long.
-    async fn answer(&mut self) -> Result<Answer, End> {
-        let mut has_shortened = false;
-        let mut trial = Trial::default();
+    /// Asks the model. Retries with fewer pictures if the provider may have rejected one, and
+    /// once with a compacted conversation if it was too long.
+    async fn answer(&mut self) -> Result<ModelAnswer, End> {
+        let mut is_compacted = false;
+        let mut trial = PictureTrial::default();
         let settings = Arc::clone(&self.settings);
-        let system = settings.told();
+        let system = settings.system_prompt();
         loop {
-            let whole = Arc::clone(&self.shared.lock().history);
-            let is_short = has_shortened || whole.len() < 3;
-            let history = trial.of(Arc::clone(&whole));
+            let full = Arc::clone(&self.shared.lock().history);
+            let is_short = is_compacted || full.len() < 3;
+            let history = trial.apply(Arc::clone(&full));
             let changed = self.settings.hooks.transform_context(&history).await;
             let history = changed.map_or(history, Arc::new);
             let tools = self.shared.runtime.definitions();
-            let question = Question {
+            let query = ModelQuery {
                 system: &system,
                 tools: &tools,
                 history: &history,
                 is_trial: trial.has_begun(),
             };
-            match self.ask(&question).await {
+            match self.ask(&query).await {
                 Ok(mut answer) => {
-                    self.keep_out(&trial, &mut answer);
-                    return Ok(self.distinct(answer));
+                    self.omit_pictures(&trial, &mut answer);
+                    return Ok(self.with_unique_ids(answer));
                 }
                 Err(NoAnswer::Failed(error) | NoAnswer::TooLong(error))
-                    if (Trial::is_for(&error) || is_short && Trial::is_for_short(&error))
-                        && self.ask_with_fewer(&mut trial, &whole, &error) => {}
+                    if (PictureTrial::is_for(&error)
+                        || is_short && PictureTrial::is_for_short(&error))
+                        && self.retry_with_fewer_pictures(&mut trial, &full, &error) => {}
                 Err(NoAnswer::Failed(error)) => {
                     return Err(End::Failed(trial.error(error).message));
                 }
@@ -102,7 +105,7 @@ impl Run {
                     if is_short {
                         return Err(End::Failed(trial.error(error).message));
                     }
-                    has_shortened = true;
+                    is_compacted = true;
                     self.compact().await?;
                     trial.start_over();
                 }
@@ -110,24 +113,24 @@ impl Run {
         }
     }
 
-    /// What had come when somebody stopped it is not lost.
+    /// Keeps the part of an answer that was received before the run was stopped.
     async fn keep_partial(&mut self, partial: String) -> Result<(), End> {
         if partial.trim().is_empty() {
             return Ok(());
         }
         self.text.clone_from(&partial);
-        let answer = Answer {
+        let answer = ModelAnswer {
             parts: vec![Part::Text { text: partial }],
             stop: Stop::Interrupted,
             model: self.shared.model().id().model,
-            ..Answer::default()
+            ..ModelAnswer::default()
         };
-        self.say(vec![Message::Assistant(answer)]).await?;
+        self.append(vec![Message::Assistant(answer)]).await?;
         Ok(())
     }
 
-    /// Ids that were there before are made distinct: each call has its own result.
-    fn distinct(&self, mut answer: Answer) -> Answer {
+    /// Renames calls whose ids were used before, so that each call has its own result.
+    fn with_unique_ids(&self, mut answer: ModelAnswer) -> ModelAnswer {
         let ids = &mut self.shared.lock().call_ids;
         let mut is_renamed = false;
         for part in &mut answer.parts {
@@ -143,24 +146,24 @@ impl Run {
             ids.insert(call.id.clone());
         }
         if is_renamed {
-            // The provider's own form has the old ones.
+            // The provider's own form has the old ids.
             answer.native = None;
         }
         answer
     }
 
-    async fn last_answer(&mut self, answer: Answer) -> Result<Next, NotRecorded> {
+    async fn last_answer(&mut self, answer: ModelAnswer) -> Result<Next, NotRecorded> {
         let usage = answer.usage;
         let stopped_short = answer.stop == Stop::Length;
         let refused = answer.stop == Stop::Refusal && answer.text().trim().is_empty();
         let event = self.turn_end(&usage);
         let has_tasks = self.settings.waits_for_background
             && self.shared.background.is_busy(&self.shared.runtime);
-        let is_whole = !stopped_short && !refused;
-        let goes_on = self.shared.is_steered() || has_tasks && is_whole;
-        let misfit = match goes_on || !is_whole {
+        let is_complete = !stopped_short && !refused;
+        let continues = self.shared.has_steering() || has_tasks && is_complete;
+        let format_problem = match continues || !is_complete {
             true => None,
-            false => self.misfit(&answer.text()),
+            false => self.format_problem(&answer.text()),
         };
         let questions = self.has_questions();
         let message = Message::Assistant(answer);
@@ -168,104 +171,108 @@ impl Run {
             messages: vec![recorded(&message)],
             ..self.batch()
         };
-        if goes_on || !is_whole || misfit.is_some() || questions {
+        if continues || !is_complete || format_problem.is_some() || questions {
             let ids = self
-                .commit_or_tell(None, batch, std::slice::from_ref(&event))
+                .commit_or_emit(None, batch, std::slice::from_ref(&event))
                 .await?;
-            self.keep(vec![message], ids);
-            self.teller.send(event);
-            if let Some(note) = misfit {
-                if self.repairs == REPAIRS {
-                    return Ok(Next::End(self.unfit(&self.text)));
+            self.extend_history(vec![message], ids);
+            self.emitter.send(event);
+            if let Some(note) = format_problem {
+                if self.corrections == MAX_CORRECTIONS {
+                    return Ok(Next::End(self.format_failure(&self.text)));
                 }
-                self.repairs += 1;
-                self.say(vec![note]).await?;
+                self.corrections += 1;
+                self.append(vec![note]).await?;
                 return Ok(Next::Turn);
             }
-            if has_tasks && is_whole {
-                self.waits_for_tasks().await;
+            if has_tasks && is_complete {
+                self.wait_for_tasks().await;
             }
-            return Ok(match (goes_on, refused) {
+            return Ok(match (continues, refused) {
                 (true, _) => Next::Turn,
-                _ if is_whole => Next::End(End::Approval),
+                _ if is_complete => Next::End(End::Approval),
                 (_, true) => Next::End(End::Failed(
-                    "the model declined to answer; say it in other words, or try another model"
+                    "the model declined to answer; rephrase the prompt, or try another model"
                         .to_owned(),
                 )),
                 _ => Next::End(End::Failed(
-                    "the answer was cut: it reached the most tokens an answer may have; ask for less at once".to_owned(),
+                    "the answer was truncated: it reached the maximum number of tokens; ask for less at once".to_owned(),
                 )),
             });
         }
-        // The end of the run shares the transaction of its last answer.
-        let end = self.teller.prepared(self.agent_end("done"));
+        // The last answer and the end of the run share a transaction.
+        let end = self.emitter.prepare(self.agent_end("done"));
         let batch = Batch {
-            events: batch.events.into_iter().chain(self.teller.take()).collect(),
+            events: batch
+                .events
+                .into_iter()
+                .chain(self.emitter.take_unrecorded())
+                .collect(),
             ..batch
         };
         let ids = self
-            .commit_or_tell(None, batch, std::slice::from_ref(&event))
+            .commit_or_emit(None, batch, std::slice::from_ref(&event))
             .await?;
-        self.keep(vec![message], ids);
-        self.teller.send(event);
-        self.teller.send(end);
-        Ok(Next::End(End::Told))
+        self.extend_history(vec![message], ids);
+        self.emitter.send(event);
+        self.emitter.send(end);
+        Ok(Next::End(End::Emitted))
     }
 
-    /// Lets hooks have their say before anything is recorded.
-    async fn prepare(&self, calls: Vec<ToolCall>) -> Vec<Prepared> {
+    /// Runs the hooks before the calls are recorded.
+    async fn prepare(&self, calls: Vec<ToolCall>) -> Vec<PreparedCall> {
         let mut prepared = Vec::new();
         for mut call in calls {
             let id = call.id.clone();
             let hook = self.settings.hooks.before_tool(&mut call);
             let instead = AssertUnwindSafe(hook).catch_unwind().await;
-            // Whoever could have said no has not said yes.
+            // The hook might have rejected the call, so it must not run.
             let instead = instead.unwrap_or_else(|panic| {
-                let text = fell_over("a hook", &*panic);
-                Some(Reply::error(format!("the call was not made: {text}")))
+                let text = panic_message("a hook", &*panic);
+                Some(Reply::error(format!("the call did not run: {text}")))
             });
             call.id = id;
-            let instead = instead.or_else(|| self.repeats_a_mark(&call));
-            prepared.push(Prepared {
+            let instead = instead.or_else(|| self.refuse_mark(&call));
+            prepared.push(PreparedCall {
                 instead,
-                ..Prepared::new(call)
+                ..PreparedCall::new(call)
             });
         }
         prepared
     }
 
-    /// Refuses a call that would put the mark of a secret where the secret belongs.
-    fn repeats_a_mark(&self, call: &ToolCall) -> Option<Reply> {
+    /// Refuses a call that would write the mark of a redacted secret instead of the secret.
+    fn refuse_mark(&self, call: &ToolCall) -> Option<Reply> {
         let has_mark = call.arguments.to_string().contains(REDACTED);
         let is_refused = has_mark && self.shared.lock().has_marks && self.may_change(call);
         is_refused.then(|| Reply::error(MARKED))
     }
 
-    fn intent(&self, one: &Prepared) -> Call {
+    fn intent(&self, one: &PreparedCall) -> Call {
         let effect = self.shared.runtime.effect_of(&one.call.name);
         Call {
             call_id: one.call.id.clone(),
             tool: one.call.name.clone(),
             arguments: one.call.arguments.to_string(),
-            // A call that a hook answers for is not made.
+            // A call that is replaced by a reply does not run.
             has_effect: one.instead.is_none()
                 && !matches!(effect, None | Some(Effect::Read | Effect::Pure)),
         }
     }
 
-    /// Records and tells what came of the calls, and says what is next.
+    /// Records the results of calls and emits their events. Returns the next step.
     pub(super) async fn results(
         &mut self,
         calls: &[ToolCall],
-        made: Made,
+        made: CallResults,
         usage: &Usage,
     ) -> Result<Next, NotRecorded> {
-        let untold = made.untold.into_iter();
-        let mut told: Vec<_> = untold.map(|kind| self.teller.prepared_tool(kind)).collect();
-        told.push(self.turn_end(usage));
+        let unsent = made.unsent.into_iter();
+        let mut events: Vec<_> = unsent.map(|kind| self.emitter.prepare_tool(kind)).collect();
+        events.push(self.turn_end(usage));
         if let Some(error) = made.broken {
-            for event in told {
-                self.teller.send(not_recorded(event, &error));
+            for event in events {
+                self.emitter.send(not_recorded(event, &error));
             }
             return Err(error);
         }
@@ -273,29 +280,33 @@ impl Run {
         let mut open = None;
         let mut next = Next::Turn;
         let results: Vec<ToolResult> = made.results.into_iter().flatten().collect();
-        if made.waiting.is_empty() {
-            match self.circle.turn(calls, &results) {
-                Round::Fine => {}
-                Round::Tell(times) => messages.push(Message::user(circling(times), Origin::Note)),
-                Round::Stop => next = Next::End(End::Limit(Limit::Loop)),
+        if made.pending.is_empty() {
+            match self.loop_detector.turn(calls, &results) {
+                LoopVerdict::Fine => {}
+                LoopVerdict::Warn(times) => {
+                    messages.push(Message::user(loop_warning(times), Origin::Note))
+                }
+                LoopVerdict::Stop => next = Next::End(End::Limit(Limit::Loop)),
             }
             messages.insert(0, Message::Tool { results });
         } else {
-            open = Some(Open {
+            open = Some(OpenCalls {
                 calls: calls.to_vec(),
                 done: results,
-                waiting: made.waiting.clone(),
+                pending: made.pending.clone(),
                 since: SystemTime::now(),
             });
             next = Next::End(End::Approval);
         }
-        // What waits for a person is not done.
-        if let (Some(text), true) = (made.last_word, made.waiting.is_empty()) {
-            next = match self.misfit(&text) {
+        // A run with pending calls is not done.
+        if let (Some(text), true) = (made.final_text, made.pending.is_empty()) {
+            next = match self.format_problem(&text) {
                 None => Next::End(End::Done),
-                Some(_) if self.repairs == REPAIRS => Next::End(self.unfit(&text)),
+                Some(_) if self.corrections == MAX_CORRECTIONS => {
+                    Next::End(self.format_failure(&text))
+                }
                 Some(note) => {
-                    self.repairs += 1;
+                    self.corrections += 1;
                     messages.push(note);
                     Next::Turn
                 }
@@ -308,41 +319,47 @@ impl Run {
         let batch = Batch {
             messages: messages.iter().map(recorded).collect(),
             outcomes: made.unrecorded,
-            approvals: made.waiting.iter().map(|one| asked(calls, one)).collect(),
+            approvals: made
+                .pending
+                .iter()
+                .map(|one| approval(calls, one))
+                .collect(),
             ..self.batch()
         };
-        let ids = self.commit_or_tell(made.unsaid, batch, &told).await?;
-        self.keep(messages, ids);
+        let ids = self
+            .commit_or_emit(made.unrecorded_answer, batch, &events)
+            .await?;
+        self.extend_history(messages, ids);
         self.shared.lock().open = open;
-        for event in told {
-            self.teller.send(event);
+        for event in events {
+            self.emitter.send(event);
         }
         Ok(next)
     }
 }
 
-/// Why the calls of an answer are not made: it is not complete, so nobody knows what else
-/// it would have said.
-fn unmade(stop: Stop) -> Option<&'static str> {
+/// Returns why the calls of an answer must not run: the answer is incomplete, and the rest of
+/// it might have changed their meaning.
+fn reason_not_to_run(stop: Stop) -> Option<&'static str> {
     match stop {
         Stop::End | Stop::Calls => None,
         Stop::Length => Some(
-            "the answer reached the most tokens that one may have and was cut; make the call again, with less at once",
+            "the answer reached the maximum number of tokens and was truncated; repeat the call with less at once",
         ),
         Stop::Refusal => Some("the provider withheld the rest of the answer"),
         Stop::Interrupted => Some("the answer was interrupted"),
     }
 }
 
-fn not_made(call: ToolCall, why: &str) -> Prepared {
-    Prepared {
-        instead: Some(Reply::error(format!("the call was not made: {why}"))),
-        ..Prepared::new(call)
+fn skipped(call: ToolCall, why: &str) -> PreparedCall {
+    PreparedCall {
+        instead: Some(Reply::error(format!("the call did not run: {why}"))),
+        ..PreparedCall::new(call)
     }
 }
 
-/// A question as the record has it.
-fn asked(calls: &[ToolCall], one: &Waiting) -> Approval {
+/// Converts a pending call for the record.
+fn approval(calls: &[ToolCall], one: &PendingCall) -> Approval {
     let call = calls.iter().find(|call| call.id == one.call_id);
     let question = json!({
         "tool": call.map(|call| &call.name),
@@ -356,9 +373,9 @@ fn asked(calls: &[ToolCall], one: &Waiting) -> Approval {
     }
 }
 
-fn circling(times: u32) -> String {
+fn loop_warning(times: u32) -> String {
     format!(
-        "[haft: the last {times} turns were the same calls with the same results. Doing it \
-         again will not help: try something else, or say what is in the way.]"
+        "[haft: the last {times} turns were the same calls with the same results. Repeating them \
+         will not help: try something else, or explain what blocks you.]"
     )
 }

@@ -1,19 +1,19 @@
-//! Where a provider is.
+//! Addresses of providers, and the header that carries the key.
 
 use super::{Provider, Secret, Settings, SettingsError};
 use ::http::HeaderValue;
 use url::Url;
 
-/// An address to send to, and what opens its door.
+/// An address to send to, with the key for it.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
-    /// The whole address, which never holds a key.
+    /// The whole address. It never contains a key.
     pub(super) url: Url,
-    /// The header that carries the key, and it.
+    /// Name and value of the header that carries the key.
     pub(super) credential: Option<(&'static str, HeaderValue)>,
-    /// The key, to take it out of whatever comes back.
+    /// The key, to remove it from errors.
     pub(super) key: Option<Secret>,
-    /// Whether it is the provider's own, not somebody who speaks like it.
+    /// Whether this is the provider itself, not a compatible server.
     pub(super) is_own: bool,
 }
 
@@ -44,8 +44,8 @@ impl Endpoint {
         })
     }
 
-    /// What of the address may be told: the host and the port.
-    pub(super) fn reach(&self) -> String {
+    /// Returns the host and the port. Errors show no other part of the address.
+    pub(super) fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         match self.url.port() {
             Some(port) => format!("{host}:{port}"),
@@ -54,7 +54,7 @@ impl Endpoint {
     }
 }
 
-/// The header that carries a key.
+/// Builds the header that carries a key.
 fn credential(
     provider: Provider,
     key: &Secret,
@@ -72,7 +72,7 @@ fn credential(
     Ok((name, value))
 }
 
-/// Where a provider is when nobody says otherwise.
+/// Default address of a provider.
 fn own(provider: Provider) -> &'static str {
     match provider {
         Provider::Anthropic => "https://api.anthropic.com",
@@ -82,17 +82,16 @@ fn own(provider: Provider) -> &'static str {
     }
 }
 
-/// The address of the protocol below a base. A base may end with the version that
-/// the path begins with.
+/// Builds the address from `base_url`, which may end with the version that the path starts
+/// with.
 fn address(settings: &Settings) -> Result<Url, SettingsError> {
     let provider = settings.provider;
     let wrong = |reason| SettingsError::Address { provider, reason };
     let base = settings.base_url.as_deref().unwrap_or(own(provider)).trim();
-    let mut url = Url::parse(base).map_err(|_| wrong("is no address: it begins with http://"))?;
+    let no_address = || wrong("is not an address: it must start with http:// or https://");
+    let mut url = Url::parse(base).map_err(|_| no_address())?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong(
-            "is no address of a server: it begins with http:// or https://",
-        ));
+        return Err(no_address());
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(wrong(

@@ -1,43 +1,40 @@
-//! What went wrong, in words for a person and kinds for the loop.
+//! Errors of providers: a message for the user, and a kind for the loop.
 //!
-//! What a provider says is data: it is cut, its control characters are shown, and
-//! the key is taken out of it, whoever put it there.
+//! Text from a provider is data. It is truncated, control characters are made visible, and
+//! the key is removed.
 
 use super::{Provider, Secret};
-use crate::{ModelError, Trouble};
+use crate::{ModelError, ModelErrorKind};
 use ::http::{HeaderMap, StatusCode};
 use haft::ops::text::decode::visible;
 use serde_json::Value;
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
-/// How much of a provider's own words is told.
+/// Maximum number of characters shown from a provider's message.
 const MAX_WORDS: usize = 300;
-/// Nobody is waited for longer than this, whatever they say.
+/// Maximum time to wait, whatever the provider asks for.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whom it is about.
+/// The provider that an error is about.
 #[derive(Debug, Clone)]
-pub(super) struct Blamed {
-    /// The provider.
+pub(super) struct Peer {
     pub(super) provider: Provider,
     /// Its host and port.
-    pub(super) reach: String,
-    /// The key it was sent.
+    pub(super) host: String,
+    /// The key it was sent, which no error may show.
     pub(super) key: Option<Secret>,
 }
 
-impl Blamed {
-    /// An error of a kind: `what` follows the name of the provider.
-    pub(super) fn error(&self, trouble: Trouble, what: &str) -> ModelError {
-        let Self {
-            provider, reach, ..
-        } = self;
-        ModelError::new(trouble, self.clean(&format!("{provider} ({reach}) {what}")))
+impl Peer {
+    /// Creates an error. `what` follows the name of the provider.
+    pub(super) fn error(&self, kind: ModelErrorKind, what: &str) -> ModelError {
+        let Self { provider, host, .. } = self;
+        ModelError::new(kind, self.clean(&format!("{provider} ({host}) {what}")))
     }
 
-    /// Text that may be shown.
-    fn clean(&self, text: &str) -> String {
+    /// Removes the key from a text, and makes control characters visible.
+    pub(super) fn clean(&self, text: &str) -> String {
         let text = match &self.key {
             Some(key) => key.redacted(text),
             None => text.to_owned(),
@@ -45,10 +42,9 @@ impl Blamed {
         visible(&text)
     }
 
-    /// No answer: nobody there, or a connection that broke.
+    /// Describes a failed connection.
     pub(super) fn network(&self, error: &reqwest::Error) -> ModelError {
-        // The library's own words hold the address; the deepest cause is a system's
-        // or a protocol's, and does not.
+        // The library's own message names the whole address; its deepest cause does not.
         let mut cause: Option<&dyn Error> = error.source();
         while let Some(deeper) = cause.and_then(Error::source) {
             cause = Some(deeper);
@@ -57,65 +53,59 @@ impl Blamed {
         let what = if error.is_connect() && error.is_timeout() {
             "cannot be reached: connecting took too long".to_owned()
         } else if error.is_connect() && self.provider == Provider::Ollama {
-            format!("cannot be reached: {cause}; is it running? `ollama serve` starts it")
+            format!("cannot be reached: {cause}; start it with `ollama serve`")
         } else if error.is_connect() {
             format!("cannot be reached: {cause}")
         } else {
-            format!("did not answer to the end: the connection broke ({cause})")
+            format!("broke the connection before the end of the answer ({cause})")
         };
-        self.error(Trouble::Network, &cut(&what))
+        self.error(ModelErrorKind::Network, &cut(&what))
     }
 
-    /// An answer that says no.
+    /// Describes an answer with a status other than OK.
     pub(super) fn status(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
         let parsed: Option<Value> = serde_json::from_str(body).ok();
-        let words = parsed.as_ref().and_then(words);
-        let words = words.unwrap_or_else(|| body.trim().to_owned());
-        let mut error = self.refused(status.as_u16(), &words);
+        let detail = parsed.as_ref().and_then(message);
+        let detail = detail.unwrap_or_else(|| body.trim().to_owned());
+        let mut error = self.refused(status.as_u16(), &detail);
         error.retry_after = retry_after(headers, parsed.as_ref());
         error
     }
 
-    /// An error that came inside of an answer.
-    pub(super) fn event(&self, body: &str) -> ModelError {
-        let parsed: Option<Value> = serde_json::from_str(body).ok();
-        let Some(parsed) = parsed else {
-            let what = format!("broke off with an error: {}", cut(body));
-            return self.error(Trouble::Malformed, &what);
-        };
-        let words = words(&parsed).unwrap_or_else(|| body.to_owned());
-        let mut error = self.refused(code(&parsed), &words);
-        error.retry_after = retry_after(&HeaderMap::new(), Some(&parsed));
+    /// Describes an error within an answer.
+    pub(super) fn failed(&self, body: &Value) -> ModelError {
+        let detail = message(body).unwrap_or_else(|| body.to_string());
+        let mut error = self.refused(code(body), &detail);
+        error.retry_after = retry_after(&HeaderMap::new(), Some(body));
         error
     }
 
-    fn refused(&self, status: u16, words: &str) -> ModelError {
+    fn refused(&self, status: u16, detail: &str) -> ModelError {
         let reason = StatusCode::from_u16(status)
             .ok()
             .and_then(|status| status.canonical_reason())
             .map_or_else(String::new, |reason| format!(" {reason}"));
-        let said = if words.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", cut(words))
+        let quoted = match detail {
+            "" => String::new(),
+            detail => format!(": {}", cut(detail)),
         };
-        let trouble = match status {
-            400 | 413 | 422 | 500 if is_too_long(words) => Some(Trouble::TooLong),
-            413 => Some(Trouble::TooLarge),
+        let kind = match status {
+            400 | 413 | 422 | 500 if is_too_long(detail) => Some(ModelErrorKind::TooLong),
+            413 => Some(ModelErrorKind::TooLarge),
             _ => None,
         };
-        if let Some(trouble) = trouble {
-            let what = format!("says that the conversation is too long{said}");
-            return self.error(trouble, &what);
+        if let Some(kind) = kind {
+            let what = format!("reports that the conversation is too long{quoted}");
+            return self.error(kind, &what);
         }
         let advice = match status {
             401 | 403 => self.about_the_key(),
-            404 => "; is the name of the model right, and `base_url`?".to_owned(),
+            404 => "; check the name of the model and `base_url`".to_owned(),
             300..=399 => "; a redirect is not followed: set `base_url` to where it leads".into(),
             _ => String::new(),
         };
-        let what = format!("answered {status}{reason}{said}{advice}");
-        self.error(Trouble::Status(status), &what)
+        let what = format!("answered {status}{reason}{quoted}{advice}");
+        self.error(ModelErrorKind::Status(status), &what)
     }
 
     fn about_the_key(&self) -> String {
@@ -131,8 +121,8 @@ impl Blamed {
     }
 }
 
-/// The provider's own words in an error, wherever it has them.
-fn words(body: &Value) -> Option<String> {
+/// Finds the message of an error.
+fn message(body: &Value) -> Option<String> {
     // Google sends its errors in an array when it should stream.
     let body = body.as_array().and_then(|all| all.first()).unwrap_or(body);
     let found = [
@@ -147,26 +137,21 @@ fn words(body: &Value) -> Option<String> {
     Some(found.trim().to_owned())
 }
 
-/// The status that an error inside of an answer would have had.
+/// Returns the status that an error within an answer stands for.
 fn code(body: &Value) -> u16 {
     let error = ["/error", "/response/error"]
         .iter()
         .find_map(|at| body.pointer(at).filter(|error| error.is_object()))
         .unwrap_or(body);
     let number = |key: &str| error.get(key)?.as_u64();
-    let numbers = [number("code"), number("status")];
-    if let Some(code) = numbers
-        .into_iter()
-        .flatten()
-        .find(|code| (400..600).contains(code))
-    {
-        return u16::try_from(code).unwrap_or(500);
-    }
-    let names = ["code", "type", "status"];
-    let known = names
-        .iter()
-        .find_map(|key| named(error.get(*key)?.as_str()?));
-    known.unwrap_or(500)
+    let numbers = [number("code"), number("status")].into_iter().flatten();
+    let mut numbers = numbers.filter(|code| (400..600).contains(code));
+    let number = numbers.next().and_then(|code| u16::try_from(code).ok());
+    let named = || {
+        let mut names = ["code", "type", "status"].iter();
+        names.find_map(|key| named(error.get(*key)?.as_str()?))
+    };
+    number.or_else(named).unwrap_or(500)
 }
 
 fn named(code: &str) -> Option<u16> {
@@ -193,9 +178,9 @@ fn named(code: &str) -> Option<u16> {
 }
 
 /// Whether a refusal is about the length of the conversation.
-fn is_too_long(words: &str) -> bool {
-    let words = words.to_lowercase();
-    let says = |phrase: &&str| words.contains(phrase);
+fn is_too_long(detail: &str) -> bool {
+    let detail = detail.to_lowercase();
+    let says = |phrase: &&str| detail.contains(phrase);
     let phrases = [
         "prompt is too long",
         "context_length_exceeded",
@@ -212,7 +197,7 @@ fn is_too_long(words: &str) -> bool {
     phrases.iter().any(says)
 }
 
-/// When the provider wants to be asked again: by header, or in Google's own words.
+/// Reads when to retry: from a header, or from the body, as Google does it.
 fn retry_after(headers: &HeaderMap, body: Option<&Value>) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
@@ -240,7 +225,7 @@ fn retry_info(body: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// As much of a text as is told, on one line.
+/// Truncates a text to one line.
 pub(super) fn cut(text: &str) -> String {
     let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() > MAX_WORDS {
@@ -250,7 +235,7 @@ pub(super) fn cut(text: &str) -> String {
     line
 }
 
-/// A name that came from somewhere, between quotes.
+/// Quotes a name from an untrusted source.
 pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", visible(&cut(name)))
 }

@@ -1,67 +1,62 @@
-//! Sending. One client for each runtime and kind of address, so that all models of a
-//! process share connections; made when it is first needed, and without certificates
-//! where nothing is encrypted.
+//! Sends requests. All models of a process share connections: there is one client for each
+//! runtime and scheme, created when it is first needed. Certificates are only read for https.
 
+use super::Provider;
 use super::address::Endpoint;
-use super::failure::{Blamed, cut};
-use super::frames::{Frames, Framing};
-use crate::{ModelError, Trouble};
-use ::http::{HeaderMap, HeaderValue, header};
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use super::failure::{Peer, cut};
+use crate::{ModelError, ModelErrorKind};
+use ::http::{StatusCode, header};
+use haft::sse;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::Verifier;
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::runtime::{Handle, Id};
 use tokio::time::timeout;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// An idle connection is closed before most servers would, since nobody could say
-/// whether a request that meets that moment arrived.
+/// Idle connections are closed before most servers close them, since a request sent at that
+/// moment may be lost.
 const KEEP: Duration = Duration::from_secs(50);
-/// How much of a refusal is read.
+/// Maximum number of bytes read from an error.
 const MAX_REFUSAL: usize = 64 * 1024;
-/// How long an answer may be.
+/// Maximum size of an answer.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// How long the last bytes of an answer that is complete are waited for, so that its
-/// connection can be used again.
+/// Time to wait for the last bytes of a complete answer, so that its connection can be
+/// reused.
 const DRAIN: Duration = Duration::from_secs(2);
-/// How long they are waited for before the answer is handed on.
+/// The part of it that delays the answer.
 const SOON: Duration = Duration::from_millis(5);
 
-/// How long things may take.
+/// Timeouts of a request: for the first byte, and between chunks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     pub(super) first_byte: Duration,
     pub(super) idle: Duration,
 }
 
-/// A client of this process, as another runtime cannot use its connections.
-struct Made {
+/// A client for one runtime, since another runtime cannot use its connections.
+struct SharedClient {
     runtime: Id,
     is_secure: bool,
     client: reqwest::Client,
 }
 
-static CLIENTS: Mutex<Vec<Made>> = Mutex::new(Vec::new());
+static CLIENTS: Mutex<Vec<SharedClient>> = Mutex::new(Vec::new());
 
 fn client(is_secure: bool) -> Result<reqwest::Client, String> {
     let runtime = Handle::current().id();
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = |made: &&Made| made.runtime == runtime && made.is_secure == is_secure;
-    if let Some(made) = clients.iter().find(known) {
-        return Ok(made.client.clone());
+    let known = |one: &&SharedClient| one.runtime == runtime && one.is_secure == is_secure;
+    if let Some(shared) = clients.iter().find(known) {
+        return Ok(shared.client.clone());
     }
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(encryption(is_secure)?)
         .http1_only()
         .tcp_nodelay(true)
-        // A proxy of the environment would see the key.
+        // A proxy from the environment would see the key.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
@@ -70,11 +65,11 @@ fn client(is_secure: bool) -> Result<reqwest::Client, String> {
         .pool_idle_timeout(KEEP)
         .build()
         .map_err(|error| format!("cannot set up HTTP: {error}"))?;
-    // Runtimes that are gone, as in tests, leave theirs behind; a few are kept.
+    // Runtimes that have ended, as in tests, leave their clients behind.
     if clients.len() >= 8 {
         clients.remove(0);
     }
-    clients.push(Made {
+    clients.push(SharedClient {
         runtime,
         is_secure,
         client: client.clone(),
@@ -82,8 +77,7 @@ fn client(is_secure: bool) -> Result<reqwest::Client, String> {
     Ok(client)
 }
 
-/// What a connection is held to. One that is not encrypted is held to nothing, and
-/// reading the system's certificates takes a while.
+/// Configures TLS. Without https no certificates are loaded, since that takes a while.
 fn encryption(is_secure: bool) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let failed = |error: rustls::Error| format!("cannot set up TLS: {error}");
@@ -91,8 +85,8 @@ fn encryption(is_secure: bool) -> Result<ClientConfig, String> {
         .with_safe_default_protocol_versions()
         .map_err(failed)?;
     if !is_secure {
-        let nobody = rustls::RootCertStore::empty();
-        return Ok(config.with_root_certificates(nobody).with_no_client_auth());
+        let none = rustls::RootCertStore::empty();
+        return Ok(config.with_root_certificates(none).with_no_client_auth());
     }
     let verifier = Verifier::new(provider).map_err(failed)?;
     Ok(config
@@ -101,104 +95,109 @@ fn encryption(is_secure: bool) -> Result<ClientConfig, String> {
         .with_no_client_auth())
 }
 
-/// A body whose bytes others hold too.
-pub(super) struct Chain {
-    parts: std::vec::IntoIter<Bytes>,
-    left: u64,
+/// Splits an answer into messages.
+enum Frames {
+    /// Data of server-sent events.
+    Events(sse::Events),
+    /// A line of JSON each.
+    Lines(sse::Lines),
 }
 
-impl Chain {
-    pub(super) fn new(parts: Vec<Bytes>) -> Self {
-        let left = parts.iter().map(|part| part.len() as u64).sum();
-        Self {
-            parts: parts.into_iter(),
-            left,
+impl Frames {
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Events(events) => events.push(bytes),
+            Self::Lines(lines) => lines.push(bytes),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<String>, sse::TooLarge> {
+        loop {
+            let frame = match self {
+                Self::Events(events) => events.next()?.map(|event| event.data.unwrap_or_default()),
+                Self::Lines(lines) => lines.next()?,
+            };
+            if frame.as_ref().is_none_or(|frame| !frame.trim().is_empty()) {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// Returns the rest at the end: the last line may lack a line feed, an event may not.
+    fn finish(&mut self) -> Option<String> {
+        match self {
+            Self::Events(_) => None,
+            Self::Lines(lines) => Some(lines.finish()).filter(|line| !line.trim().is_empty()),
         }
     }
 }
 
-impl http_body::Body for Chain {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = self.parts.next();
-        self.left -= next.as_ref().map_or(0, |part| part.len() as u64);
-        Poll::Ready(next.map(|part| Ok(Frame::data(part))))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-}
-
-/// An answer on its way.
+/// An answer while it arrives.
 pub(super) struct Incoming {
     response: reqwest::Response,
     frames: Frames,
-    blamed: Blamed,
-    patience: Patience,
-    came: usize,
+    peer: Peer,
+    timeouts: Timeouts,
+    received: usize,
     is_over: bool,
 }
 
-/// Sends a body to an endpoint, with headers beside those every request has.
+/// Sends a body to an endpoint. `headers` are added to those of every request.
 pub(super) async fn send(
     endpoint: &Endpoint,
-    mut headers: HeaderMap,
-    body: Chain,
-    framing: Framing,
-    patience: Patience,
-    blamed: &Blamed,
+    headers: Vec<(&'static str, &'static str)>,
+    body: Vec<u8>,
+    timeouts: Timeouts,
+    peer: &Peer,
 ) -> Result<Incoming, ModelError> {
     let client = client(endpoint.url.scheme() == "https")
-        .map_err(|reason| blamed.error(Trouble::Hopeless, &reason))?;
-    if framing == Framing::Events {
-        let events = HeaderValue::from_static("text/event-stream");
-        headers.insert(header::ACCEPT, events);
+        .map_err(|reason| peer.error(ModelErrorKind::Permanent, &reason))?;
+    // Ollama streams lines of JSON, the others server-sent events.
+    let has_lines = peer.provider == Provider::Ollama;
+    let mut request = client
+        .post(endpoint.url.clone())
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body);
+    if !has_lines {
+        request = request.header(header::ACCEPT, "text/event-stream");
+    }
+    for (name, value) in headers {
+        request = request.header(name, value);
     }
     if let Some((name, value)) = &endpoint.credential {
-        headers.insert(*name, value.clone());
+        request = request.header(*name, value.clone());
     }
-    let request = client
-        .post(endpoint.url.clone())
-        .headers(headers)
-        .body(reqwest::Body::wrap(body));
-    let response = match timeout(patience.first_byte, request.send()).await {
-        Ok(response) => response.map_err(|error| blamed.network(&error))?,
-        Err(_) => return Err(silent(blamed, patience.first_byte)),
+    let response = match timeout(timeouts.first_byte, request.send()).await {
+        Ok(response) => response.map_err(|error| peer.network(&error))?,
+        Err(_) => return Err(silent(peer, timeouts.first_byte)),
     };
     let status = response.status();
-    if status != ::http::StatusCode::OK {
+    if status != StatusCode::OK {
         let headers = response.headers().clone();
-        let body = refusal(response, patience.idle).await;
-        return Err(blamed.status(status, &headers, &body));
+        let body = refusal(response, timeouts.idle).await;
+        return Err(peer.status(status, &headers, &body));
     }
     let kind = response.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if framing == Framing::Events && (kind.contains("json") || kind.contains("html")) {
+    if !has_lines && (kind.contains("json") || kind.contains("html")) {
         let kind = kind.to_owned();
-        let body = refusal(response, patience.idle).await;
-        return Err(no_stream(blamed, &kind, &body));
+        let body = refusal(response, timeouts.idle).await;
+        return Err(no_stream(peer, &kind, &body));
     }
     Ok(Incoming {
         response,
-        frames: Frames::new(framing),
-        blamed: blamed.clone(),
-        patience,
-        came: 0,
+        frames: match has_lines {
+            true => Frames::Lines(sse::Lines::default()),
+            false => Frames::Events(sse::Events::default()),
+        },
+        peer: peer.clone(),
+        timeouts,
+        received: 0,
         is_over: false,
     })
 }
 
-/// The beginning of a body that is no stream.
+/// Reads the beginning of a body that is not a stream.
 async fn refusal(mut response: reqwest::Response, idle: Duration) -> String {
     let mut body = Vec::new();
     while let Ok(Ok(Some(chunk))) = timeout(idle, response.chunk()).await {
@@ -211,73 +210,73 @@ async fn refusal(mut response: reqwest::Response, idle: Duration) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// Something that says OK and is no answer: an error, or another kind of server.
-fn no_stream(blamed: &Blamed, kind: &str, body: &str) -> ModelError {
+/// Describes a body with status OK that is not a stream: an error, or not a model server.
+fn no_stream(peer: &Peer, kind: &str, body: &str) -> ModelError {
     let parsed: Option<serde_json::Value> = serde_json::from_str(body).ok();
-    if parsed.is_some_and(|parsed| parsed.get("error").is_some_and(|error| !error.is_null())) {
-        return blamed.event(body);
+    if let Some(parsed) = parsed.filter(|parsed| !parsed["error"].is_null()) {
+        return peer.failed(&parsed);
     }
     let what = format!(
-        "answered with {}, not with a stream of events; is `base_url` right? It began: {}",
+        "answered with {}, not with a stream of events; check `base_url`. It starts with: {}",
         cut(kind),
         cut(&body.chars().take(100).collect::<String>()),
     );
-    blamed.error(Trouble::Malformed, &what)
+    peer.error(ModelErrorKind::Malformed, &what)
 }
 
-fn silent(blamed: &Blamed, after: Duration) -> ModelError {
+fn silent(peer: &Peer, after: Duration) -> ModelError {
     let what = format!("sent nothing for {}", humantime::format_duration(after));
-    blamed.error(Trouble::Network, &what)
+    peer.error(ModelErrorKind::Network, &what)
 }
 
 impl Incoming {
-    /// The next frame; `None` when the answer's bytes are over.
+    /// Returns the next message, or `None` at the end.
     pub(super) async fn frame(&mut self) -> Result<Option<String>, ModelError> {
         loop {
             let next = self.frames.next().map_err(|_| {
                 let what = "sent a line that is longer than 16 MiB";
-                self.blamed.error(Trouble::Malformed, what)
+                self.peer.error(ModelErrorKind::Malformed, what)
             })?;
             if next.is_some() || self.is_over {
                 return Ok(next);
             }
-            let wait = match self.came {
-                0 => self.patience.first_byte,
-                _ => self.patience.idle,
+            let wait = match self.received {
+                0 => self.timeouts.first_byte,
+                _ => self.timeouts.idle,
             };
             let chunk = match timeout(wait, self.response.chunk()).await {
                 Ok(chunk) => chunk.map_err(|error| self.broken(&error))?,
-                Err(_) => return Err(silent(&self.blamed, wait)),
+                Err(_) => return Err(silent(&self.peer, wait)),
             };
             let Some(chunk) = chunk else {
                 self.is_over = true;
                 return Ok(self.frames.finish());
             };
-            self.came += chunk.len();
-            if self.came > MAX_ANSWER {
+            self.received += chunk.len();
+            if self.received > MAX_ANSWER {
                 let what = "sent more than 64 MiB in one answer";
-                return Err(self.blamed.error(Trouble::Malformed, what));
+                return Err(self.peer.error(ModelErrorKind::Malformed, what));
             }
             self.frames.push(&chunk);
         }
     }
 
-    /// A connection that ends in the middle of an answer cuts it.
+    /// Describes a connection that broke in the middle of an answer.
     fn broken(&self, error: &reqwest::Error) -> ModelError {
         ModelError {
-            trouble: Trouble::Cut,
-            ..self.blamed.network(error)
+            kind: ModelErrorKind::Truncated,
+            ..self.peer.network(error)
         }
     }
 
-    /// Lets the connection of an answer that is complete be used again. Its last
-    /// bytes are mostly there already; who is late is waited for elsewhere.
+    /// Reads the last bytes of a complete answer, so that its connection can be reused. If
+    /// they are late, a task waits for them.
     pub(super) async fn drain(mut self) {
         if !self.is_over && timeout(SOON, self.rest()).await.is_err() {
             tokio::spawn(async move { timeout(DRAIN, self.rest()).await });
             return;
         }
-        // The connection is told by a task of its own that it is free.
+        // Another task returns the connection to the pool.
         tokio::task::yield_now().await;
     }
 

@@ -1,7 +1,9 @@
-//! A recording instead of a provider: the answers of an exported session, in order.
+//! Replays the answers of an exported session instead of asking a provider.
 
 use super::failure::quoted;
-use crate::{Answer, Message, Model, ModelError, ModelId, Part, Piece, Request, Trouble};
+use crate::{
+    Chunk, Message, Model, ModelAnswer, ModelError, ModelErrorKind, ModelId, Part, Request,
+};
 use async_trait::async_trait;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -9,61 +11,61 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many characters are shown at once.
-const PIECE: usize = 16;
+/// Number of characters per chunk.
+const CHUNK_CHARS: usize = 16;
 
-/// A model that says what was said before. Nothing leaves this machine.
+/// Creates a model that replays a recording. It sends nothing over the network.
 ///
 /// # Errors
-/// When the text is no recording.
+/// When the text is not a valid recording.
 pub fn replay(recording: &str) -> Result<Arc<dyn Model>, RecordingError> {
     Ok(Recording::parse(recording)?.model())
 }
 
-/// An exported session, and those of the agents it started.
+/// An exported session, with the sessions of its sub-agents.
 #[derive(Debug, Clone)]
 pub struct Recording {
     model: String,
     main: String,
-    /// The answers of each session.
-    sessions: HashMap<String, Vec<Answer>>,
+    /// Answers by session id.
+    sessions: HashMap<String, Vec<ModelAnswer>>,
     pace: Duration,
 }
 
-/// Text that is no recording.
+/// An invalid recording.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// A file that cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the recording {path}: {reason}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error of the operating system.
         reason: String,
     },
-    /// A line that makes no sense.
+    /// A line is not valid.
     #[error("line {line} of the recording {reason}")]
     Line {
-        /// Its number, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Problem, as the rest of the sentence.
         reason: String,
     },
-    /// A session it does not have.
+    /// The recording does not have this session.
     #[error("the recording has no session {}", quoted(session))]
     Session {
-        /// Which.
+        /// Id of the session.
         session: String,
     },
 }
 
-/// A line of it. Other kinds are there for others.
+/// A line of a recording. Lines of other types are ignored.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line {
+enum RecordingLine {
     Session(Header),
-    Message(Kept),
+    Message(RecordedMessage),
     #[serde(other)]
     Other,
 }
@@ -77,7 +79,7 @@ struct Header {
 }
 
 #[derive(Deserialize)]
-struct Kept {
+struct RecordedMessage {
     id: u64,
     parent: Option<u64>,
     session: Option<String>,
@@ -88,45 +90,47 @@ impl Recording {
     /// Reads a recording.
     ///
     /// # Errors
-    /// When a line makes no sense, with its number.
+    /// When a line is not valid, with its number.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let wrong = |line: usize, reason: String| RecordingError::Line { line, reason };
         let mut header: Option<Header> = None;
-        let mut kept: HashMap<String, Vec<Kept>> = HashMap::new();
+        let mut messages: HashMap<String, Vec<RecordedMessage>> = HashMap::new();
         for (number, line) in text.lines().enumerate() {
             let number = number + 1;
             if line.trim().is_empty() {
                 continue;
             }
-            let line: Line = serde_json::from_str(line)
-                .map_err(|error| wrong(number, format!("is not understood: {error}")))?;
+            let line: RecordingLine = serde_json::from_str(line)
+                .map_err(|error| wrong(number, format!("is not valid: {error}")))?;
             match (line, &header) {
-                (Line::Session(first), None) => {
+                (RecordingLine::Session(first), None) => {
                     if first.version != 1 {
-                        let reason =
-                            format!("has version {}: this haft knows version 1", first.version);
+                        let reason = format!(
+                            "has version {}, but this haft supports version 1",
+                            first.version
+                        );
                         return Err(wrong(number, reason));
                     }
                     header = Some(first);
                 }
                 (_, None) => {
-                    let reason = "should be {\"type\":\"session\",…}: is this an export with \
-                                  `--format jsonl`?";
+                    let reason = "should be {\"type\":\"session\",…}; was the session exported \
+                                  with `--format jsonl`?";
                     return Err(wrong(number, reason.to_owned()));
                 }
-                (Line::Message(message), Some(header)) => {
+                (RecordingLine::Message(message), Some(header)) => {
                     let session = message.session.clone();
                     let session = session.unwrap_or_else(|| header.id.clone());
-                    kept.entry(session).or_default().push(message);
+                    messages.entry(session).or_default().push(message);
                 }
-                (Line::Session(_) | Line::Other, Some(_)) => {}
+                (RecordingLine::Session(_) | RecordingLine::Other, Some(_)) => {}
             }
         }
         let Some(header) = header else {
             return Err(wrong(1, "is missing: the recording is empty".to_owned()));
         };
-        let sessions = kept.into_iter();
-        let sessions = sessions.map(|(session, kept)| (session, answers(kept)));
+        let sessions = messages.into_iter();
+        let sessions = sessions.map(|(session, messages)| (session, answers(messages)));
         Ok(Self {
             model: header.model,
             main: header.id,
@@ -135,10 +139,10 @@ impl Recording {
         })
     }
 
-    /// Reads a recording from a file that the person names.
+    /// Reads a recording from a file that the configuration names.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line of it makes no sense.
+    /// When the file cannot be read, or a line is not valid.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         #[expect(
             clippy::disallowed_methods,
@@ -151,23 +155,23 @@ impl Recording {
         Self::parse(&text)
     }
 
-    /// Waits so long before each piece, so that somebody can watch.
+    /// Sets a delay before each chunk, so that a viewer can follow.
     #[must_use]
     pub fn pace(mut self, pace: Duration) -> Self {
         self.pace = pace;
         self
     }
 
-    /// The answers of the session that was exported.
+    /// Returns a model that replays the exported session.
     #[must_use]
     pub fn model(&self) -> Arc<dyn Model> {
         self.play(self.sessions.get(&self.main).cloned().unwrap_or_default())
     }
 
-    /// The answers of a session that it started.
+    /// Returns a model that replays the session of a sub-agent.
     ///
     /// # Errors
-    /// When it has no such session.
+    /// When the recording does not have this session.
     pub fn session(&self, session: &str) -> Result<Arc<dyn Model>, RecordingError> {
         let answers = self.sessions.get(session).cloned();
         let answers = answers.ok_or_else(|| RecordingError::Session {
@@ -176,13 +180,13 @@ impl Recording {
         Ok(self.play(answers))
     }
 
-    /// The sessions in it, in no order.
+    /// Returns the ids of all sessions, in no particular order.
     pub fn sessions(&self) -> impl Iterator<Item = &str> {
         self.sessions.keys().map(String::as_str)
     }
 
-    fn play(&self, answers: Vec<Answer>) -> Arc<dyn Model> {
-        Arc::new(Player {
+    fn play(&self, answers: Vec<ModelAnswer>) -> Arc<dyn Model> {
+        Arc::new(ReplayModel {
             model: self.model.clone(),
             answers,
             pace: self.pace,
@@ -191,16 +195,16 @@ impl Recording {
     }
 }
 
-/// The answers that lead to the last message: what else was said in a session that
-/// forked is not part of it.
-fn answers(kept: Vec<Kept>) -> Vec<Answer> {
-    let mut wanted = kept.last().map(|last| last.id);
+/// Returns the answers on the path to the last message. Other branches of a forked session
+/// are left out.
+fn answers(messages: Vec<RecordedMessage>) -> Vec<ModelAnswer> {
+    let mut next = messages.last().map(|last| last.id);
     let mut answers = Vec::new();
-    for message in kept.into_iter().rev() {
-        if Some(message.id) != wanted {
+    for message in messages.into_iter().rev() {
+        if Some(message.id) != next {
             continue;
         }
-        wanted = message.parent;
+        next = message.parent;
         if let Message::Assistant(answer) = message.message {
             answers.push(answer);
         }
@@ -209,15 +213,15 @@ fn answers(kept: Vec<Kept>) -> Vec<Answer> {
     answers
 }
 
-struct Player {
+struct ReplayModel {
     model: String,
-    answers: Vec<Answer>,
+    answers: Vec<ModelAnswer>,
     pace: Duration,
     next: Mutex<usize>,
 }
 
 #[async_trait]
-impl Model for Player {
+impl Model for ReplayModel {
     fn id(&self) -> ModelId {
         ModelId {
             provider: "replay".to_owned(),
@@ -228,36 +232,36 @@ impl Model for Player {
     async fn answer(
         &self,
         _: Request<'_>,
-        show: &(dyn Fn(Piece) + Send + Sync),
-    ) -> Result<Answer, ModelError> {
+        show: &(dyn Fn(Chunk) + Send + Sync),
+    ) -> Result<ModelAnswer, ModelError> {
         let at = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(answer) = self.answers.get(at) else {
             let what = format!(
-                "the recording is over after {} answers: record a longer session, or set \
+                "the recording has ended after {} answers; record a longer session, or set \
                  another provider",
                 self.answers.len()
             );
-            return Err(ModelError::new(Trouble::Hopeless, what));
+            return Err(ModelError::new(ModelErrorKind::Permanent, what));
         };
         for part in &answer.parts {
             match part {
-                Part::Text { text } => self.show(text, Piece::Text, show).await,
-                Part::Reasoning { text } => self.show(text, Piece::Reasoning, show).await,
-                Part::Call(call) => show(Piece::Call(call.name.clone())),
+                Part::Text { text } => self.show(text, Chunk::Text, show).await,
+                Part::Reasoning { text } => self.show(text, Chunk::Reasoning, show).await,
+                Part::Call(call) => show(Chunk::Call(call.name.clone())),
             }
         }
-        // One that was interrupted is played again.
+        // An answer that was interrupted is replayed again.
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = at + 1;
         Ok(answer.clone())
     }
 }
 
-impl Player {
+impl ReplayModel {
     async fn show(
         &self,
         text: &str,
-        piece: fn(String) -> Piece,
-        show: &(dyn Fn(Piece) + Send + Sync),
+        chunk: fn(String) -> Chunk,
+        show: &(dyn Fn(Chunk) + Send + Sync),
     ) {
         let mut chars = text.chars().peekable();
         while chars.peek().is_some() {
@@ -266,7 +270,7 @@ impl Player {
             } else {
                 tokio::time::sleep(self.pace).await;
             }
-            show(piece(chars.by_ref().take(PIECE).collect()));
+            show(chunk(chars.by_ref().take(CHUNK_CHARS).collect()));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `skill`: reads a skill, or a file of it.
+//! The tool `skill`, which reads a skill or a file in its folder.
 
-use super::{FILE, Skill, Skills, front};
-use crate::shape;
+use super::{FILE, Skill, Skills, front_matter};
+use crate::tool_reply;
 use futures::future::BoxFuture;
 use haft::ops::backend::{Kind, Local, Step, Visit};
 use haft::ops::read::{self, Found, Room, Window};
@@ -13,16 +13,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The name of the tool.
+/// Name of the tool.
 pub const SKILL: &str = "skill";
 
-/// How many other files of a skill are named.
-const NAMED: usize = 100;
+/// Maximum number of other files that are listed.
+const MAX_FILES: usize = 100;
 
-/// How many entries of its folder are looked at for that.
-const LOOKED_AT: usize = 2000;
+/// Maximum number of entries in the folder that are visited.
+const MAX_VISITED: usize = 2000;
 
-pub(super) struct Read {
+pub(super) struct SkillTool {
     definition: Definition,
     skills: Skills,
 }
@@ -33,19 +33,20 @@ struct Args {
     file: Option<String>,
 }
 
-impl Read {
+impl SkillTool {
     pub(super) fn new(skills: &Skills) -> Self {
         let definition = Definition {
             name: SKILL.to_owned(),
-            description: "Read a skill: how some work is done, and which files belong to it."
-                .to_owned(),
+            description:
+                "Read a skill: instructions for some kind of work, and a list of its files."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "name": { "type": "string", "description": "The skill." },
+                    "name": { "type": "string", "description": "Name of the skill." },
                     "file": {
                         "type": "string",
-                        "description": "Another file of it, by its path in the skill's folder.",
+                        "description": "Path of another file in the skill's folder.",
                     },
                 },
                 "required": ["name"],
@@ -63,7 +64,7 @@ impl Read {
             let names: Vec<_> = self.skills.list().iter().map(|one| &*one.name).collect();
             return Err(Error::Failed {
                 text: format!("unknown skill: {}", visible(prefix(&args.name, 80))),
-                hint: Some(format!("there are: {}", names.join(", "))),
+                hint: Some(format!("known skills: {}", names.join(", "))),
             });
         };
         let file = args.file.filter(|file| !file.trim().is_empty());
@@ -72,21 +73,24 @@ impl Read {
         let folder = visible(&skill.folder.to_string_lossy());
         let (body, files) = match file {
             Some(_) => (text.as_str(), None),
-            None => (front::split(&text).1.trim(), Some(others(skill, cx).await)),
+            None => (
+                front_matter::split(&text).1.trim(),
+                Some(others(skill, cx).await),
+            ),
         };
-        if shape::is_object(toolset) {
+        if tool_reply::is_object(toolset) {
             let mut more = Vec::new();
             if let Some(files) = files {
                 more.extend([("folder", json!(folder)), ("files", json!(files))]);
             }
             more.extend(note.map(|note| ("note", json!(note))));
-            return Ok(shape::object(cx, "content", body, more));
+            return Ok(tool_reply::object(cx, "content", body, more));
         }
         let head = match files {
             None => String::new(),
             Some(files) if files.is_empty() => format!("Skill {}, in {folder}\n\n", skill.name),
             Some(files) => format!(
-                "Skill {}, in {folder}\nIts other files: {}\n\n",
+                "Skill {}, in {folder}\nOther files: {}\n\n",
                 skill.name,
                 files.join(", ")
             ),
@@ -99,7 +103,7 @@ impl Read {
     }
 }
 
-impl AnyTool for Read {
+impl AnyTool for SkillTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -129,17 +133,17 @@ impl AnyTool for Read {
     }
 }
 
-/// The beginning of a file, and a note if that is not all of it.
+/// Reads the start of a file. Returns a note if the file is longer.
 async fn text_of(
     skill: &Skill,
     file: &str,
     cx: &Context,
 ) -> Result<(String, Option<String>), Error> {
     let path = cx.found(skill.resolve(file)?);
-    if path.closed().is_some() {
+    if path.exclusion().is_some() {
         return Err(Error::Denied {
             reason: format!(
-                "a rule closes {file} of this skill; a person can allow it in haft.yaml"
+                "a rule closes {file} of this skill; the user can allow it in haft.yaml"
             ),
         });
     }
@@ -167,8 +171,8 @@ async fn text_of(
             .into());
         }
     };
-    let is_cut = shown.lines < shown.total_lines || shown.long_line.is_some();
-    let note = is_cut.then(|| {
+    let is_truncated = shown.lines < shown.total_lines || shown.long_line.is_some();
+    let note = is_truncated.then(|| {
         format!(
             "the first {} of {} lines; the file is {place}",
             shown.lines, shown.total_lines
@@ -177,10 +181,10 @@ async fn text_of(
     Ok((visible(&shown.text), note))
 }
 
-/// The other files of a skill, by their paths in its folder.
+/// Lists the other files of a skill, as paths relative to its folder.
 async fn others(skill: &Skill, cx: &Context) -> Vec<String> {
     let mut files = Vec::new();
-    let mut left = LOOKED_AT;
+    let mut left = MAX_VISITED;
     let mut visit = |visit: Visit<'_>| {
         left -= 1;
         if let Visit::Entry { below, stat, .. } = visit
@@ -190,17 +194,17 @@ async fn others(skill: &Skill, cx: &Context) -> Vec<String> {
             let name = visible(&below.to_string_lossy()).replace('\n', "\\n");
             files.push(name);
         }
-        match left == 0 || files.len() > NAMED {
+        match left == 0 || files.len() > MAX_FILES {
             true => Step::Stop,
             false => Step::Into,
         }
     };
-    // A folder that cannot be listed has no files to name.
+    // If the folder cannot be listed, the list stays empty.
     let _ = Local::new()
         .walk(&cx.found(skill.at.clone()), &mut visit)
         .await;
-    if files.len() > NAMED || left == 0 {
-        files.truncate(NAMED);
+    if files.len() > MAX_FILES || left == 0 {
+        files.truncate(MAX_FILES);
         files.push("…".to_owned());
     }
     files

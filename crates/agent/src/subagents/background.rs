@@ -1,39 +1,39 @@
-//! Sub-agents that work in the background: the call that starts one returns at once, and
-//! the agent hears of its end at its next turn. They end with the agent.
+//! Sub-agents in the background: the call that starts one returns immediately, and the model
+//! learns of its end before its next turn. They stop when the agent is dropped.
 
-use super::follow::Followed;
-use super::start::Desk;
+use super::dispatcher::Dispatcher;
+use super::observe::RunOutcome;
 use super::tasks::{self, Task};
 use crate::AgentEvent;
-use haft::{Answer, Runtime};
+use haft::{ApprovalAnswer, Runtime};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How many may work or wait for their turn.
-pub(super) const MOST: usize = 16;
+/// Maximum number of running and queued tasks.
+pub(super) const MAX_LIVE: usize = 16;
 
-/// How many that have ended are kept with what they said.
-const KEPT: usize = 32;
+/// Number of ended tasks whose results are kept in memory.
+const MAX_ENDED: usize = 32;
 
-/// How far a sub-agent in the background is.
+/// Progress of a background task.
 #[derive(Clone)]
 pub(super) enum Progress {
-    /// It waits until another one is done.
+    /// Waits until another task ends.
     Queued,
-    /// It works: a line of status.
+    /// Running, with a line of status.
     Running(String),
-    Ended(Followed),
+    Ended(RunOutcome),
 }
 
-/// A sub-agent in the background.
+/// A background task of this process.
 pub(super) struct Job {
     pub(super) task: Arc<Task>,
     pub(super) stop: CancellationToken,
     pub(super) begun: Instant,
     progress: Mutex<Progress>,
-    /// Its status once it was stopped from outside.
+    /// Status to report if the task is stopped from outside.
     stopped: Mutex<&'static str>,
 }
 
@@ -54,30 +54,30 @@ impl Job {
         *lock(&self.progress) = progress;
     }
 
-    /// Stops it; `status` is what is said of it afterwards.
+    /// Stops the task, which then has this status.
     pub(super) fn cancel(&self, status: &'static str) {
         *lock(&self.stopped) = status;
         self.stop.cancel();
     }
 
-    /// What became of it, in a word.
-    pub(super) fn status_of(&self, followed: &Followed) -> &'static str {
-        match followed {
-            Followed::Done { .. } => "done",
-            Followed::Stopped { .. } => "stopped",
-            Followed::Failed { .. } => "failed",
-            Followed::Waits { .. } => "waiting",
-            Followed::Cancelled => *lock(&self.stopped),
+    /// Returns the status for an outcome.
+    pub(super) fn status_of(&self, outcome: &RunOutcome) -> &'static str {
+        match outcome {
+            RunOutcome::Done { .. } => "done",
+            RunOutcome::Stopped { .. } => "stopped",
+            RunOutcome::Failed { .. } => "failed",
+            RunOutcome::Waits { .. } => "waiting",
+            RunOutcome::Cancelled => *lock(&self.stopped),
         }
     }
 }
 
-/// The sub-agents that an agent has in the background. Dropping it stops them.
+/// The background tasks of an agent. Dropping this stops them.
 pub(crate) struct Background {
     jobs: Mutex<Vec<Arc<Job>>>,
     changes: watch::Sender<u64>,
-    /// Restores those that another process started.
-    desk: Mutex<Weak<Desk>>,
+    /// Restores tasks that another process started.
+    dispatcher: Mutex<Weak<Dispatcher>>,
 }
 
 impl Default for Background {
@@ -85,7 +85,7 @@ impl Default for Background {
         Self {
             jobs: Mutex::default(),
             changes: watch::Sender::new(0),
-            desk: Mutex::default(),
+            dispatcher: Mutex::default(),
         }
     }
 }
@@ -98,29 +98,29 @@ impl Drop for Background {
     }
 }
 
-/// Something that the model is told about a sub-agent in the background.
-pub(crate) struct News {
+/// A change of a background task that the model does not know yet.
+pub(crate) struct TaskUpdate {
     task_id: String,
     agent: String,
     description: String,
     status: &'static str,
 }
 
-impl News {
-    /// The words for the model. What the sub-agent said is not among them: it comes as the
-    /// result of a call, like everything else that others say.
+impl TaskUpdate {
+    /// Returns the note for the model. It does not contain text of the sub-agent, which is only
+    /// returned as the result of a call, like other untrusted text.
     pub(crate) fn note(&self) -> String {
         let task_id = &self.task_id;
         let agent = tasks::label(&self.agent, &self.description);
         let what = match self.status {
             "done" => "is done; check_task has its answer",
-            "stopped" => "was stopped by a limit; check_task has what it said so far",
+            "stopped" => "was stopped by a limit; check_task has its text so far",
             "failed" => "has failed; check_task says why",
             "cancelled" => "was cancelled",
-            "waiting" => "waits until a person has approved one of its calls",
+            "waiting" => "waits until the user approves one of its calls",
             _ => {
-                "was interrupted: haft ended while it worked. What it did before that is done; \
-                 task or message_task with its task_id goes on with it"
+                "was interrupted: haft ended while it was working. What it did before that is \
+                 done; task or message_task with its task_id continues it"
             }
         };
         format!("[haft: background task {task_id} ({agent}) {what}.]")
@@ -141,29 +141,29 @@ impl Background {
         lock(&self.jobs)
     }
 
-    /// Says who restores those that another process started.
-    pub(super) fn belongs_to(&self, desk: &Arc<Desk>) {
-        *lock(&self.desk) = Arc::downgrade(desk);
+    /// Sets the dispatcher, which restores tasks that another process started.
+    pub(super) fn set_dispatcher(&self, dispatcher: &Arc<Dispatcher>) {
+        *lock(&self.dispatcher) = Arc::downgrade(dispatcher);
     }
 
-    /// Those that work or wait for their turn.
+    /// Returns the running and queued tasks.
     pub(super) fn live(&self) -> Vec<Arc<Job>> {
         let jobs = self.jobs();
         jobs.iter().filter(|job| job.is_live()).cloned().collect()
     }
 
-    /// The ids of those.
+    /// Returns the ids of the running and queued tasks.
     pub(crate) fn live_ids(&self) -> Vec<String> {
         self.live().iter().map(|job| job.id().to_owned()).collect()
     }
 
-    /// The newest of this id.
+    /// Returns the newest task with this id.
     pub(super) fn job(&self, id: &str) -> Option<Arc<Job>> {
         let jobs = self.jobs();
         jobs.iter().rev().find(|job| job.id() == id).cloned()
     }
 
-    /// Adds one that is about to work.
+    /// Adds a task that is about to start.
     pub(super) fn add(&self, task: Arc<Task>) -> Arc<Job> {
         let job = Arc::new(Job {
             task,
@@ -175,7 +175,7 @@ impl Background {
         let mut jobs = self.jobs();
         jobs.retain(|old| old.id() != job.id());
         jobs.push(Arc::clone(&job));
-        let excess = jobs.len().saturating_sub(KEPT + MOST);
+        let excess = jobs.len().saturating_sub(MAX_ENDED + MAX_LIVE);
         let mut ended = 0;
         jobs.retain(|job| {
             let is_old = !job.is_live() && ended < excess;
@@ -189,7 +189,7 @@ impl Background {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds. It is checked after each change.
     pub(super) async fn until(&self, holds: impl Fn() -> bool) {
         let mut changes = self.changes.subscribe();
         while !holds() {
@@ -199,18 +199,18 @@ impl Background {
         }
     }
 
-    /// Waits until all have ended.
+    /// Waits until all tasks have ended.
     pub(crate) async fn all_ended(&self) {
         self.until(|| self.live().is_empty()).await;
     }
 
-    /// Waits until the model can be told something, or nothing is under way.
+    /// Waits until there is an update for the model, or all tasks have ended.
     pub(crate) async fn settled(&self, runtime: &Runtime) {
-        self.until(|| self.live().is_empty() || self.has_news(runtime))
+        self.until(|| self.live().is_empty() || self.has_updates(runtime))
             .await;
     }
 
-    /// Stops all of them; what those who watch are told about it.
+    /// Stops all tasks and returns the events that report it.
     pub(crate) fn interrupt(&self) -> Vec<AgentEvent> {
         let stop = |job: &Arc<Job>| {
             job.cancel("interrupted");
@@ -224,41 +224,42 @@ impl Background {
         self.live().iter().map(stop).collect()
     }
 
-    /// Whether some are under way, or have ended without the model knowing.
+    /// Whether tasks are running or queued, or there are updates for the model.
     pub(crate) fn is_busy(&self, runtime: &Runtime) -> bool {
-        !self.live().is_empty() || self.has_news(runtime)
+        !self.live().is_empty() || self.has_updates(runtime)
     }
 
-    /// Whether one waits for a person.
+    /// Whether a task waits for approval.
     pub(crate) fn has_questions(&self, runtime: &Runtime) -> bool {
         let listed = tasks::background(runtime.state().outermost(), runtime.session());
         listed.iter().any(|one| one.status == "waiting")
     }
 
-    /// Whether the model does not know yet what became of one.
-    pub(crate) fn has_news(&self, runtime: &Runtime) -> bool {
+    /// Whether there are updates that the model does not know.
+    pub(crate) fn has_updates(&self, runtime: &Runtime) -> bool {
         let listed = tasks::background(runtime.state().outermost(), runtime.session());
-        listed.iter().any(|one| self.is_news(one))
+        listed.iter().any(|one| self.is_update(one))
     }
 
-    /// Whether this is something that the model does not know. One that works, by its record, and is not here was ended with the process that it was in.
-    fn is_news(&self, one: &tasks::Listed) -> bool {
+    /// Whether the model does not know the status of a task. A task that is running according
+    /// to the record, but not in this process, was interrupted.
+    fn is_update(&self, one: &tasks::BackgroundRecord) -> bool {
         let is_lost = || self.job(&one.id).is_none_or(|job| !job.is_live());
-        !one.is_told && (!matches!(one.status, "queued" | "running") || is_lost())
+        !one.is_reported && (!matches!(one.status, "queued" | "running") || is_lost())
     }
 
-    /// What the model is to be told now, once.
-    pub(crate) fn news(&self, runtime: &Runtime) -> Vec<News> {
+    /// Takes the updates for the model. Each is returned once.
+    pub(crate) fn updates(&self, runtime: &Runtime) -> Vec<TaskUpdate> {
         let state = runtime.state().outermost();
-        let mut news = Vec::new();
+        let mut updates = Vec::new();
         for one in tasks::background(state, runtime.session()) {
-            if self.is_news(&one) {
+            if self.is_update(&one) {
                 let status = match one.status {
                     "queued" | "running" => "interrupted",
                     status => status,
                 };
-                tasks::tell(state, &one.id, status);
-                news.push(News {
+                tasks::mark_reported(state, &one.id, status);
+                updates.push(TaskUpdate {
                     task_id: one.id,
                     agent: one.kind,
                     description: one.description,
@@ -266,44 +267,48 @@ impl Background {
                 });
             }
         }
-        news
+        updates
     }
 
-    fn desk(&self) -> Option<Arc<Desk>> {
-        lock(&self.desk).upgrade()
+    fn dispatcher(&self) -> Option<Arc<Dispatcher>> {
+        lock(&self.dispatcher).upgrade()
     }
 
     /// Finds the tasks that waited for a person when haft was killed. The record of such a
     /// task says so at once; that of the session may still have it as running.
     pub(crate) fn find_waiting(&self, runtime: &Runtime) {
-        let Some(desk) = self.desk() else { return };
+        let Some(dispatcher) = self.dispatcher() else {
+            return;
+        };
         let (state, session) = (runtime.state().outermost(), runtime.session());
         for one in tasks::background(state, session) {
             let is_live = self.job(&one.id).is_some_and(|job| job.is_live());
             if is_live || !matches!(one.status, "queued" | "running") {
                 continue;
             }
-            let found = tasks::remembered(state, session, &one.id);
-            if let Some(asks) = found.and_then(|found| desk.asks(&found)) {
+            let found = tasks::by_id(state, session, &one.id);
+            if let Some(asks) = found.and_then(|found| dispatcher.asks(&found)) {
                 tasks::mark(state, session, &one.id, one.what(), "waiting", asks);
             }
         }
     }
 
-    /// Starts those again that wait for a person, with the answers that there are.
-    pub(crate) fn resume_waiting(&self, runtime: &Runtime, answers: &[(String, Answer)]) {
-        let Some(desk) = self.desk() else { return };
+    /// Restarts tasks that wait for approval, with the user's answers so far.
+    pub(crate) fn resume_waiting(&self, runtime: &Runtime, answers: &[(String, ApprovalAnswer)]) {
+        let Some(dispatcher) = self.dispatcher() else {
+            return;
+        };
         let (state, session) = (runtime.state().outermost(), runtime.session());
         for one in tasks::background(state, session) {
             if one.status != "waiting" {
                 continue;
             }
-            let Some(found) = tasks::remembered(state, session, &one.id) else {
+            let Some(found) = tasks::by_id(state, session, &one.id) else {
                 continue;
             };
-            // Each takes what is for it, or for those that it has in the background itself.
-            if let Err(reason) = desk.restart(&found, answers.to_vec()) {
-                tracing::warn!(task = one.id, %reason, "a background task cannot go on");
+            // Each task picks the answers for its own calls and for its own background tasks.
+            if let Err(reason) = dispatcher.restart(&found, answers.to_vec()) {
+                tracing::warn!(task = one.id, %reason, "cannot continue a background task");
                 tasks::mark(state, session, &one.id, one.what(), "failed", Vec::new());
             }
         }

@@ -1,11 +1,10 @@
-//! The tools for sub-agents in the background: `check_task`, `message_task` and
-//! `cancel_task`.
+//! The tools for background tasks: `check_task`, `message_task` and `cancel_task`.
 
 use super::background::{Job, Progress};
-use super::follow::Followed;
-use super::start::{Caller, Desk};
+use super::dispatcher::{Caller, Dispatcher};
+use super::observe::RunOutcome;
 use super::{reply, tasks};
-use crate::shape;
+use crate::tool_reply;
 use futures::future::BoxFuture;
 use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource};
 use serde::Deserialize;
@@ -17,10 +16,10 @@ pub(super) const CHECK: &str = "check_task";
 pub(super) const MESSAGE: &str = "message_task";
 pub(super) const CANCEL: &str = "cancel_task";
 
-/// The most seconds that a check waits.
-const LONGEST: f64 = 600.0;
+/// Maximum time in seconds that a check waits.
+const MAX_WAIT: f64 = 600.0;
 
-/// How long a cancelled one has to say what became of its calls.
+/// Time that a cancelled task has to record the outcome of its calls.
 const GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy)]
@@ -30,15 +29,15 @@ enum Action {
     Cancel,
 }
 
-/// One of the tools.
+/// A tool for background tasks.
 struct Control {
     action: Action,
     definition: Definition,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
 }
 
-/// The tools, for the sub-agents of one agent.
-pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
+/// Creates the tools for the sub-agents of one agent.
+pub(super) fn tools(dispatcher: &Arc<Dispatcher>) -> Vec<Arc<dyn AnyTool>> {
     let text = json!({ "type": "string" });
     let tool = |action, name: &str, description: &str, parameters| {
         Arc::new(Control {
@@ -49,23 +48,23 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
                 parameters,
                 guidance: None,
             },
-            desk: Arc::clone(desk),
+            dispatcher: Arc::clone(dispatcher),
         }) as Arc<dyn AnyTool>
     };
     vec![
         tool(
             Action::Check,
             CHECK,
-            "Look at a background task: how far it is, or its answer. Without task_id, list all \
-             of them.",
+            "Get the progress or the answer of a background task. Without task_id, list all \
+             tasks.",
             json!({
                 "type": "object",
                 "properties": {
                     "task_id": text,
                     "wait": {
                         "type": "number",
-                        "description": "Seconds to wait for its end first (most: 600); without \
-                                        task_id, for the end of any.",
+                        "description": "Seconds to wait for its end first (at most 600); without \
+                                        task_id, for the end of any task.",
                     },
                 },
             }),
@@ -73,8 +72,8 @@ pub(super) fn tools(desk: &Arc<Desk>) -> Vec<Arc<dyn AnyTool>> {
         tool(
             Action::Message,
             MESSAGE,
-            "Say something to a background task. One that is at work hears it before its next \
-             turn; one that has ended goes on with it.",
+            "Send a message to a background task. A running task receives it before its next \
+             turn; a task that has ended continues with it.",
             json!({
                 "type": "object",
                 "properties": { "task_id": text, "message": text },
@@ -109,8 +108,8 @@ impl AnyTool for Control {
     fn effect(&self) -> Effect {
         match self.action {
             Action::Check | Action::Cancel => Effect::Pure,
-            // It may set one to work.
-            Action::Message => self.desk.team.effect(),
+            // A message may restart a task.
+            Action::Message => self.dispatcher.team.effect(),
         }
     }
 
@@ -118,7 +117,7 @@ impl AnyTool for Control {
         Vec::new()
     }
 
-    // A check may wait, and says itself for how long.
+    // A check may wait, and has its own time limit.
     fn timeout(&self) -> Option<Duration> {
         None
     }
@@ -131,11 +130,11 @@ impl AnyTool for Control {
         Box::pin(async move {
             let args: Args = serde_json::from_value(arguments)
                 .map_err(|error| Error::invalid(error.to_string()))?;
-            self.desk.is_here(cx)?;
+            self.dispatcher.check_session(cx)?;
             let id = args.task_id.filter(|id| !id.trim().is_empty());
             match (self.action, id) {
                 (Action::Check, None) => {
-                    let background = self.desk.background()?;
+                    let background = self.dispatcher.background()?;
                     let before = background.live_ids();
                     let has_ended = || {
                         let live = background.live_ids();
@@ -161,7 +160,7 @@ impl AnyTool for Control {
 
 impl Control {
     fn job(&self, id: &str) -> Option<Arc<Job>> {
-        self.desk.background().ok()?.job(id)
+        self.dispatcher.background().ok()?.job(id)
     }
 
     fn list(&self, cx: &Context) -> Reply {
@@ -177,7 +176,7 @@ impl Control {
             let status = if is_lost { "interrupted" } else { one.status };
             (one.id, (one.kind, one.description), status, progress)
         });
-        if shape::is_object(cx.runtime().toolset()) {
+        if tool_reply::is_object(cx.runtime().toolset()) {
             let tasks: Vec<_> = all
                 .map(|(id, (kind, description), status, progress)| {
                     let mut one = json!({
@@ -196,7 +195,7 @@ impl Control {
                 1 => "1 background task".to_owned(),
                 count => format!("{count} background tasks"),
             };
-            return shape::object(cx, "result", &text, vec![("tasks", json!(tasks))]);
+            return tool_reply::object(cx, "result", &text, vec![("tasks", json!(tasks))]);
         }
         let lines: Vec<_> = all
             .map(|(id, (kind, description), status, progress)| {
@@ -212,53 +211,53 @@ impl Control {
     }
 
     async fn check(&self, id: &str, seconds: Option<f64>, cx: &Context) -> Result<Reply, Error> {
-        let found = self.desk.known(id, cx)?;
-        let name = self.desk.name_of(&found.kind);
+        let found = self.dispatcher.known(id, cx)?;
+        let name = self.dispatcher.name_of(&found.kind);
         if let Some(job) = self.job(id) {
-            let background = self.desk.background()?;
+            let background = self.dispatcher.background()?;
             wait(seconds, background.until(|| !job.is_live()), cx).await?;
             let seconds = job.begun.elapsed().as_secs_f64();
             return match job.progress() {
                 Progress::Queued => {
                     let text = format!(
-                        "task {id} ({name}) has waited for its turn for {seconds:.2} seconds: \
-                         other background tasks are at work"
+                        "task {id} ({name}) has been queued for {seconds:.2} seconds: other \
+                         background tasks are running"
                     );
-                    Ok(said(&text, id, "queued", cx))
+                    Ok(status_reply(&text, id, "queued", cx))
                 }
                 Progress::Running(line) => {
                     let text = format!(
-                        "task {id} ({name}) has been at work for {seconds:.2} seconds: {line}"
+                        "task {id} ({name}) has been running for {seconds:.2} seconds: {line}"
                     );
-                    Ok(said(&text, id, "running", cx))
+                    Ok(status_reply(&text, id, "running", cx))
                 }
-                Progress::Ended(followed) => {
-                    let status = job.status_of(&followed);
-                    tasks::tell(cx.state().outermost(), id, status);
-                    match followed {
-                        Followed::Waits { question } => {
-                            let text = format!("task {id} ({name}) waits for a person: {question}");
-                            Ok(said(&text, id, status, cx))
+                Progress::Ended(outcome) => {
+                    let status = job.status_of(&outcome);
+                    tasks::mark_reported(cx.state().outermost(), id, status);
+                    match outcome {
+                        RunOutcome::Waits { question } => {
+                            let text = format!("task {id} ({name}) waits for the user: {question}");
+                            Ok(status_reply(&text, id, status, cx))
                         }
-                        Followed::Cancelled => Ok(said(
+                        RunOutcome::Cancelled => Ok(status_reply(
                             &format!("task {id} ({name}) was {status}"),
                             id,
                             status,
                             cx,
                         )),
-                        followed => reply::of(followed, &name, id, cx),
+                        outcome => reply::from_outcome(outcome, &name, id, cx),
                     }
                 }
             };
         }
-        // It ended in another process, or long ago.
+        // The task ended in another process, or long ago.
         let listed = tasks::background(cx.state().outermost(), cx.runtime().session());
         let status = match listed.iter().find(|one| one.id == id).map(|one| one.status) {
             None => {
                 return Err(Error::Failed {
                     text: format!("task {id} is not a background task"),
                     hint: Some(
-                        "its reply came when it ended; task with its task_id goes on with it"
+                        "its reply was returned when it ended; task with its task_id continues it"
                             .to_owned(),
                     ),
                 });
@@ -266,13 +265,15 @@ impl Control {
             Some("queued" | "running") => "interrupted",
             Some(status) => status,
         };
-        tasks::tell(cx.state().outermost(), id, status);
+        tasks::mark_reported(cx.state().outermost(), id, status);
         if status == "done" {
-            let task = self.desk.found(&found, Caller::Leaves(cx.call_id()))?;
+            let task = self
+                .dispatcher
+                .found(&found, Caller::Leaves(cx.call_id()))?;
             let (text, response) = (task.agent.last_text(), None);
-            return reply::of(Followed::Done { text, response }, &name, id, cx);
+            return reply::from_outcome(RunOutcome::Done { text, response }, &name, id, cx);
         }
-        Ok(said(
+        Ok(status_reply(
             &format!("task {id} ({name}) is {status}"),
             id,
             status,
@@ -281,52 +282,52 @@ impl Control {
     }
 
     fn message(&self, id: &str, message: String, cx: &Context) -> Result<Reply, Error> {
-        let found = self.desk.known(id, cx)?;
-        let name = self.desk.name_of(&found.kind);
+        let found = self.dispatcher.known(id, cx)?;
+        let name = self.dispatcher.name_of(&found.kind);
         if let Some(job) = self.job(id).filter(|job| job.is_live()) {
             job.task.agent.steer(message);
-            let text = format!("delivered: task {id} ({name}) hears it before its next turn");
-            return Ok(said(&text, id, "running", cx));
+            let text = format!("delivered: task {id} ({name}) receives it before its next turn");
+            return Ok(status_reply(&text, id, "running", cx));
         }
         let listed = tasks::background(cx.state().outermost(), cx.runtime().session());
         let mut listed = listed.iter().filter(|one| one.id == id);
         if !found.asks.is_empty() || listed.any(|one| one.status == "waiting") {
             return Err(Error::failed(format!(
-                "task {id} waits until a person has approved one of its calls; say it afterwards"
+                "task {id} waits until the user approves one of its calls; send the message afterwards"
             )));
         }
-        let status = self.desk.go_on(&found, message, cx)?;
-        let text = format!("delivered: task {id} ({name}) goes on with it in the background");
-        Ok(said(&text, id, status, cx))
+        let status = self.dispatcher.continue_task(&found, message, cx)?;
+        let text = format!("delivered: task {id} ({name}) continues with it in the background");
+        Ok(status_reply(&text, id, status, cx))
     }
 
     async fn cancel(&self, id: &str, cx: &Context) -> Result<Reply, Error> {
-        let found = self.desk.known(id, cx)?;
-        let name = self.desk.name_of(&found.kind);
+        let found = self.dispatcher.known(id, cx)?;
+        let name = self.dispatcher.name_of(&found.kind);
         let Some(job) = self.job(id).filter(|job| job.is_live()) else {
-            return Ok(said(
-                &format!("task {id} ({name}) is not at work"),
+            return Ok(status_reply(
+                &format!("task {id} ({name}) is not running"),
                 id,
                 "ended",
                 cx,
             ));
         };
         job.cancel("cancelled");
-        let background = self.desk.background()?;
+        let background = self.dispatcher.background()?;
         let _ = tokio::time::timeout(GRACE, background.until(|| !job.is_live())).await;
-        tasks::tell(cx.state().outermost(), id, "cancelled");
+        tasks::mark_reported(cx.state().outermost(), id, "cancelled");
         let text = format!("cancelled: task {id} ({name}). What it did before is done.");
-        Ok(said(&text, id, "cancelled", cx))
+        Ok(status_reply(&text, id, "cancelled", cx))
     }
 }
 
-/// Waits for something, as long as a call asks for.
+/// Waits for the end of `end`, at most for the time that the call asks for.
 async fn wait(
     seconds: Option<f64>,
     end: impl Future<Output = ()>,
     cx: &Context,
 ) -> Result<(), Error> {
-    let seconds = seconds.unwrap_or_default().clamp(0.0, LONGEST);
+    let seconds = seconds.unwrap_or_default().clamp(0.0, MAX_WAIT);
     if seconds == 0.0 {
         return Ok(());
     }
@@ -337,11 +338,11 @@ async fn wait(
     }
 }
 
-/// A reply about a task.
-pub(super) fn said(text: &str, id: &str, status: &str, cx: &Context) -> Reply {
-    let reply = if shape::is_object(cx.runtime().toolset()) {
+/// Creates a reply with the status of a task.
+pub(super) fn status_reply(text: &str, id: &str, status: &str, cx: &Context) -> Reply {
+    let reply = if tool_reply::is_object(cx.runtime().toolset()) {
         let more = vec![("task_id", json!(id)), ("task_status", json!(status))];
-        shape::object(cx, "result", text, more)
+        tool_reply::object(cx, "result", text, more)
     } else {
         Reply::from(text)
     };

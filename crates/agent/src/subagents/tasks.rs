@@ -1,40 +1,39 @@
-//! Which sub-agents an agent has started: those of this process as they are, and all
-//! of them by name in the memory of the session, which outlives the process.
+//! The sub-agents that an agent has started. Those of this process are kept as agents; all of
+//! them are listed in the state of the session, which outlives the process.
 
-use super::within::Ask;
+use super::pending::PendingQuestion;
 use crate::Agent;
 use haft::State;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many agents are held that have answered. Others can be gone on with if they
-/// were recorded.
-const HELD: usize = 16;
+/// Number of agents that are kept in memory. Others can continue if they were recorded.
+const MAX_KEPT: usize = 16;
 
-/// How many are remembered by name.
-const REMEMBERED: usize = 64;
+/// Number of sub-agents that are listed in the state.
+const MAX_LISTED: usize = 64;
 
-/// Where in the memory of the session.
+/// Key in the state of the session.
 const NAME: &str = "haft.subagents";
 
-/// A sub-agent that was started.
+/// A sub-agent with its work.
 pub(super) struct Task {
     pub(super) agent: Agent,
-    /// The name of its tool.
+    /// Name of its tool.
     pub(super) kind: String,
-    /// The work in a few words, on one line.
+    /// Short description of the work, on one line.
     pub(super) description: String,
 }
 
 impl Task {
-    /// Its type and its work, as it is remembered.
+    /// Returns the name of its tool and the description of the work.
     pub(super) fn what(&self) -> (&str, &str) {
         (&self.kind, &self.description)
     }
 }
 
-/// A sub-agent's type and its work in a few words, to tell tasks apart.
+/// Returns a label that distinguishes tasks for the model.
 pub(super) fn label(kind: &str, description: &str) -> String {
     match description.is_empty() {
         true => kind.to_owned(),
@@ -45,73 +44,73 @@ pub(super) fn label(kind: &str, description: &str) -> String {
 /// The sub-agents of one agent that this process has started.
 #[derive(Default)]
 pub(super) struct Tasks {
-    held: Mutex<VecDeque<Arc<Task>>>,
+    kept: Mutex<VecDeque<Arc<Task>>>,
 }
 
 impl Tasks {
-    fn held(&self) -> MutexGuard<'_, VecDeque<Arc<Task>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Task>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one of this id, made if it is not held: two calls get the same one.
+    /// Returns the task with this id, or creates it. Two calls get the same task.
     pub(super) fn get<E>(
         &self,
         id: &str,
         make: impl FnOnce() -> Result<Task, E>,
     ) -> Result<Arc<Task>, E> {
-        let mut held = self.held();
-        let found = held.iter().find(|one| one.agent.session() == id);
+        let mut kept = self.kept();
+        let found = kept.iter().find(|one| one.agent.session() == id);
         if let Some(found) = found {
             return Ok(Arc::clone(found));
         }
         let made = Arc::new(make()?);
-        held.push_back(Arc::clone(&made));
+        kept.push_back(Arc::clone(&made));
         Ok(made)
     }
 
-    /// Holds one, as the newest.
-    pub(super) fn hold(&self, task: &Arc<Task>) {
-        let mut held = self.held();
-        held.retain(|one| one.agent.session() != task.agent.session());
-        held.push_back(Arc::clone(task));
-        while held.len() > HELD {
-            // Whoever is at work or waits is needed.
+    /// Keeps a task as the newest, and drops the oldest idle one if there are too many.
+    pub(super) fn keep(&self, task: &Arc<Task>) {
+        let mut kept = self.kept();
+        kept.retain(|one| one.agent.session() != task.agent.session());
+        kept.push_back(Arc::clone(task));
+        while kept.len() > MAX_KEPT {
+            // Busy and waiting agents are needed.
             let is_idle = |one: &Arc<Task>| {
-                !one.agent.handle().is_at_work() && one.agent.shared.lock().open.is_none()
+                !one.agent.handle().is_busy() && one.agent.shared.lock().open.is_none()
             };
-            match held.iter().position(is_idle) {
-                Some(oldest) => drop(held.remove(oldest)),
+            match kept.iter().position(is_idle) {
+                Some(oldest) => drop(kept.remove(oldest)),
                 None => return,
             }
         }
     }
 }
 
-/// A sub-agent as the session remembers it.
-pub(super) struct Remembered {
+/// A sub-agent in the state of the session.
+pub(super) struct TaskRecord {
     pub(super) id: String,
     pub(super) kind: String,
-    /// The work in a few words.
+    /// Short description of the work.
     pub(super) description: String,
-    /// The calls of it that wait for a person.
-    pub(super) asks: Vec<Ask>,
+    /// Its calls that wait for approval.
+    pub(super) asks: Vec<PendingQuestion>,
 }
 
-/// Remembers a sub-agent of `session` with its type and its work, and the call that waits for it, if one does, with
-/// what that one wants.
-pub(super) fn remember(
+/// Stores a sub-agent of `session`. `waits` is the call that waits for it, if any, with the
+/// sub-agent's pending calls.
+pub(super) fn store(
     state: &State,
     session: &str,
     id: &str,
     (kind, description): (&str, &str),
-    waits: Option<(&str, Vec<Ask>)>,
+    waits: Option<(&str, Vec<PendingQuestion>)>,
 ) {
     state.update(NAME, |all| {
         if !all.is_object() {
             *all = Value::Object(Map::new());
         }
         let Value::Object(all) = all else { return };
-        // The newest is the last.
+        // The newest comes last.
         all.shift_remove(id);
         let mut one = json!({ "session": session, "type": kind });
         if !description.is_empty() {
@@ -119,10 +118,10 @@ pub(super) fn remember(
         }
         if let Some((call, asks)) = waits {
             one["waits"] = call.into();
-            one["asks"] = written(asks);
+            one["asks"] = to_json(asks);
         }
         all.insert(id.to_owned(), one);
-        let excess = all.len().saturating_sub(REMEMBERED);
+        let excess = all.len().saturating_sub(MAX_LISTED);
         let is_idle = |one: &Value| {
             let status = one["background"].as_str();
             one["waits"].is_null() && !matches!(status, Some("queued" | "running" | "waiting"))
@@ -135,31 +134,31 @@ pub(super) fn remember(
     });
 }
 
-fn written(asks: Vec<Ask>) -> Value {
+fn to_json(asks: Vec<PendingQuestion>) -> Value {
     let asks = asks.into_iter();
     asks.map(|ask| json!({ "id": ask.id, "tool": ask.tool, "about": ask.about }))
         .collect()
 }
 
-/// A sub-agent in the background, as the session remembers it.
-pub(super) struct Listed {
+/// A background task in the state of the session.
+pub(super) struct BackgroundRecord {
     pub(super) id: String,
     pub(super) kind: String,
-    /// The work in a few words.
+    /// Short description of the work.
     pub(super) description: String,
     pub(super) status: &'static str,
     /// Whether the model knows its status.
-    pub(super) is_told: bool,
+    pub(super) is_reported: bool,
 }
 
-impl Listed {
-    /// Its type and its work, as it is remembered.
+impl BackgroundRecord {
+    /// Returns the name of its tool and the description of the work.
     pub(super) fn what(&self) -> (&str, &str) {
         (&self.kind, &self.description)
     }
 }
 
-/// Every status that one in the background can have.
+/// All statuses of background tasks.
 const STATUSES: [&str; 8] = [
     "queued",
     "running",
@@ -171,27 +170,27 @@ const STATUSES: [&str; 8] = [
     "waiting",
 ];
 
-/// Remembers how far a sub-agent in the background is, and what it wants of a person.
+/// Stores the status of a background task and its pending calls.
 pub(super) fn mark(
     state: &State,
     session: &str,
     id: &str,
     what: (&str, &str),
     status: &'static str,
-    asks: Vec<Ask>,
+    asks: Vec<PendingQuestion>,
 ) {
-    remember(state, session, id, what, None);
+    store(state, session, id, what, None);
     state.update(NAME, |all| {
         let Some(one) = all.get_mut(id) else { return };
         one["background"] = status.into();
         if !asks.is_empty() {
-            one["asks"] = written(asks);
+            one["asks"] = to_json(asks);
         }
     });
 }
 
-/// Remembers that the model knows what became of a sub-agent in the background.
-pub(super) fn tell(state: &State, id: &str, status: &'static str) {
+/// Stores that the model knows the status of a background task.
+pub(super) fn mark_reported(state: &State, id: &str, status: &'static str) {
     state.update(NAME, |all| {
         let Some(one) = all.get_mut(id) else { return };
         one["background"] = status.into();
@@ -199,39 +198,39 @@ pub(super) fn tell(state: &State, id: &str, status: &'static str) {
     });
 }
 
-/// The sub-agents of `session` in the background, the oldest first.
-pub(super) fn background(state: &State, session: &str) -> Vec<Listed> {
+/// Returns the background tasks of `session`, the oldest first.
+pub(super) fn background(state: &State, session: &str) -> Vec<BackgroundRecord> {
     let Some(Value::Object(all)) = state.get(NAME) else {
         return Vec::new();
     };
     let own = all.iter().filter(|(_, one)| one["session"] == session);
     let listed = own.filter_map(|(id, one)| {
         let status = one["background"].as_str()?;
-        Some(Listed {
+        Some(BackgroundRecord {
             id: id.clone(),
             kind: text(one, "type"),
             description: text(one, "description"),
             status: STATUSES.into_iter().find(|known| *known == status)?,
-            is_told: one["told"] == true,
+            is_reported: one["told"] == true,
         })
     });
     listed.collect()
 }
 
-/// A sub-agent that `session` started, by its id.
-pub(super) fn remembered(state: &State, session: &str, id: &str) -> Option<Remembered> {
+/// Returns the sub-agent of `session` with this id.
+pub(super) fn by_id(state: &State, session: &str, id: &str) -> Option<TaskRecord> {
     find(state, |found, one| found == id && one["session"] == session)
 }
 
-/// The sub-agent that a call of `session` waits for.
-pub(super) fn waiting(state: &State, session: &str, call_id: &str) -> Option<Remembered> {
+/// Returns the sub-agent that a call of `session` waits for.
+pub(super) fn by_call(state: &State, session: &str, call_id: &str) -> Option<TaskRecord> {
     find(state, |_, one| {
         one["session"] == session && one["waits"] == call_id
     })
 }
 
-/// The ids of those that `session` started.
-pub(super) fn known(state: &State, session: &str) -> Vec<String> {
+/// Returns the ids of the sub-agents of `session`.
+pub(super) fn ids(state: &State, session: &str) -> Vec<String> {
     let Some(Value::Object(all)) = state.get(NAME) else {
         return Vec::new();
     };
@@ -239,17 +238,17 @@ pub(super) fn known(state: &State, session: &str) -> Vec<String> {
     own.map(|(id, _)| id.clone()).collect()
 }
 
-fn find(state: &State, is_it: impl Fn(&str, &Value) -> bool) -> Option<Remembered> {
+fn find(state: &State, is_it: impl Fn(&str, &Value) -> bool) -> Option<TaskRecord> {
     let Value::Object(all) = state.get(NAME)? else {
         return None;
     };
     let (id, one) = all.iter().find(|(id, one)| is_it(id, one))?;
-    Some(Remembered {
+    Some(TaskRecord {
         id: id.clone(),
         kind: text(one, "type"),
         description: text(one, "description"),
         asks: one["asks"].as_array().map_or_else(Vec::new, |asks| {
-            let ask = |ask: &Value| Ask {
+            let ask = |ask: &Value| PendingQuestion {
                 id: text(ask, "id"),
                 tool: text(ask, "tool"),
                 about: text(ask, "about"),
@@ -268,32 +267,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_are_forgotten_but_not_those_that_are_waited_for() {
+    fn the_oldest_are_dropped_unless_a_call_waits_for_them() {
         let state = State::default();
-        let ask = Ask {
+        let ask = PendingQuestion {
             id: "w".to_owned(),
             tool: "write".to_owned(),
             about: "{}".to_owned(),
         };
         let waits = Some(("call", vec![ask.clone()]));
-        remember(&state, "s", "first", ("a", ""), waits);
+        store(&state, "s", "first", ("a", ""), waits);
         for n in 0..100 {
-            remember(&state, "s", &format!("t{n}"), ("b", ""), None);
+            store(&state, "s", &format!("t{n}"), ("b", ""), None);
         }
-        assert_eq!(known(&state, "s").len(), REMEMBERED);
-        assert_eq!(waiting(&state, "s", "call").unwrap().id, "first");
-        assert_eq!(waiting(&state, "s", "call").unwrap().asks, [ask]);
-        assert!(waiting(&state, "other", "call").is_none());
-        assert!(remembered(&state, "s", "t99").is_some());
-        assert!(remembered(&state, "s", "t0").is_none());
-        assert!(remembered(&state, "other", "t99").is_none());
-        // Answered: it is waited for no longer.
-        remember(&state, "s", "first", ("a", ""), None);
-        assert!(waiting(&state, "s", "call").is_none());
-        // What somebody else put there harms nobody.
+        assert_eq!(ids(&state, "s").len(), MAX_LISTED);
+        assert_eq!(by_call(&state, "s", "call").unwrap().id, "first");
+        assert_eq!(by_call(&state, "s", "call").unwrap().asks, [ask]);
+        assert!(by_call(&state, "other", "call").is_none());
+        assert!(by_id(&state, "s", "t99").is_some());
+        assert!(by_id(&state, "s", "t0").is_none());
+        assert!(by_id(&state, "other", "t99").is_none());
+        // After an answer, no call waits for it.
+        store(&state, "s", "first", ("a", ""), None);
+        assert!(by_call(&state, "s", "call").is_none());
+        // An invalid value in the state is replaced.
         state.set(NAME, "nonsense");
-        assert!(known(&state, "s").is_empty());
-        remember(&state, "s", "new", ("a", ""), None);
-        assert_eq!(known(&state, "s"), ["new"]);
+        assert!(ids(&state, "s").is_empty());
+        store(&state, "s", "new", ("a", ""), None);
+        assert_eq!(ids(&state, "s"), ["new"]);
     }
 }

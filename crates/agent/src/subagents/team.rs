@@ -1,4 +1,4 @@
-//! The sub-agents that there are, and what all of them share.
+//! The configured sub-agents, with their shared settings.
 
 use super::control::{CANCEL, CHECK, MESSAGE};
 use super::names::{GENERAL_PURPOSE, tool_name};
@@ -11,71 +11,71 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// The name of the tool that starts any of them.
+/// Name of the tool that starts any sub-agent.
 pub(super) const TASK: &str = "task";
 
-/// Why an agent cannot have these sub-agents.
+/// An invalid sub-agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubagentError {
-    /// It names tools that the agent lacks.
-    #[error("sub-agent \"{name}\": unknown tools: {}; there are: {}", unknown.join(", "), known.join(", "))]
+    /// `tools` has tools that the agent does not have.
+    #[error("sub-agent \"{name}\": unknown tools: {}; known tools: {}", unknown.join(", "), known.join(", "))]
     UnknownTools {
-        /// The sub-agent.
+        /// Name of the sub-agent.
         name: String,
-        /// The tools.
+        /// Tools that the agent does not have.
         unknown: Vec<String>,
-        /// Those there are.
+        /// Tools that the agent has.
         known: Vec<String>,
     },
-    /// It names tools that the preset keeps from the agent, and may not.
+    /// `tools` has tools that the preset hides from the agent, which only the user can allow.
     #[error("sub-agent \"{name}\": the agent itself does not have these tools: {}; only a sub-agent in your own haft.yaml, or in a file named with --config, may have more tools than the agent", tools.join(", "))]
     NotGranted {
-        /// The sub-agent.
+        /// Name of the sub-agent.
         name: String,
-        /// The tools.
+        /// Tools that the agent does not have.
         tools: Vec<String>,
     },
-    /// Its `response_format` is not a JSON Schema.
+    /// `response_format` is not a valid JSON Schema.
     #[error("sub-agent \"{name}\": response_format: {reason}")]
     BadFormat {
-        /// The sub-agent.
+        /// Name of the sub-agent.
         name: String,
-        /// What is wrong with it.
+        /// Problem with the schema.
         reason: String,
     },
-    /// Calls are to wait for a person, of tools that it does not have.
+    /// `interrupt_on` has tools that the sub-agent does not have.
     #[error("sub-agent \"{name}\": interrupt_on names tools that it does not have: {}; it has: {}", unknown.join(", "), known.join(", "))]
     UnknownInterrupts {
-        /// The sub-agent.
+        /// Name of the sub-agent.
         name: String,
-        /// The tools.
+        /// Tools that the sub-agent does not have.
         unknown: Vec<String>,
-        /// Those it has.
+        /// Tools that it has.
         known: Vec<String>,
     },
-    /// Two have the same name, or a tool has it.
-    #[error("sub-agent \"{name}\": a tool named \"{tool}\" is there already; give it another name")]
+    /// Another sub-agent or tool has the same name.
+    #[error("sub-agent \"{name}\": a tool named \"{tool}\" already exists; choose another name")]
     NameTaken {
-        /// The sub-agent.
+        /// Name of the sub-agent.
         name: String,
-        /// The name of its tool.
+        /// Name of its tool.
         tool: String,
     },
 }
 
-/// One of them.
+/// A configured sub-agent.
 pub(super) struct Member {
-    /// As its description has it, for people.
+    /// Display name.
     pub(super) name: String,
     pub(super) tool: String,
     pub(super) description: String,
     pub(super) effect: Effect,
-    pub(super) how: How,
+    pub(super) how: MemberSource,
 }
 
-/// How one is made.
-pub(super) enum How {
+/// Source of a sub-agent.
+pub(super) enum MemberSource {
     Spec {
         spec: Box<SubagentSpec>,
         tools: Vec<String>,
@@ -85,7 +85,7 @@ pub(super) enum How {
     Built(MakeAgent),
 }
 
-/// All of them.
+/// All sub-agents of an agent, and of its sub-agents.
 pub(super) struct Team {
     pub(super) members: Vec<Arc<Member>>,
     pub(super) model_by_name: Option<ModelByName>,
@@ -93,10 +93,10 @@ pub(super) struct Team {
     pub(super) surroundings: String,
     /// The file and todo tools of the outermost agent.
     pub(super) usual: Vec<String>,
-    /// Who may work, at each depth. One for all depths would let those who wait for
-    /// others keep these from beginning.
-    pub(super) places: Vec<Semaphore>,
-    /// The same in the background.
+    /// Limits how many run in parallel, per depth. With one semaphore for all depths, parents
+    /// that wait could keep their sub-agents from starting.
+    pub(super) permits: Vec<Semaphore>,
+    /// The same limit for background tasks.
     pub(super) background: Vec<Arc<Semaphore>>,
 }
 
@@ -129,7 +129,7 @@ impl Team {
                     name: shown(&name),
                     description,
                     effect: Effect::Write,
-                    how: How::Built(make),
+                    how: MemberSource::Built(make),
                 },
             };
             let is_ours = is_ours(&member.tool);
@@ -145,7 +145,7 @@ impl Team {
             records: subagents.records,
             surroundings: subagents.surroundings,
             usual,
-            places: (0..subagents.max_depth)
+            permits: (0..subagents.max_depth)
                 .map(|_| Semaphore::new(at_once))
                 .collect(),
             background: (0..subagents.max_depth)
@@ -159,12 +159,12 @@ impl Team {
         self.members.iter().find(|member| member.tool == tool)
     }
 
-    /// Whether a tool is one of theirs: then it belongs to one agent alone.
+    /// Whether a tool belongs to sub-agents. Such a tool is never shared between agents.
     pub(super) fn has_tool(&self, tool: &str) -> bool {
         is_ours(tool) || self.member(tool).is_some()
     }
 
-    /// What starting any of them can do at most.
+    /// Returns the strongest effect of any sub-agent.
     pub(super) fn effect(&self) -> Effect {
         let writes = |member: &Arc<Member>| member.effect == Effect::Write;
         match self.members.iter().any(writes) {
@@ -174,7 +174,7 @@ impl Team {
     }
 }
 
-/// The names of the tools that are for all sub-agents.
+/// Names of the tools that work with any sub-agent.
 pub const TASK_TOOLS: [&str; 4] = [TASK, CHECK, MESSAGE, CANCEL];
 
 fn is_ours(tool: &str) -> bool {
@@ -195,7 +195,7 @@ fn name_of(agent: &Subagent) -> &str {
     }
 }
 
-/// A name on one line, for people.
+/// Returns a name for display, on one line.
 fn shown(name: &str) -> String {
     visible(&name.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -208,8 +208,8 @@ fn general_purpose() -> SubagentSpec {
     }
 }
 
-/// The tools of the toolset that read, search and change files, and those that only
-/// talk to the session: no commands, no network, nothing that was added.
+/// Returns the default tools of sub-agents: those of the toolset that read and write files, and
+/// those that only use the session. Commands, network and added tools are excluded.
 fn usual_tools(runtime: &Runtime) -> Vec<String> {
     let own = toolsets::by_name(runtime.toolset()).map(|toolset| {
         let names = toolset.tools.iter();
@@ -230,7 +230,7 @@ fn usual_tools(runtime: &Runtime) -> Vec<String> {
         .collect()
 }
 
-/// The tools of one, which have to be there.
+/// Returns the tools of a sub-agent, if all of them exist.
 async fn tools_of(
     spec: &SubagentSpec,
     runtime: &Runtime,
@@ -248,7 +248,7 @@ async fn tools_of(
         (missing, known)
     };
     if !missing(&tools).0.is_empty() {
-        // Plugins bring theirs when they are met.
+        // Plugins may still be starting.
         runtime.ready().await;
     }
     let (unknown, known) = missing(&tools);
@@ -305,7 +305,7 @@ async fn from_spec(
         bad.into_iter()
             .map(|one| format!("sub-agent \"{name}\": {one}")),
     );
-    // One that may ask others can do what those can.
+    // The tools may include other sub-agents, whose effects count too.
     let only_looks = |tool: &String| {
         let effect = runtime.effect_of(tool).or_else(|| runtime.reserved(tool));
         matches!(effect, Some(Effect::Read | Effect::Pure))
@@ -319,7 +319,7 @@ async fn from_spec(
         name,
         description: spec.description.clone(),
         effect,
-        how: How::Spec {
+        how: MemberSource::Spec {
             spec: Box::new(spec),
             tools,
             skills,

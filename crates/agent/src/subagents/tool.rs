@@ -1,7 +1,7 @@
-//! The tools: one for each sub-agent, and `task` for all of them.
+//! The tools that start sub-agents: one for each sub-agent, and `task` for all of them.
 
-use super::names::asked_for;
-use super::start::{Desk, Wanted};
+use super::dispatcher::{Dispatcher, WorkRequest};
+use super::names::requested_tool;
 use super::team::{Member, SubagentError, TASK, Team};
 use crate::Agent;
 use futures::future::BoxFuture;
@@ -11,32 +11,36 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Gives an agent at this depth the tools of its sub-agents, or `only` some of them;
-/// none, where it is too deep for that.
-pub(super) fn seat(
+/// Adds the tools for sub-agents to an agent, or `only` some of them. Does nothing at the
+/// maximum depth.
+pub(super) fn add_tools(
     team: &Arc<Team>,
     agent: &Agent,
     depth: usize,
     only: Option<&[String]>,
 ) -> Result<(), SubagentError> {
-    if depth >= team.places.len() {
+    if depth >= team.permits.len() {
         return Ok(());
     }
-    let desk = Arc::new(Desk::new(team, agent, depth));
-    let wanted = |tool: &str| only.is_none_or(|only| only.iter().any(|name| name == tool));
-    for member in team.members.iter().filter(|member| wanted(&member.tool)) {
-        let tool = One {
+    let dispatcher = Arc::new(Dispatcher::new(team, agent, depth));
+    let is_included = |tool: &str| only.is_none_or(|only| only.iter().any(|name| name == tool));
+    for member in team
+        .members
+        .iter()
+        .filter(|member| is_included(&member.tool))
+    {
+        let tool = SubagentTool {
             definition: definition_of(member),
             member: Arc::clone(member),
-            desk: Arc::clone(&desk),
+            dispatcher: Arc::clone(&dispatcher),
         };
         let added = agent.tools().add_any(Arc::new(tool));
         added.map_err(|_| super::team::taken(member))?;
     }
-    if wanted(TASK) {
-        let tool = Task {
+    if is_included(TASK) {
+        let tool = TaskTool {
             definition: task_definition(team),
-            desk: Arc::clone(&desk),
+            dispatcher: Arc::clone(&dispatcher),
         };
         let added = agent.tools().add_any(Arc::new(tool));
         added.map_err(|_| SubagentError::NameTaken {
@@ -44,10 +48,10 @@ pub(super) fn seat(
             tool: TASK.to_owned(),
         })?;
     }
-    for tool in super::control::tools(&desk) {
+    for tool in super::control::tools(&dispatcher) {
         let name = tool.definition().name.clone();
-        // Whoever can start them can look after them.
-        if wanted(TASK) || wanted(&name) {
+        // An agent that can start background tasks can also control them.
+        if is_included(TASK) || is_included(&name) {
             let added = agent.tools().add_any(tool);
             added.map_err(|_| SubagentError::NameTaken {
                 tool: name.clone(),
@@ -56,7 +60,7 @@ pub(super) fn seat(
         }
     }
     let background = &agent.shared.background;
-    background.belongs_to(&desk);
+    background.set_dispatcher(&dispatcher);
     background.find_waiting(agent.runtime());
     Ok(())
 }
@@ -65,7 +69,7 @@ fn definition_of(member: &Member) -> Definition {
     Definition {
         name: member.tool.clone(),
         description: format!(
-            "{}\nA sub-agent: sees nothing of this conversation, answers once.",
+            "{}\nA sub-agent: does not see this conversation, answers once.",
             member.description.trim()
         ),
         parameters: json!({
@@ -73,7 +77,7 @@ fn definition_of(member: &Member) -> Definition {
             "properties": {
                 "request": {
                     "type": "string",
-                    "description": "What to do, with all it has to know.",
+                    "description": "What to do, with everything it needs to know.",
                 },
             },
             "required": ["request"],
@@ -88,21 +92,21 @@ fn task_definition(team: &Team) -> Definition {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "description": text("The work in a few words."),
-            "prompt": text("What to do, with all it has to know."),
+            "description": text("Short description of the work."),
+            "prompt": text("What to do, with everything it needs to know."),
             "subagent_type": text(&format!("One of: {}.", types.join(", "))),
-            "task_id": text("To go on: as an earlier reply named it."),
+            "task_id": text("To continue a task: the id from an earlier reply."),
             "background": {
                 "type": "boolean",
-                "description": "Return at once and let it work; you are told when it has ended.",
+                "description": "Return immediately; a message tells you when it has ended.",
             },
         },
         "required": ["description", "prompt", "subagent_type"],
     });
     Definition {
         name: TASK.to_owned(),
-        description: "Give work to a sub-agent, or go on with one. Calls made together run at \
-                      the same time."
+        description: "Give work to a sub-agent, or continue one. Calls made together run in \
+                      parallel."
             .to_owned(),
         parameters,
         guidance: None,
@@ -110,18 +114,18 @@ fn task_definition(team: &Team) -> Definition {
 }
 
 /// The tool of one sub-agent.
-struct One {
+struct SubagentTool {
     definition: Definition,
     member: Arc<Member>,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
 }
 
 #[derive(Deserialize)]
-struct OneArgs {
+struct SubagentArgs {
     request: String,
 }
 
-impl AnyTool for One {
+impl AnyTool for SubagentTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -134,7 +138,7 @@ impl AnyTool for One {
         Vec::new()
     }
 
-    // It ends by itself: its turns and what they cost have limits.
+    // A sub-agent has limits on turns, tokens and cost instead.
     fn timeout(&self) -> Option<Duration> {
         None
     }
@@ -145,25 +149,25 @@ impl AnyTool for One {
         cx: &'a Context,
     ) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
-            let args: OneArgs = typed(arguments)?;
+            let args: SubagentArgs = typed(arguments)?;
             if args.request.trim().is_empty() {
-                return Err(Error::invalid("request must say what is to be done"));
+                return Err(Error::invalid("parameter \"request\" must not be empty"));
             }
-            let wanted = Wanted {
+            let request = WorkRequest {
                 member: Arc::clone(&self.member),
                 description: args.request.clone(),
                 prompt: args.request,
                 task_id: None,
             };
-            self.desk.work(wanted, cx).await
+            self.dispatcher.work(request, cx).await
         })
     }
 }
 
-/// The tool of all of them.
-struct Task {
+/// The tool `task`, which starts any sub-agent.
+struct TaskTool {
     definition: Definition,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
 }
 
 #[derive(Deserialize)]
@@ -175,13 +179,13 @@ struct TaskArgs {
     background: Option<bool>,
 }
 
-impl AnyTool for Task {
+impl AnyTool for TaskTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
 
     fn effect(&self) -> Effect {
-        self.desk.team.effect()
+        self.dispatcher.team.effect()
     }
 
     fn resources(&self, _: &Value) -> Vec<Resource> {
@@ -203,18 +207,18 @@ impl AnyTool for Task {
             let given = [&args.prompt, &args.description];
             let Some(prompt) = given.into_iter().find(|text| !is_blank(text)) else {
                 return Err(Error::invalid(
-                    "either prompt or description must say what is to be done",
+                    "parameters \"prompt\" and \"description\" must not both be empty",
                 ));
             };
-            let team = &self.desk.team;
-            let Some(member) = team.member(&asked_for(&args.subagent_type)) else {
+            let team = &self.dispatcher.team;
+            let Some(member) = team.member(&requested_tool(&args.subagent_type)) else {
                 let known: Vec<_> = team.members.iter().map(|one| one.tool.as_str()).collect();
                 return Err(Error::invalid(format!(
                     "parameter \"subagent_type\" must be one of {}",
                     known.join(", ")
                 )));
             };
-            let wanted = Wanted {
+            let request = WorkRequest {
                 member: Arc::clone(member),
                 prompt: prompt.clone(),
                 description: match is_blank(&args.description) {
@@ -224,8 +228,8 @@ impl AnyTool for Task {
                 task_id: args.task_id.filter(|id| !is_blank(id)),
             };
             match args.background {
-                Some(true) => self.desk.start(wanted, cx),
-                _ => self.desk.work(wanted, cx).await,
+                Some(true) => self.dispatcher.start(request, cx),
+                _ => self.dispatcher.work(request, cx).await,
             }
         })
     }

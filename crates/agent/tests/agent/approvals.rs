@@ -1,20 +1,20 @@
-//! Calls that wait for a person, and are answered later.
+//! Calls that wait for approval and are answered later.
 
-use crate::bed::{Bed, all, kinds, of, results, run, said};
+use crate::bed::{Bed, all, kinds, of_type, result_text, results, run};
 use crate::scripted::{Scripted, calls, text};
 use async_trait::async_trait;
-use haft::{Answer, Approver, Question};
+use haft::{ApprovalAnswer, Approver, Question};
 use haft_agent::{Agent, Resumed};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Nobody is there now.
+/// An approver that postpones every answer.
 struct Away;
 
 #[async_trait]
 impl Approver for Away {
-    async fn ask(&self, _: &Question) -> Answer {
-        Answer::Later
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
+        ApprovalAnswer::Later
     }
 }
 
@@ -24,7 +24,7 @@ fn agent(bed: &Bed, model: &Arc<Scripted>) -> Agent {
 }
 
 #[tokio::test]
-async fn a_call_waits_and_is_made_when_it_is_answered() {
+async fn a_call_waits_and_runs_when_it_is_approved() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let write = |path: &str| json!({ "path": path, "content": "new" });
@@ -40,17 +40,17 @@ async fn a_call_waits_and_is_made_when_it_is_answered() {
     let agent = agent(&bed, &model);
     let events = run(&agent, "Go").await;
     assert_eq!(events.last().unwrap()["reason"], "approval");
-    assert_eq!(of(&events, "approval_needed").len(), 3);
-    assert_eq!(of(&events, "tool_denied").len(), 0);
+    assert_eq!(of_type(&events, "approval_needed").len(), 3);
+    assert_eq!(of_type(&events, "tool_denied").len(), 0);
     assert!(!bed.folder.path().join("one").exists());
 
-    // Answered in part: those are made, the rest waits on.
+    // Answered calls run; the others keep waiting.
     let resumed = Resumed {
         answers: vec![
-            ("w1".to_owned(), Answer::Approve),
+            ("w1".to_owned(), ApprovalAnswer::Approve),
             (
                 "w2".to_owned(),
-                Answer::Reject {
+                ApprovalAnswer::Reject {
                     reason: Some("not that".to_owned()),
                 },
             ),
@@ -67,7 +67,7 @@ async fn a_call_waits_and_is_made_when_it_is_answered() {
     assert_eq!(bed.read("one"), "new");
     assert_eq!(model.requests(), 1);
 
-    let changed = Answer::ApproveWith {
+    let changed = ApprovalAnswer::ApproveWith {
         arguments: json!({ "content": "mine" }),
     };
     let resumed = Resumed {
@@ -84,6 +84,6 @@ async fn a_call_waits_and_is_made_when_it_is_answered() {
         .map(|result| result.call_id.as_str())
         .collect();
     assert_eq!(ids, ["r", "w1", "w2", "w3"]);
-    assert!(said(&results[2]).contains("not that"));
-    assert!(said(&results[3]).contains("changed arguments"));
+    assert!(result_text(&results[2]).contains("not that"));
+    assert!(result_text(&results[3]).contains("changed arguments"));
 }

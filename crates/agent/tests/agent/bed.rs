@@ -1,4 +1,4 @@
-//! A folder, an agent in it, and what happened.
+//! Fixtures: a folder, an agent in it, and its events.
 
 use crate::scripted::Scripted;
 use haft::{Content, Runtime};
@@ -36,7 +36,7 @@ impl Bed {
     }
 }
 
-/// All events until the end.
+/// Collects all events until the end.
 pub(crate) async fn all(mut events: Events) -> Vec<Value> {
     let mut seen = Vec::new();
     while let Some(event) = events.next().await {
@@ -55,7 +55,7 @@ pub(crate) fn kinds(events: &[Value]) -> Vec<&str> {
     kinds.filter(|kind| *kind != "message_update").collect()
 }
 
-pub(crate) fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(crate) fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events
         .iter()
         .filter(|event| event["type"] == kind)
@@ -66,7 +66,7 @@ pub(crate) async fn run(agent: &Agent, prompt: &str) -> Vec<Value> {
     all(agent.prompt(prompt).await.unwrap()).await
 }
 
-/// What holds for every run: the order of events, and their pairs.
+/// Checks the invariants of a run: the order of events and their pairs.
 fn check(events: &[Value]) {
     let mut last = 0;
     let mut open: Vec<String> = Vec::new();
@@ -102,7 +102,7 @@ fn check(events: &[Value]) {
     assert!(!in_turn && open.is_empty(), "{open:?}");
 }
 
-/// The results of the last message with some.
+/// Returns the results in the last message that has any.
 pub(crate) fn results(history: &[Message]) -> Vec<ToolResult> {
     let found = history.iter().rev().find_map(|message| match message {
         Message::Tool { results } => Some(results.clone()),
@@ -111,7 +111,7 @@ pub(crate) fn results(history: &[Message]) -> Vec<ToolResult> {
     found.unwrap()
 }
 
-pub(crate) fn said(result: &ToolResult) -> String {
+pub(crate) fn result_text(result: &ToolResult) -> String {
     let texts = result.content.iter().map(|block| match block {
         Content::Text { text } => text.clone(),
         _ => "[picture]".to_owned(),

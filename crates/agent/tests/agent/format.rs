@@ -20,7 +20,7 @@ fn format() -> Option<ResponseFormat> {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_goes_back_with_the_problems() {
+async fn an_answer_that_does_not_satisfy_the_format_is_corrected() {
     let model = Scripted::new([
         text("There are three."),
         text(r#"{"count":"three","extra":1}"#),
@@ -30,8 +30,8 @@ async fn an_answer_that_does_not_fit_goes_back_with_the_problems() {
     let events = run(&agent, "How many?").await;
     assert_eq!(end(&events)["reason"], "done");
     assert_eq!(end(&events)["response"], json!({ "count": 3 }));
-    let heard = model.heard.lock().unwrap();
-    let note = |n: usize| match heard[n].last().unwrap() {
+    let received = model.received.lock().unwrap();
+    let note = |n: usize| match received[n].last().unwrap() {
         Message::User { content, .. } => content[0].as_text().unwrap().to_owned(),
         other => panic!("{other:?}"),
     };
@@ -41,7 +41,7 @@ async fn an_answer_that_does_not_fit_goes_back_with_the_problems() {
 }
 
 #[tokio::test]
-async fn a_run_fails_whose_answers_never_fit() {
+async fn a_run_fails_if_no_answer_satisfies_the_format() {
     let model = Scripted::new((0..9).map(|_| text("No.")));
     let agent = Bed::new().agent(&model).response_format(format());
     let events = run(&agent, "How many?").await;
@@ -57,7 +57,7 @@ async fn a_run_fails_whose_answers_never_fit() {
 }
 
 #[tokio::test]
-async fn without_one_an_answer_is_as_it_is() {
+async fn without_a_format_any_answer_is_accepted() {
     let model = Scripted::new([text("Three.")]);
     let agent = Bed::new().agent(&model);
     let events = run(&agent, "How many?").await;

@@ -1,4 +1,4 @@
-//! The loop, with a model that says what it was told to and real tools.
+//! The loop, with a scripted model and real tools.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -9,9 +9,9 @@
 mod approvals;
 mod bed;
 mod format;
-mod gone_on;
 mod pictures;
-mod recorded;
+mod record;
+mod resume;
 mod schema;
 mod scripted;
 mod turns;

@@ -1,19 +1,19 @@
-//! Pictures that a provider refuses do not end a conversation.
+//! Pictures that a provider rejects do not break the conversation.
 
-use crate::bed::{Bed, all, of, run};
-use crate::gone_on::begun;
+use crate::bed::{Bed, all, of_type, run};
+use crate::resume::begun;
 use crate::scripted::{Next, Scripted, calls, text};
 use haft::Content;
-use haft_agent::{Agent, Message, ModelError, Trouble};
+use haft_agent::{Agent, Message, ModelError, ModelErrorKind};
 use haft_store::sessions::Sessions;
 use serde_json::json;
 use std::sync::Arc;
 
-/// One grey pixel.
+/// A PNG of one grey pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDATx\xdac\x68\0\0\0\x82\0\x81\xda\x45\x08\x3b\0\0\0\0IEND\xaeB`\x82";
 
 fn refused(status: u16, words: &str) -> Next {
-    Next::Fails(ModelError::new(Trouble::Status(status), words))
+    Next::Fails(ModelError::new(ModelErrorKind::Status(status), words))
 }
 
 fn bed(pictures: usize) -> Bed {
@@ -24,7 +24,7 @@ fn bed(pictures: usize) -> Bed {
     bed
 }
 
-/// Looks at so many pictures, one after the other.
+/// Reads this number of pictures, one after the other.
 fn looks(pictures: usize) -> Vec<Next> {
     (1..=pictures)
         .map(|number| {
@@ -34,7 +34,7 @@ fn looks(pictures: usize) -> Vec<Next> {
         .collect()
 }
 
-/// The calls whose results have a picture, and those whose results say that it is left out.
+/// Returns the calls whose results have a picture, and those whose picture was omitted.
 fn seen(messages: &[Message]) -> (Vec<String>, Vec<String>) {
     let (mut shown, mut left_out) = (Vec::new(), Vec::new());
     for message in messages {
@@ -45,7 +45,7 @@ fn seen(messages: &[Message]) -> (Vec<String>, Vec<String>) {
             for block in &result.content {
                 match block {
                     Content::Image { .. } => shown.push(result.call_id.clone()),
-                    Content::Text { text } if text.contains("was left out here") => {
+                    Content::Text { text } if text.contains("omitted: the provider rejected") => {
                         left_out.push(result.call_id.clone());
                     }
                     _ => {}
@@ -61,7 +61,7 @@ fn names(all: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_newest_is_left_out_for_good_and_that_is_said() {
+async fn the_newest_picture_is_omitted_for_good_and_reported() {
     for status in [400, 422] {
         let bed = bed(2);
         let sessions = Sessions::open(bed.folder.path().join("sessions.db")).unwrap();
@@ -73,22 +73,22 @@ async fn the_newest_is_left_out_for_good_and_that_is_said() {
         let agent = bed.agent(&model).recorded(session);
         let events = run(&agent, "Look").await;
         assert_eq!(events.last().unwrap()["text"], "One.", "{events:?}");
-        let told = of(&events, "picture_left_out");
+        let told = of_type(&events, "picture_left_out");
         assert_eq!(told.len(), 1, "{events:?}");
         assert_eq!(told[0]["call_id"], "look-2");
         assert_eq!(told[0]["reason"], "could not process image");
-        assert_eq!(of(&events, "retry").len(), 1);
+        assert_eq!(of_type(&events, "retry").len(), 1);
         let expected = (names(&["look-1"]), names(&["look-2"]));
         assert_eq!(seen(&model.last()), expected);
-        // It is not tried again.
+        // The picture stays omitted.
         let events = run(&agent, "And now?").await;
         assert_eq!(events.last().unwrap()["text"], "Two.");
-        assert_eq!(of(&events, "picture_left_out").len(), 0);
+        assert_eq!(of_type(&events, "picture_left_out").len(), 0);
         assert_eq!(seen(&model.last()), expected);
         assert_eq!(model.requests(), 5);
         drop(agent);
 
-        let (session, loaded) = sessions.take(&id).unwrap();
+        let (session, loaded) = sessions.resume(&id).unwrap();
         let again = Scripted::new([text("Three.")]);
         let runtime = bed.runtime(|builder| builder.session(&id));
         let agent = Agent::new(again.clone(), runtime);
@@ -100,7 +100,7 @@ async fn the_newest_is_left_out_for_good_and_that_is_said() {
 }
 
 #[tokio::test]
-async fn the_next_newest_follows_and_the_last_attempt_has_none() {
+async fn the_next_newest_follows_and_the_last_attempt_has_no_pictures() {
     let bed = bed(5);
     for refusals in 1..=3 {
         let mut script = looks(5);
@@ -114,7 +114,7 @@ async fn the_next_newest_follows_and_the_last_attempt_has_none() {
         let (shown, left_out) = seen(&model.last());
         let gone = [1, 2, 5][refusals - 1];
         assert_eq!((shown.len(), left_out.len()), (5 - gone, gone));
-        let told = of(&events, "picture_left_out");
+        let told = of_type(&events, "picture_left_out");
         assert_eq!(told.len(), gone);
         assert!(told.iter().all(|event| event["reason"] == "no 0"));
         assert_eq!(told[0]["call_id"], "look-5", "the newest first");
@@ -122,7 +122,7 @@ async fn the_next_newest_follows_and_the_last_attempt_has_none() {
 }
 
 #[tokio::test]
-async fn what_does_not_help_is_not_done_and_the_first_error_is_told() {
+async fn if_omitting_does_not_help_pictures_stay_and_the_first_error_is_reported() {
     let bed = bed(5);
     let mut script = looks(5);
     script.extend((0..9).map(|number| refused(400, &format!("bad request {number}"))));
@@ -130,61 +130,61 @@ async fn what_does_not_help_is_not_done_and_the_first_error_is_told() {
     let agent = bed.agent(&model);
     let events = run(&agent, "Look").await;
     assert_eq!(events.last().unwrap()["reason"], "failed");
-    assert_eq!(of(&events, "error")[0]["message"], "bad request 0");
+    assert_eq!(of_type(&events, "error")[0]["message"], "bad request 0");
     assert_eq!(model.requests(), 5 + 1 + 3);
-    assert_eq!(of(&events, "picture_left_out").len(), 0);
+    assert_eq!(of_type(&events, "picture_left_out").len(), 0);
     let history: Vec<Message> = agent
         .history()
         .iter()
-        .map(|said| said.message.clone())
+        .map(|message| Message::clone(message))
         .collect();
     assert_eq!(seen(&history).0.len(), 5, "all are still there");
 }
 
 #[tokio::test]
-async fn other_refusals_and_other_conversations_are_none_of_it() {
-    // No picture.
+async fn unrelated_errors_do_not_omit_pictures() {
+    // A conversation without pictures.
     let model = Scripted::new([refused(400, "bad request"), text("Done.")]);
     let events = run(&bed(0).agent(&model), "Go").await;
     assert_eq!(events.last().unwrap()["reason"], "failed");
     assert_eq!(model.requests(), 1);
-    // A picture, and a refusal that is about something else.
-    for trouble in [
-        Trouble::Status(401),
-        Trouble::Status(402),
-        Trouble::Status(429),
-        Trouble::Network,
+    // A picture, and an error that cannot be about it.
+    for kind in [
+        ModelErrorKind::Status(401),
+        ModelErrorKind::Status(402),
+        ModelErrorKind::Status(429),
+        ModelErrorKind::Network,
     ] {
         let mut script = looks(1);
-        let fails = || Next::Fails(ModelError::new(trouble, "no"));
+        let fails = || Next::Fails(ModelError::new(kind, "no"));
         script.extend([fails(), text("Done.")]);
         let model = Scripted::new(script);
         let bed = bed(1);
         let agent = bed.agent(&model).max_retries(0);
         let events = run(&agent, "Look").await;
-        assert_eq!(events.last().unwrap()["reason"], "failed", "{trouble:?}");
-        assert_eq!(model.requests(), 2, "{trouble:?}");
+        assert_eq!(events.last().unwrap()["reason"], "failed", "{kind:?}");
+        assert_eq!(model.requests(), 2, "{kind:?}");
     }
 }
 
-/// Providers refuse pictures with whatever they have.
+/// Providers use very different errors to reject pictures.
 #[tokio::test]
-async fn every_final_failure_is_tried_with_fewer() {
+async fn every_final_failure_is_retried_with_fewer_pictures() {
     let statuses = [
         300, 400, 403, 404, 408, 415, 418, 422, 451, 500, 501, 503, 529,
     ];
-    let mut troubles: Vec<Trouble> = statuses.map(Trouble::Status).into();
+    let mut troubles: Vec<ModelErrorKind> = statuses.map(ModelErrorKind::Status).into();
     troubles.extend([
-        Trouble::Cut,
-        Trouble::Empty,
-        Trouble::Malformed,
-        Trouble::Hopeless,
+        ModelErrorKind::Truncated,
+        ModelErrorKind::Empty,
+        ModelErrorKind::Malformed,
+        ModelErrorKind::Permanent,
     ]);
-    for trouble in troubles {
-        let error = || ModelError::new(trouble, "no pictures here");
-        let retries = if error().may_pass() { 2 } else { 0 };
+    for kind in troubles {
+        let error = || ModelError::new(kind, "no pictures here");
+        let retries = if error().is_transient() { 2 } else { 0 };
         let mut script = looks(5);
-        // The ordinary retries come first, and come once: a trial is not retried.
+        // The usual retries happen once, before any picture is omitted.
         script.extend((0..=retries + 2).map(|_| Next::Fails(error())));
         script.extend([text("One."), text("Two.")]);
         let model = Scripted::new(script);
@@ -194,19 +194,19 @@ async fn every_final_failure_is_tried_with_fewer() {
         assert_eq!(
             events.last().unwrap()["text"],
             "One.",
-            "{trouble:?} {events:?}"
+            "{kind:?} {events:?}"
         );
-        assert_eq!(of(&events, "picture_left_out").len(), 5, "{trouble:?}");
-        assert_eq!(model.requests(), 5 + 1 + retries + 3, "{trouble:?}");
+        assert_eq!(of_type(&events, "picture_left_out").len(), 5, "{kind:?}");
+        assert_eq!(model.requests(), 5 + 1 + retries + 3, "{kind:?}");
         let events = run(&agent, "And now?").await;
-        assert_eq!(events.last().unwrap()["text"], "Two.", "{trouble:?}");
-        assert!(seen(&model.last()).0.is_empty(), "{trouble:?}");
+        assert_eq!(events.last().unwrap()["text"], "Two.", "{kind:?}");
+        assert!(seen(&model.last()).0.is_empty(), "{kind:?}");
     }
 }
 
-/// A trial that meets a busy provider waits like any other request.
+/// A request with fewer pictures is retried like any other if the provider is busy.
 #[tokio::test]
-async fn a_trial_is_retried_where_that_is_not_about_pictures() {
+async fn a_request_with_fewer_pictures_is_retried_after_a_transient_error() {
     let mut script = looks(1);
     script.extend([
         refused(404, "no endpoints found that support image input"),
@@ -216,32 +216,35 @@ async fn a_trial_is_retried_where_that_is_not_about_pictures() {
     let model = Scripted::new(script);
     let events = run(&bed(1).agent(&model), "Look").await;
     assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
-    assert_eq!(of(&events, "picture_left_out").len(), 1);
+    assert_eq!(of_type(&events, "picture_left_out").len(), 1);
 }
 
 #[tokio::test]
-async fn a_request_with_too_many_bytes_loses_pictures_before_words() {
+async fn a_request_that_is_too_large_loses_pictures_before_text() {
     let mut script = looks(1);
-    script.push(Next::Fails(ModelError::new(Trouble::TooLarge, "413")));
+    script.push(Next::Fails(ModelError::new(
+        ModelErrorKind::TooLarge,
+        "413",
+    )));
     script.push(text("Done."));
     let model = Scripted::new(script);
     let events = run(&bed(1).agent(&model), "Look").await;
     assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
-    assert_eq!(of(&events, "compaction").len(), 0);
-    assert_eq!(of(&events, "picture_left_out").len(), 1);
-    // Without a picture it is made shorter, as ever.
+    assert_eq!(of_type(&events, "compaction").len(), 0);
+    assert_eq!(of_type(&events, "picture_left_out").len(), 1);
+    // Without a picture, the conversation is compacted as usual.
     let bed = Bed::new();
     bed.file("a.txt", "x");
-    let too_large = || Next::Fails(ModelError::new(Trouble::TooLarge, "413"));
+    let too_large = || Next::Fails(ModelError::new(ModelErrorKind::TooLarge, "413"));
     let read = calls([("c", "read", json!({ "path": "a.txt" }))]);
     let model = Scripted::new([read, too_large(), text("In short."), text("Done.")]);
     let events = run(&bed.agent(&model), "Do it").await;
-    assert_eq!(of(&events, "compaction").len(), 1);
+    assert_eq!(of_type(&events, "compaction").len(), 1);
     assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
 }
 
 #[tokio::test]
-async fn a_summary_is_not_lost_to_a_picture() {
+async fn a_rejected_picture_does_not_prevent_a_summary() {
     let bed = bed(1);
     let mut script = looks(1);
     script.extend([

@@ -1,12 +1,12 @@
-//! The published schema of events is that of the code, and events are as it says.
+//! The published schema of events is up to date, and events satisfy it.
 
 use crate::bed::{Bed, run};
 use crate::scripted::{Scripted, calls, fails, text};
-use haft_agent::Trouble;
+use haft_agent::ModelErrorKind;
 use serde_json::json;
 
 #[tokio::test]
-async fn events_are_as_the_published_schema_says() {
+async fn events_satisfy_the_published_schema() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events.schema.json");
     let schema = haft_agent::events_schema();
     let made = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
@@ -22,7 +22,7 @@ async fn events_are_as_the_published_schema_says() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let model = Scripted::new([
-        fails(Trouble::Status(503)),
+        fails(ModelErrorKind::Status(503)),
         calls([
             ("1", "read", json!({ "path": "a.txt" })),
             ("2", "no_such_tool", json!({})),
@@ -38,6 +38,6 @@ async fn events_are_as_the_published_schema_says() {
             .collect();
         assert!(wrong.is_empty(), "{event}: {wrong:?}");
     }
-    // It is no schema that says yes to everything.
+    // The schema does not accept everything.
     assert!(!validator.is_valid(&json!({ "type": "agent_end" })));
 }

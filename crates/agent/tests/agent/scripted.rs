@@ -1,27 +1,27 @@
-//! A model that says what it was told to, and remembers what it was sent.
+//! A scripted model that records its requests.
 
 use async_trait::async_trait;
 use haft_agent::{
-    Answer, Message, Model, ModelError, ModelId, Part, Piece, Request, Said, Stop, ToolCall,
-    Trouble, Usage,
+    Chunk, Message, Model, ModelAnswer, ModelError, ModelErrorKind, ModelId, Part, Request, Stop,
+    ToolCall, Usage,
 };
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// What comes next.
+/// A step of the script.
 pub(crate) enum Next {
-    Says(Answer),
+    ModelReply(ModelAnswer),
     Fails(ModelError),
-    /// Says this much and then nothing.
+    /// Sends this text and then stalls.
     Hangs(&'static str),
-    /// Does something first.
+    /// Runs a closure first.
     After(Box<dyn FnOnce() + Send>, Box<Next>),
 }
 
 pub(crate) struct Scripted {
     script: Mutex<VecDeque<Next>>,
-    pub(crate) heard: Mutex<Vec<Vec<Message>>>,
+    pub(crate) received: Mutex<Vec<Vec<Message>>>,
     pub(crate) tools: Mutex<Vec<Vec<String>>>,
     pub(crate) window: Option<u64>,
 }
@@ -37,24 +37,24 @@ impl Scripted {
     ) -> Arc<Self> {
         Arc::new(Self {
             script: Mutex::new(script.into_iter().collect()),
-            heard: Mutex::default(),
+            received: Mutex::default(),
             tools: Mutex::default(),
             window,
         })
     }
 
-    /// Goes on with more.
+    /// Appends steps.
     pub(crate) fn also(&self, script: impl IntoIterator<Item = Next>) {
         self.script.lock().unwrap().extend(script);
     }
 
     pub(crate) fn requests(&self) -> usize {
-        self.heard.lock().unwrap().len()
+        self.received.lock().unwrap().len()
     }
 
-    /// What it was sent with its last request.
+    /// Returns the history of the last request.
     pub(crate) fn last(&self) -> Vec<Message> {
-        self.heard.lock().unwrap().last().cloned().unwrap()
+        self.received.lock().unwrap().last().cloned().unwrap()
     }
 }
 
@@ -74,11 +74,11 @@ impl Model for Scripted {
     async fn answer(
         &self,
         request: Request<'_>,
-        show: &(dyn Fn(Piece) + Send + Sync),
-    ) -> Result<Answer, ModelError> {
+        show: &(dyn Fn(Chunk) + Send + Sync),
+    ) -> Result<ModelAnswer, ModelError> {
         let history = request.history.iter();
-        let history = history.map(|said: &Arc<Said>| said.message.clone());
-        self.heard.lock().unwrap().push(history.collect());
+        let history = history.map(|message: &Arc<Message>| Message::clone(message));
+        self.received.lock().unwrap().push(history.collect());
         let names = request.tools.iter().map(|tool| tool.name.clone()).collect();
         self.tools.lock().unwrap().push(names);
         let mut next = self.script.lock().unwrap().pop_front();
@@ -87,24 +87,25 @@ impl Model for Scripted {
             next = Some(*then);
         }
         match next {
-            Some(Next::Says(answer)) => {
+            Some(Next::ModelReply(answer)) => {
                 for part in &answer.parts {
                     match part {
-                        Part::Text { text } => show(Piece::Text(text.clone())),
-                        Part::Reasoning { text } => show(Piece::Reasoning(text.clone())),
-                        Part::Call(call) => show(Piece::Call(call.name.clone())),
+                        Part::Text { text } => show(Chunk::Text(text.clone())),
+                        Part::Reasoning { text } => show(Chunk::Reasoning(text.clone())),
+                        Part::Call(call) => show(Chunk::Call(call.name.clone())),
                     }
                 }
                 Ok(answer)
             }
             Some(Next::Fails(error)) => Err(error),
             Some(Next::Hangs(text)) => {
-                show(Piece::Text(text.to_owned()));
+                show(Chunk::Text(text.to_owned()));
                 std::future::pending().await
             }
-            Some(Next::After(..)) | None => {
-                Err(ModelError::new(Trouble::Hopeless, "the script is over"))
-            }
+            Some(Next::After(..)) | None => Err(ModelError::new(
+                ModelErrorKind::Permanent,
+                "the script is over",
+            )),
         }
     }
 }
@@ -119,16 +120,16 @@ pub(crate) fn usage() -> Usage {
 }
 
 pub(crate) fn text(text: &str) -> Next {
-    Next::Says(Answer {
+    Next::ModelReply(ModelAnswer {
         parts: vec![Part::Text {
             text: text.to_owned(),
         }],
         usage: usage(),
-        ..Answer::default()
+        ..ModelAnswer::default()
     })
 }
 
-/// An answer with calls: id, tool, arguments.
+/// Creates an answer with calls, given as id, tool and arguments.
 pub(crate) fn calls<const N: usize>(calls: [(&str, &str, Value); N]) -> Next {
     let parts = calls.into_iter().map(|(id, name, arguments)| {
         Part::Call(ToolCall {
@@ -137,14 +138,14 @@ pub(crate) fn calls<const N: usize>(calls: [(&str, &str, Value); N]) -> Next {
             arguments,
         })
     });
-    Next::Says(Answer {
+    Next::ModelReply(ModelAnswer {
         parts: parts.collect(),
         stop: Stop::Calls,
         usage: usage(),
-        ..Answer::default()
+        ..ModelAnswer::default()
     })
 }
 
-pub(crate) fn fails(trouble: Trouble) -> Next {
-    Next::Fails(ModelError::new(trouble, format!("{trouble:?} happened")))
+pub(crate) fn fails(kind: ModelErrorKind) -> Next {
+    Next::Fails(ModelError::new(kind, format!("{kind:?} happened")))
 }

@@ -1,15 +1,15 @@
-//! Turns, retries, limits, steering, stopping.
+//! Turns, retries, limits, steering and cancellation.
 
-use crate::bed::{Bed, json, kinds, of, results, run, said};
+use crate::bed::{Bed, json, kinds, of_type, result_text, results, run};
 use crate::scripted::{Next, Scripted, calls, fails, text};
 use haft::prelude::*;
-use haft_agent::{Answer, Hooks, Message, Origin, Stop, ToolCall, Trouble};
+use haft_agent::{Hooks, Message, ModelAnswer, ModelErrorKind, Origin, Stop, ToolCall};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[tokio::test]
-async fn an_answer_without_calls_is_the_end() {
+async fn an_answer_without_calls_ends_the_run() {
     let bed = Bed::new();
     let model = Scripted::new([text("Hello.")]);
     let agent = bed.agent(&model).system("Be kind.");
@@ -27,7 +27,7 @@ async fn an_answer_without_calls_is_the_end() {
 }
 
 #[tokio::test]
-async fn calls_run_at_once_and_their_results_come_in_order() {
+async fn calls_run_in_parallel_and_their_results_are_in_order() {
     let bed = Bed::new();
     bed.file("a.txt", "first").file("b.txt", "second");
     let model = Scripted::new([
@@ -49,15 +49,15 @@ async fn calls_run_at_once_and_their_results_come_in_order() {
     assert_eq!(ids, ["1", "2", "3", "4"]);
     let errors: Vec<_> = results.iter().map(|result| result.is_error).collect();
     assert_eq!(errors, [false, true, true, false]);
-    assert_eq!(said(&results[0]), "first");
-    assert_eq!(said(&results[3]), "second");
-    assert_eq!(of(&events, "tool_start").len(), 3);
-    assert_eq!(of(&events, "tool_end").len(), 3);
-    assert_eq!(of(&events, "tool_denied").len(), 1);
+    assert_eq!(result_text(&results[0]), "first");
+    assert_eq!(result_text(&results[3]), "second");
+    assert_eq!(of_type(&events, "tool_start").len(), 3);
+    assert_eq!(of_type(&events, "tool_end").len(), 3);
+    assert_eq!(of_type(&events, "tool_denied").len(), 1);
 }
 
 #[tokio::test]
-async fn repeated_and_missing_ids_are_made_distinct() {
+async fn repeated_and_missing_ids_become_unique() {
     let bed = Bed::new();
     bed.file("a.txt", "first").file("b.txt", "second");
     let read = |path: &str| json!({ "path": path });
@@ -81,39 +81,39 @@ async fn repeated_and_missing_ids_are_made_distinct() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
-    for trouble in [
-        Trouble::Network,
-        Trouble::Status(429),
-        Trouble::Status(503),
-        Trouble::Cut,
-        Trouble::Empty,
-        Trouble::Malformed,
+async fn only_transient_errors_are_retried() {
+    for kind in [
+        ModelErrorKind::Network,
+        ModelErrorKind::Status(429),
+        ModelErrorKind::Status(503),
+        ModelErrorKind::Truncated,
+        ModelErrorKind::Empty,
+        ModelErrorKind::Malformed,
     ] {
         let bed = Bed::new();
-        let model = Scripted::new([fails(trouble), fails(trouble), text("Yes.")]);
+        let model = Scripted::new([fails(kind), fails(kind), text("Yes.")]);
         let events = run(&bed.agent(&model), "Hi").await;
-        assert_eq!(of(&events, "retry").len(), 2, "{trouble:?}");
+        assert_eq!(of_type(&events, "retry").len(), 2, "{kind:?}");
         assert_eq!(events.last().unwrap()["reason"], "done");
         assert_eq!(model.requests(), 3);
     }
-    for trouble in [
-        Trouble::Status(400),
-        Trouble::Status(401),
-        Trouble::Hopeless,
+    for kind in [
+        ModelErrorKind::Status(400),
+        ModelErrorKind::Status(401),
+        ModelErrorKind::Permanent,
     ] {
         let bed = Bed::new();
-        let model = Scripted::new([fails(trouble), text("No.")]);
+        let model = Scripted::new([fails(kind), text("No.")]);
         let events = run(&bed.agent(&model), "Hi").await;
-        assert_eq!(model.requests(), 1, "{trouble:?}");
+        assert_eq!(model.requests(), 1, "{kind:?}");
         assert_eq!(events.last().unwrap()["reason"], "failed");
-        assert_eq!(of(&events, "error").len(), 1);
+        assert_eq!(of_type(&events, "error").len(), 1);
     }
     let bed = Bed::new();
-    let model = Scripted::new((0..9).map(|_| fails(Trouble::Status(500))));
+    let model = Scripted::new((0..9).map(|_| fails(ModelErrorKind::Status(500))));
     let events = run(&bed.agent(&model).max_retries(2), "Hi").await;
     assert_eq!(model.requests(), 3);
-    let message = of(&events, "error")[0]["message"]
+    let message = of_type(&events, "error")[0]["message"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -121,39 +121,48 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_asked_for_again() {
+async fn an_empty_answer_is_retried() {
     let bed = Bed::new();
-    let empty = || Next::Says(Answer::default());
+    let empty = || Next::ModelReply(ModelAnswer::default());
     let model = Scripted::new([empty(), text("Now.")]);
     let events = run(&bed.agent(&model), "Hi").await;
-    assert_eq!(of(&events, "retry").len(), 1);
+    assert_eq!(of_type(&events, "retry").len(), 1);
     assert_eq!(events.last().unwrap()["text"], "Now.");
 }
 
 #[tokio::test]
-async fn limits_stop_it() {
+async fn limits_stop_a_run() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let turns = || (0..60).map(|n| calls([("c", "read", json!({ "path": format!("{n}") }))]));
     let model = Scripted::new(turns());
     let events = run(&bed.agent(&model).max_turns(4), "Go").await;
     assert_eq!(model.requests(), 4);
-    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "max_turns");
+    assert_eq!(
+        of_type(&events, "turn_limit_reached")[0]["reason"],
+        "max_turns"
+    );
     assert_eq!(events.last().unwrap()["reason"], "limit");
 
     let model = Scripted::new(turns());
     let events = run(&bed.agent(&model).max_tokens(Some(300)), "Go").await;
     assert_eq!(model.requests(), 3);
-    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "max_tokens");
+    assert_eq!(
+        of_type(&events, "turn_limit_reached")[0]["reason"],
+        "max_tokens"
+    );
 
     let model = Scripted::new(turns());
     let events = run(&bed.agent(&model).max_cost(Some(0.015)), "Go").await;
     assert_eq!(model.requests(), 2);
-    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "max_cost");
+    assert_eq!(
+        of_type(&events, "turn_limit_reached")[0]["reason"],
+        "max_cost"
+    );
 }
 
 #[tokio::test]
-async fn going_in_circles_is_told_and_then_stopped() {
+async fn a_loop_leads_to_a_warning_and_then_to_a_stop() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let same = (0..9).map(|_| calls([("c", "read", json!({ "path": "a.txt" }))]));
@@ -161,7 +170,7 @@ async fn going_in_circles_is_told_and_then_stopped() {
     let agent = bed.agent(&model);
     let events = run(&agent, "Go").await;
     assert_eq!(model.requests(), 5);
-    assert_eq!(of(&events, "turn_limit_reached")[0]["reason"], "loop");
+    assert_eq!(of_type(&events, "turn_limit_reached")[0]["reason"], "loop");
     let notes = model.last().into_iter().filter(|message| {
         matches!(
             message,
@@ -172,13 +181,13 @@ async fn going_in_circles_is_told_and_then_stopped() {
         )
     });
     assert_eq!(notes.count(), 2);
-    // Every call has its result, and the conversation can go on.
+    // Every call has a result, so the conversation can continue.
     let last = agent.history();
-    assert!(matches!(last.last().unwrap().message, Message::Tool { .. }));
+    assert!(matches!(**last.last().unwrap(), Message::Tool { .. }));
 }
 
 #[tokio::test]
-async fn what_is_said_meanwhile_is_heard_before_the_next_turn() {
+async fn steering_reaches_the_model_before_the_next_turn() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let model = Scripted::new([]);
@@ -188,14 +197,14 @@ async fn what_is_said_meanwhile_is_heard_before_the_next_turn() {
         Next::After(Box::new(move || handle.steer(text)), Box::new(then))
     };
     let call = calls([("c", "read", json!({ "path": "a.txt" }))]);
-    // After the last it has nothing more to call, and yet goes on.
+    // The last answer has no calls, but the run continues because of the message.
     model.also([
         steer("Look at b too.", call),
         steer("And c.", text("One.")),
         text("Two."),
     ]);
     let seen = run(&agent, "Go").await;
-    let steering: Vec<_> = of(&seen, "steering")
+    let steering: Vec<_> = of_type(&seen, "steering")
         .iter()
         .map(|event| event["text"].clone())
         .collect();
@@ -205,7 +214,7 @@ async fn what_is_said_meanwhile_is_heard_before_the_next_turn() {
 }
 
 #[tokio::test]
-async fn two_prompts_at_once_are_refused() {
+async fn a_second_prompt_during_a_run_is_refused() {
     let bed = Bed::new();
     let model = Scripted::new([Next::Hangs("thinking"), text("Hi.")]);
     let agent = bed.agent(&model);
@@ -219,8 +228,8 @@ async fn two_prompts_at_once_are_refused() {
     }
     let events = run(&agent, "Two").await;
     assert_eq!(events.last().unwrap()["text"], "Hi.");
-    // What had come of the first answer is part of the conversation.
-    let partial = agent.history().iter().any(|said| match &said.message {
+    // The partial answer is part of the conversation.
+    let partial = agent.history().iter().any(|message| match &**message {
         Message::Assistant(answer) => {
             answer.stop == Stop::Interrupted && answer.text() == "thinking"
         }
@@ -230,13 +239,13 @@ async fn two_prompts_at_once_are_refused() {
 }
 
 #[tokio::test]
-async fn dropping_the_events_stops_it() {
+async fn dropping_the_events_stops_the_run() {
     let bed = Bed::new();
     let model = Scripted::new([Next::Hangs("x"), text("Hi.")]);
     let agent = bed.agent(&model);
     drop(agent.prompt("One").await.unwrap());
     let begun = Instant::now();
-    while agent.handle().is_at_work() {
+    while agent.handle().is_busy() {
         assert!(begun.elapsed() < Duration::from_secs(5));
         tokio::task::yield_now().await;
     }
@@ -245,7 +254,7 @@ async fn dropping_the_events_stops_it() {
 pub(crate) fn waiting(runtime: &haft::Runtime) {
     let tool = haft::FromSchema::new(
         "wait",
-        "Waits.",
+        "PendingApproval.",
         json!({ "type": "object" }),
         Effect::Pure,
         |_, cx: Context| async move {
@@ -282,18 +291,18 @@ async fn stopping_during_calls_gives_every_call_its_result() {
         seen.push(event);
     }
     assert_eq!(seen.last().unwrap()["reason"], "interrupted");
-    assert_eq!(of(&seen, "tool_end").len(), 3);
+    assert_eq!(of_type(&seen, "tool_end").len(), 3);
     assert_eq!(model.requests(), 1);
     let history: Vec<_> = agent
         .history()
         .iter()
-        .map(|said| said.message.clone())
+        .map(|message| Message::clone(message))
         .collect();
     assert_eq!(results(&history).len(), 3);
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_and_one_that_has_the_last_word() {
+async fn a_tool_may_panic_and_a_tool_may_end_the_run() {
     let bed = Bed::new();
     let model = Scripted::new([
         calls([("1", "boom", json!({}))]),
@@ -320,11 +329,11 @@ async fn a_tool_that_panics_and_one_that_has_the_last_word() {
     assert_eq!(model.requests(), 2);
     assert_eq!(events.last().unwrap()["text"], "All is well.");
     assert_eq!(events.last().unwrap()["reason"], "done");
-    assert!(said(&results(&model.last())[0]).contains("panicked"));
+    assert!(result_text(&results(&model.last())[0]).contains("panicked"));
 }
 
 #[tokio::test]
-async fn a_tool_that_comes_late_is_there_in_the_next_turn() {
+async fn a_tool_added_during_a_run_is_available_in_the_next_turn() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let model = Scripted::new([]);
@@ -341,12 +350,12 @@ async fn a_tool_that_comes_late_is_there_in_the_next_turn() {
     assert_eq!(tools[1].last().unwrap(), "wait");
 }
 
-pub(crate) struct Say {
+pub(crate) struct ChangingHooks {
     pub(crate) calls: Mutex<Vec<String>>,
 }
 
 #[async_trait::async_trait]
-impl Hooks for Say {
+impl Hooks for ChangingHooks {
     async fn before_agent(&self, prompt: &mut String) {
         prompt.push_str(" please");
     }
@@ -368,7 +377,7 @@ impl Hooks for Say {
 }
 
 #[tokio::test]
-async fn hooks_have_their_say() {
+async fn hooks_change_prompts_calls_and_replies() {
     let bed = Bed::new();
     bed.file("b.txt", "a secret");
     let model = Scripted::new([
@@ -378,23 +387,23 @@ async fn hooks_have_their_say() {
         ]),
         text("Done."),
     ]);
-    let hooks = Arc::new(Say {
+    let hooks = Arc::new(ChangingHooks {
         calls: Mutex::default(),
     });
     let agent = bed.agent(&model).hooks(hooks.clone());
     run(&agent, "Go").await;
     let results = results(&model.last());
-    assert_eq!(said(&results[0]), "no listing today");
-    assert_eq!(said(&results[1]), "a [hidden]");
+    assert_eq!(result_text(&results[0]), "no listing today");
+    assert_eq!(result_text(&results[1]), "a [hidden]");
     assert_eq!(*hooks.calls.lock().unwrap(), ["ls", "read"]);
     assert_eq!(model.last()[0], Message::prompt("Go please"));
 }
 
 #[tokio::test]
-async fn a_long_conversation_is_made_shorter_and_goes_on() {
+async fn a_long_conversation_is_compacted_and_continues() {
     let bed = Bed::new();
     bed.file("a.txt", &"word ".repeat(800));
-    // The model says that a turn has 110 tokens.
+    // The model reports 110 tokens per turn.
     let mut script = Vec::new();
     for n in 0..2 {
         script.push(calls([(
@@ -408,7 +417,7 @@ async fn a_long_conversation_is_made_shorter_and_goes_on() {
     let model = Scripted::with_window(script, Some(130));
     let agent = bed.agent(&model);
     let events = run(&agent, "Do it").await;
-    let shortened = of(&events, "compaction");
+    let shortened = of_type(&events, "compaction");
     assert_eq!(shortened.len(), 1, "{:?}", kinds(&events));
     assert!(shortened[0]["before"].as_u64() > shortened[0]["after"].as_u64());
     let Message::User { content, origin } = &model.last()[0] else {
@@ -420,42 +429,42 @@ async fn a_long_conversation_is_made_shorter_and_goes_on() {
 }
 
 #[tokio::test]
-async fn too_long_for_the_model_is_made_shorter_once() {
+async fn a_conversation_too_long_for_the_model_is_compacted_once() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let model = Scripted::new([
         calls([("c", "read", json!({ "path": "a.txt" }))]),
-        fails(Trouble::TooLong),
-        fails(Trouble::TooLong),
+        fails(ModelErrorKind::TooLong),
+        fails(ModelErrorKind::TooLong),
         text("Done."),
     ]);
     let events = run(&bed.agent(&model), "Do it").await;
-    assert_eq!(of(&events, "compaction").len(), 1);
+    assert_eq!(of_type(&events, "compaction").len(), 1);
     assert_eq!(events.last().unwrap()["text"], "Done.", "{events:?}");
 }
 
-/// What else such an answer would have said nobody knows.
+/// The missing part of the answer might have changed the meaning of its calls.
 #[tokio::test]
-async fn the_calls_of_an_answer_that_was_cut_are_not_made() {
+async fn the_calls_of_a_truncated_answer_do_not_run() {
     for (stop, why) in [
-        (Stop::Length, "most tokens"),
+        (Stop::Length, "maximum number of tokens"),
         (Stop::Refusal, "withheld"),
         (Stop::Interrupted, "interrupted"),
     ] {
         let bed = Bed::new();
         let write = json!({ "path": "made.txt", "content": "x" });
-        let Next::Says(answer) = calls([("1", "write", write)]) else {
+        let Next::ModelReply(answer) = calls([("1", "write", write)]) else {
             panic!("an answer");
         };
-        let cut = Next::Says(Answer { stop, ..answer });
+        let cut = Next::ModelReply(ModelAnswer { stop, ..answer });
         let model = Scripted::new([cut, text("I see.")]);
         let events = run(&bed.agent(&model), "Go").await;
         assert_eq!(events.last().unwrap()["text"], "I see.", "{events:#?}");
-        assert_eq!(of(&events, "tool_start").len(), 0);
+        assert_eq!(of_type(&events, "tool_start").len(), 0);
         assert!(!bed.folder.path().join("made.txt").exists(), "{stop:?}");
         let results = results(&model.last());
         assert!(results[0].is_error);
-        let text = said(&results[0]);
-        assert!(text.contains("not made") && text.contains(why), "{text}");
+        let text = result_text(&results[0]);
+        assert!(text.contains("did not run") && text.contains(why), "{text}");
     }
 }

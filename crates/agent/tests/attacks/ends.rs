@@ -1,7 +1,7 @@
-//! However a run ends, it says so, and the agent can be asked again.
+//! Every run ends with an event, and the agent can be used again.
 
-use crate::bed::{Bed, of, results, run, said};
-use crate::kept::{begins, check_history, sessions};
+use crate::bed::{Bed, of_type, result_text, results, run};
+use crate::fixtures::{begins, check_history, sessions};
 use crate::scripted::{Next, Scripted, calls, text};
 use async_trait::async_trait;
 use haft::Reply;
@@ -9,7 +9,7 @@ use haft_agent::{Hooks, ToolCall};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Falls over where it is told to.
+/// A hook that panics at a chosen point.
 struct Panics(&'static str);
 
 #[async_trait]
@@ -29,7 +29,7 @@ impl Hooks for Panics {
 }
 
 #[tokio::test]
-async fn a_hook_that_panics_ends_the_run_and_no_more() {
+async fn a_panicking_hook_only_ends_the_run() {
     for place in ["agent", "before", "after"] {
         let bed = Bed::new();
         bed.file("a", "first");
@@ -43,13 +43,13 @@ async fn a_hook_that_panics_ends_the_run_and_no_more() {
         if place == "agent" {
             assert_eq!(events.last().unwrap()["reason"], "failed");
         } else {
-            // What a hook would have said or left out is not known: the model gets nothing.
+            // The hook might have redacted the reply, so the model does not get it.
             assert_eq!(events.last().unwrap()["text"], "Went on.", "{events:#?}");
             let result = &results(&model.last())[0];
-            assert!(result.is_error && said(result).contains("a hook panicked"));
-            assert!(!said(result).contains("first"));
+            assert!(result.is_error && result_text(result).contains("a hook panicked"));
+            assert!(!result_text(result).contains("first"));
             assert_eq!(
-                of(&events, "tool_start").len(),
+                of_type(&events, "tool_start").len(),
                 usize::from(place == "after")
             );
         }
@@ -66,7 +66,7 @@ async fn a_hook_that_panics_ends_the_run_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_model_that_panics_ends_the_run_and_no_more() {
+async fn a_panicking_model_only_ends_the_run() {
     let bed = Bed::new();
     let sessions = sessions(&bed);
     let falls = || panic!("the model fell over");
@@ -80,7 +80,7 @@ async fn a_model_that_panics_ends_the_run_and_no_more() {
     assert_eq!(events.last().unwrap()["text"], "Here.", "{events:#?}");
 }
 
-/// Answers for every tool.
+/// A hook that replaces every call with a reply.
 struct Instead;
 
 #[async_trait]
@@ -91,7 +91,7 @@ impl Hooks for Instead {
 }
 
 #[tokio::test]
-async fn a_reply_in_place_of_a_call_is_recorded() {
+async fn a_reply_that_replaces_a_call_is_recorded() {
     let bed = Bed::new();
     bed.file("a", "first");
     let sessions = sessions(&bed);
@@ -105,6 +105,6 @@ async fn a_reply_in_place_of_a_call_is_recorded() {
     let agent = begins(&bed, &sessions, &model).hooks(Arc::new(Instead));
     let events = run(&agent, "Go").await;
     assert_eq!(events.last().unwrap()["text"], "Done.", "{events:#?}");
-    let (_, call) = sessions.call(Some(crate::kept::ID), "instead").unwrap();
+    let (_, call) = sessions.call(Some(crate::fixtures::ID), "instead").unwrap();
     assert!(call.reply.unwrap().contains("from the hook"));
 }

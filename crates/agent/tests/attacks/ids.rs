@@ -1,7 +1,7 @@
-//! Ids of calls, as a provider likes to make them.
+//! Ids of calls that a provider repeats.
 
-use crate::bed::{Bed, all, results, run, said};
-use crate::kept::{begins, check_history, goes_on, sessions};
+use crate::bed::{Bed, all, result_text, results, run};
+use crate::fixtures::{begins, check_history, resumed_agent, sessions};
 use crate::scripted::{Scripted, calls, text};
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn reads(path: &str) -> crate::scripted::Next {
 }
 
 #[tokio::test]
-async fn an_id_from_before_a_summary_is_not_taken_for_a_new_one() {
+async fn an_id_used_before_compaction_is_not_reused() {
     let bed = Bed::new();
     bed.file("a", "first")
         .file("b", "second")
@@ -23,16 +23,16 @@ async fn an_id_from_before_a_summary_is_not_taken_for_a_new_one() {
     model.also([reads("b"), text("Two.")]);
     let events = run(&agent, "Read b").await;
     assert_eq!(events.last().unwrap()["reason"], "done", "{events:#?}");
-    assert_eq!(said(&results(&model.last())[0]), "second");
+    assert_eq!(result_text(&results(&model.last())[0]), "second");
     check_history(&model.last());
 
-    // Another process knows of them too.
+    // Another process knows the used ids too.
     model.also([text("A summary.")]);
     all(agent.compact().await.unwrap()).await;
     drop(agent);
     model.also([reads("c"), text("Three.")]);
-    let agent = goes_on(&bed, &sessions, &model);
+    let agent = resumed_agent(&bed, &sessions, &model);
     let events = run(&agent, "Read c").await;
     assert_eq!(events.last().unwrap()["reason"], "done", "{events:#?}");
-    assert_eq!(said(&results(&model.last())[0]), "third");
+    assert_eq!(result_text(&results(&model.last())[0]), "third");
 }

@@ -1,4 +1,4 @@
-//! What a hostile or broken model, hook or moment could do to an agent, and may not.
+//! Hostile and broken models, hooks, and processes killed at bad moments.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,9 +10,9 @@
 #[expect(dead_code, reason = "shared with other tests")]
 mod bed;
 mod ends;
+mod fixtures;
 mod ids;
-mod kept;
-mod open;
+mod pending;
 #[path = "../agent/scripted.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod scripted;

@@ -1,23 +1,24 @@
-//! What was sent once is sent the same again.
+//! Requests repeat the bytes of earlier requests, so that providers can cache them.
 
 use crate::common::{Talk, model, settings, tools};
 use haft_agent::provider::{Provider, connect};
-use haft_agent::{Message, Request, Said};
-use haft_testing::model::{Says, Scripted, Turn};
+use haft_agent::{Message, Request};
+use haft_testing::model::{ModelReply, Scripted, Turn};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn script(request: &Value, number: usize) -> Turn {
     let _ = request;
-    Says::text(format!("Answer {number}."))
+    ModelReply::text(format!("ModelAnswer {number}."))
         .reasoning("Hm.", "c2lnbmVk")
         .call(format!("call_{number}"), "read", &json!({ "path": "a" }))
         .into()
 }
 
-/// The body without its marks and what closes it.
+/// Returns the body without cache marks and closing brackets.
 fn stem(body: &[u8]) -> String {
     let body = String::from_utf8(body.to_vec()).unwrap();
-    // The marks of the head are of the head; those of the conversation move.
+    // The marks in the head are fixed; those in the conversation move.
     let at = body.find("\"messages\":[").unwrap_or(0);
     let (head, conversation) = body.split_at(at);
     let mark = ",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -26,7 +27,7 @@ fn stem(body: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_turn_begins_with_the_bytes_of_the_turn_before() {
+async fn each_request_starts_with_the_bytes_of_the_previous_one() {
     for provider in Provider::ALL {
         let server = Scripted::start(script);
         let mut talk = Talk::new(model(provider, &server));
@@ -41,7 +42,7 @@ async fn a_turn_begins_with_the_bytes_of_the_turn_before() {
             let (before, after) = (stem(&pair[0].body), stem(&pair[1].body));
             assert!(after.starts_with(&before), "{provider}\n{before}\n{after}");
         }
-        // Now and then the next request is faster than the end of the one before.
+        // Sometimes the next request is sent before the previous connection is free.
         let connections = server.connections();
         assert!(connections < 20, "{provider}: {connections} connections");
         let last = received.last().unwrap().json();
@@ -79,7 +80,7 @@ fn marks(body: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn anthropic_marks_the_head_and_the_end_now_and_before() {
+async fn anthropic_marks_the_head_and_the_current_and_previous_end() {
     let server = Scripted::start(script);
     let mut talk = Talk::new(model(Provider::Anthropic, &server));
     talk.ask("go");
@@ -99,7 +100,7 @@ async fn anthropic_marks_the_head_and_the_end_now_and_before() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_changes_is_sent_as_it_is() {
+async fn a_conversation_that_was_changed_is_sent_as_changed() {
     for provider in Provider::ALL {
         let server = Scripted::start(script);
         let mut talk = Talk::new(model(provider, &server));
@@ -109,20 +110,20 @@ async fn a_conversation_that_changes_is_sent_as_it_is() {
             let call = answer.calls().next().unwrap().id.clone();
             talk.result(&call, "read", "text");
         }
-        // The old part becomes a summary; the tail is what it was.
+        // The old part becomes a summary; the rest does not change.
         let tail = talk.history.split_off(7);
         let old = std::mem::take(&mut talk.history);
         talk.ask("a summary");
         talk.history.extend(tail);
         talk.send().await.unwrap();
-        // Another model that was never asked before says how it should look.
+        // A fresh model shows the expected body.
         let fresh = Scripted::start(script);
         let mut other = Talk::new(model(provider, &fresh));
         other.history.clone_from(&talk.history);
         other.send().await.unwrap();
         let body = |server: &Scripted| server.received().last().unwrap().json();
         let strip = |mut body: Value| {
-            // The one that grew also marks where it ended before.
+            // The conversation that grew also marks its previous end.
             if let Some(messages) = body["messages"].as_array_mut() {
                 for message in messages {
                     let blocks = message["content"].as_array_mut();
@@ -134,7 +135,7 @@ async fn a_conversation_that_changes_is_sent_as_it_is() {
             body
         };
         assert_eq!(strip(body(&server)), strip(body(&fresh)), "{provider}");
-        // And back to what it was: a fork.
+        // Back to the old conversation, as after a fork.
         talk.history = old;
         talk.say(Message::prompt("forked"));
         talk.send().await.unwrap();
@@ -152,7 +153,7 @@ async fn sessions_and_tools_do_not_mix() {
     let server = Scripted::start(script);
     let model = connect(settings(Provider::OpenaiResponses, &server)).unwrap();
     let tools = tools();
-    let histories = ["one", "two"].map(|text| vec![Said::new(Message::prompt(text))]);
+    let histories = ["one", "two"].map(|text| vec![Arc::new(Message::prompt(text))]);
     for round in 0..3 {
         for (session, history) in histories.iter().enumerate() {
             let session = format!("s{session}");

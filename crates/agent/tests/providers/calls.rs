@@ -1,21 +1,21 @@
-//! Calls that are not as they should be: with a name twice, after the end, in an answer
-//! that is not complete, or larger than anybody could mean.
+//! Invalid calls: with duplicate keys, after the end of the answer, in an incomplete answer, or
+//! far too large.
 
 use crate::common::{Talk, model};
 use haft_agent::provider::Provider;
-use haft_agent::{Answer, ModelError, Stop, Trouble};
-use haft_testing::model::{Says, Scripted, Turn};
+use haft_agent::{ModelAnswer, ModelError, ModelErrorKind, Stop};
+use haft_testing::model::{ModelReply, Scripted, Turn};
 use serde_json::{Value, json};
 
 const TWICE: &str = r#"{"path":"a","path":"b"}"#;
 
-async fn answer(provider: Provider, raw: String) -> Result<Answer, ModelError> {
+async fn answer(provider: Provider, raw: String) -> Result<ModelAnswer, ModelError> {
     let server = Scripted::start(vec![Turn::Raw(raw)]);
     let mut talk = Talk::new(model(provider, &server));
     talk.ask("go").send().await
 }
 
-/// A stream of events, or of lines.
+/// Builds a stream of events or lines.
 fn stream<T: std::fmt::Display>(provider: Provider, frames: &[T]) -> String {
     let frames = frames.iter().map(|frame| match provider {
         Provider::Ollama => format!("{frame}\n"),
@@ -24,7 +24,7 @@ fn stream<T: std::fmt::Display>(provider: Provider, frames: &[T]) -> String {
     frames.collect()
 }
 
-/// The frames of an answer with one call, whose arguments are written like this.
+/// Builds the frames of an answer with one call with these raw arguments.
 fn calling(provider: Provider, arguments: &str) -> Vec<String> {
     let quoted = Value::from(arguments).to_string();
     match provider {
@@ -63,14 +63,13 @@ fn calling(provider: Provider, arguments: &str) -> Vec<String> {
     }
 }
 
-fn arguments(answer: &Answer) -> Vec<Value> {
+fn arguments(answer: &ModelAnswer) -> Vec<Value> {
     answer.calls().map(|call| call.arguments.clone()).collect()
 }
 
-/// The arguments stay the text that came, which the runtime refuses as it refuses them
-/// from everybody else.
+/// The arguments stay raw text, which the runtime refuses like any other caller's.
 #[tokio::test]
-async fn arguments_with_a_name_twice_are_not_read_as_if_it_stood_once() {
+async fn arguments_with_duplicate_keys_stay_text() {
     for provider in Provider::ALL {
         let plain = stream(provider, &calling(provider, r#"{"path":"b"}"#));
         let read = answer(provider, plain).await.unwrap();
@@ -89,7 +88,7 @@ async fn arguments_with_a_name_twice_are_not_read_as_if_it_stood_once() {
             assert!(error.contains("is given twice"), "{provider}: {error}");
         }
     }
-    // Objects as text, text as objects, and arguments that come with their call at once.
+    // Arguments as text where an object is expected, and arguments sent together with the call.
     let quoted = Value::from(TWICE).to_string();
     let whole = calling(Provider::Anthropic, "{}");
     let announced = whole[1].replace(r#""input":{}"#, &format!(r#""input":{TWICE}"#));
@@ -113,14 +112,14 @@ async fn arguments_with_a_name_twice_are_not_read_as_if_it_stood_once() {
     }
 }
 
-/// Whatever else comes of it, there is no call to make.
-fn has_no_call(read: &Result<Answer, ModelError>) -> bool {
+/// Whether the result has no calls.
+fn has_no_call(read: &Result<ModelAnswer, ModelError>) -> bool {
     read.as_ref()
         .map_or(true, |answer| answer.calls().next().is_none())
 }
 
 #[tokio::test]
-async fn a_call_after_the_end_is_none() {
+async fn a_call_after_the_end_is_ignored_or_rejected() {
     for provider in Provider::ALL {
         let text = match provider {
             Provider::Anthropic => {
@@ -148,16 +147,16 @@ async fn a_call_after_the_end_is_none() {
         let read = answer(provider, stream(provider, &frames)).await;
         assert!(has_no_call(&read), "{provider}: {read:?}");
     }
-    // A reason without the mark is an end as well.
+    // A reason without `done` also ends the answer.
     let mut frames = calling(Provider::Ollama, r#"{"path":"a"}"#);
     frames.insert(0, json!({"model":"x","message":{"role":"assistant","content":"hi"},"done":false,"done_reason":"stop"}).to_string());
     let read = answer(Provider::Ollama, stream(Provider::Ollama, &frames)).await;
     assert!(has_no_call(&read), "{read:?}");
 }
 
-/// A reason that is not set is no end: what follows is part of the answer.
+/// An unset reason does not end the answer.
 #[tokio::test]
-async fn a_call_behind_a_reason_of_google_that_is_not_set_is_made() {
+async fn a_call_after_an_unset_finish_reason_of_google_counts() {
     for unset in [json!("FINISH_REASON_UNSPECIFIED"), json!(0), json!("")] {
         let text = json!({"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":unset}]});
         let mut frames = calling(Provider::Google, r#"{"path":"a"}"#);
@@ -166,15 +165,15 @@ async fn a_call_behind_a_reason_of_google_that_is_not_set_is_made() {
         let read = read.unwrap();
         assert_eq!(arguments(&read), [json!({ "path": "a" })], "{unset}");
         assert_eq!(read.text(), "hi");
-        // Alone it does not end an answer.
+        // An answer with only an unset reason is incomplete.
         let read = answer(Provider::Google, stream(Provider::Google, &frames[..1])).await;
-        assert_eq!(read.unwrap_err().trouble, Trouble::Cut, "{unset}");
+        assert_eq!(read.unwrap_err().kind, ModelErrorKind::Truncated, "{unset}");
     }
 }
 
-/// Nobody knows which of the two was meant.
+/// It is unclear which of the two values is right.
 #[tokio::test]
-async fn a_message_with_a_name_twice_is_not_read() {
+async fn a_message_with_duplicate_keys_is_rejected() {
     let call = |path: &str| json!({"role":"assistant","content":"","tool_calls":[{"function":{"name":"read","arguments":{"path":path}}}]});
     let (one, other) = (call("a"), call("b"));
     let arguments = r#"{"name":"read","arguments":{"path":"a"},"arguments":{"path":"b"}}"#;
@@ -187,13 +186,13 @@ async fn a_message_with_a_name_twice_is_not_read() {
         let end = json!({"model":"x","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop"}).to_string();
         let raw = stream(Provider::Ollama, &[frame, end]);
         let error = answer(Provider::Ollama, raw).await.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Malformed);
+        assert_eq!(error.kind, ModelErrorKind::Malformed);
         assert!(error.message.contains("given twice"), "{}", error.message);
     }
 }
 
 #[tokio::test]
-async fn a_second_answer_of_google_is_not_taken() {
+async fn a_second_candidate_of_google_is_ignored() {
     let call = json!({ "functionCall": { "name": "read", "args": { "path": "a" } } });
     let candidate = |index: usize, part: Value, reason: Value| json!({ "index": index, "content": { "role": "model", "parts": [part] }, "finishReason": reason });
     let text = || json!({ "text": "hi" });
@@ -212,7 +211,7 @@ async fn a_second_answer_of_google_is_not_taken() {
 }
 
 #[tokio::test]
-async fn an_answer_that_broke_off_with_calls_is_told_from_one_that_wants_them() {
+async fn an_answer_that_broke_off_with_calls_is_not_a_normal_one() {
     for (provider, reason, stop) in [
         (Provider::Anthropic, "max_tokens", Stop::Length),
         (Provider::OpenaiCompletions, "length", Stop::Length),
@@ -222,11 +221,11 @@ async fn an_answer_that_broke_off_with_calls_is_told_from_one_that_wants_them() 
         (Provider::Google, "SAFETY", Stop::Refusal),
         (Provider::OpenaiCompletions, "content_filter", Stop::Refusal),
     ] {
-        let says = Says {
+        let reply = ModelReply {
             stop: Some(reason.to_owned()),
-            ..Says::calling("c", "read", &json!({ "path": "a" }))
+            ..ModelReply::calling("c", "read", &json!({ "path": "a" }))
         };
-        let server = Scripted::start(vec![says.into()]);
+        let server = Scripted::start(vec![reply.into()]);
         let mut talk = Talk::new(model(provider, &server));
         let answer = talk.ask("go").send().await.unwrap();
         assert_eq!(answer.stop, stop, "{provider}");
@@ -237,48 +236,52 @@ async fn an_answer_that_broke_off_with_calls_is_told_from_one_that_wants_them() 
         (Provider::Google, "OTHER"),
         (Provider::Ollama, "unload"),
     ] {
-        let says = Says {
+        let reply = ModelReply {
             stop: Some(reason.to_owned()),
-            ..Says::calling("c", "read", &json!({ "path": "a" }))
+            ..ModelReply::calling("c", "read", &json!({ "path": "a" }))
         };
-        let server = Scripted::start(vec![says.into()]);
+        let server = Scripted::start(vec![reply.into()]);
         let mut talk = Talk::new(model(provider, &server));
         let error = talk.ask("go").send().await.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Cut, "{provider} {reason}");
+        assert_eq!(error.kind, ModelErrorKind::Truncated, "{provider} {reason}");
         assert!(error.message.contains(reason), "{error:?}");
     }
 }
 
 #[tokio::test]
-async fn arguments_that_would_cost_too_much_are_not_read() {
+async fn huge_and_deeply_nested_arguments_are_rejected() {
     let many = format!("{{\"path\":[{}1]}}", "1,".repeat(200_000));
     let deep = format!("{{\"path\":{}", "[".repeat(50_000));
     for provider in Provider::ALL {
         for bomb in [&many, &deep] {
             let mut frames = calling(provider, bomb);
             if matches!(provider, Provider::Google | Provider::Ollama) && *bomb == deep {
-                // As an object it would be no JSON at all.
+                // As an object it would not be valid JSON.
                 frames = calling(provider, &Value::from(bomb.as_str()).to_string());
             }
             let error = answer(provider, stream(provider, &frames))
                 .await
                 .unwrap_err();
-            assert_eq!(error.trouble, Trouble::Malformed, "{provider} {error:?}");
+            assert_eq!(
+                error.kind,
+                ModelErrorKind::Malformed,
+                "{provider} {error:?}"
+            );
             assert!(error.message.contains("more than"), "{provider} {error:?}");
         }
     }
-    // In pieces.
+    // In many chunks.
     let piece = |text: &str| json!({"id":"x","object":"chat.completion.chunk","model":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"read","arguments":text}}]}}]});
     let frames: Vec<_> = std::iter::once(piece("{\"path\":["))
         .chain((0..400).map(|_| piece(&"1,".repeat(500))))
         .collect();
     let raw = stream(Provider::OpenaiCompletions, &frames);
     let error = answer(Provider::OpenaiCompletions, raw).await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Malformed, "{error:?}");
+    assert_eq!(error.kind, ModelErrorKind::Malformed, "{error:?}");
 }
 
 #[tokio::test]
-async fn a_long_text_with_many_commas_is_no_bomb() {
+async fn a_long_text_with_many_commas_is_accepted() {
     let content = "a,{[".repeat(100_000);
     let text = json!({ "path": "a", "content": content }).to_string();
     for provider in Provider::ALL {

@@ -1,19 +1,19 @@
-//! What these tests share.
+//! Fixtures for the provider tests.
 
 use haft::{Content, Definition};
 use haft_agent::provider::{Provider, Secret, Settings, connect};
-use haft_agent::{Answer, Message, Model, ModelError, Origin, Piece, Request, Said, ToolResult};
+use haft_agent::{Chunk, Message, Model, ModelAnswer, ModelError, Origin, Request, ToolResult};
 use haft_testing::model::Scripted;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A key that must be seen nowhere.
+/// A key that must not leak.
 pub(crate) const KEY: &str = "sk-CANARY-0123456789";
-/// A picture of one dot.
+/// A PNG of one pixel.
 pub(crate) const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==";
 
-/// A model of each provider's that knows pictures and reasoning.
+/// Returns a model of each provider that supports pictures and reasoning.
 pub(crate) fn model_name(provider: Provider) -> &'static str {
     match provider {
         Provider::Anthropic => "claude-sonnet-4-5",
@@ -52,12 +52,12 @@ pub(crate) fn tools() -> Vec<Definition> {
         .to_vec()
 }
 
-/// A conversation that grows.
+/// A conversation with a model.
 pub(crate) struct Talk {
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) history: Vec<Arc<Said>>,
+    pub(crate) history: Vec<Arc<Message>>,
     pub(crate) tools: Vec<Definition>,
-    pub(crate) pieces: Mutex<Vec<Piece>>,
+    pub(crate) pieces: Mutex<Vec<Chunk>>,
 }
 
 impl Talk {
@@ -71,7 +71,7 @@ impl Talk {
     }
 
     pub(crate) fn say(&mut self, message: Message) -> &mut Self {
-        self.history.push(Said::new(message));
+        self.history.push(Arc::new(message));
         self
     }
 
@@ -92,8 +92,8 @@ impl Talk {
         self.say(Message::Tool { results })
     }
 
-    /// Sends it as it is.
-    pub(crate) async fn send(&self) -> Result<Answer, ModelError> {
+    /// Sends the conversation.
+    pub(crate) async fn send(&self) -> Result<ModelAnswer, ModelError> {
         let request = Request {
             session: "session-1",
             system: "You are \"careful\".\nVery.",
@@ -105,8 +105,8 @@ impl Talk {
         self.model.answer(request, &show).await
     }
 
-    /// Sends it, and the answer becomes part of it.
-    pub(crate) async fn answered(&mut self) -> Answer {
+    /// Sends the conversation and appends the answer.
+    pub(crate) async fn answered(&mut self) -> ModelAnswer {
         let answer = self.send().await.unwrap();
         self.say(Message::Assistant(answer.clone()));
         answer

@@ -1,9 +1,9 @@
-//! All the ways providers fail.
+//! Failures of providers.
 
 use crate::common::{Talk, model, settings};
 use haft_agent::provider::{Provider, connect};
-use haft_agent::{ModelError, Trouble};
-use haft_testing::model::{Ending, Says, Scripted, Turn};
+use haft_agent::{ModelError, ModelErrorKind};
+use haft_testing::model::{Ending, ModelReply, Scripted, Turn};
 use serde_json::json;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,16 +17,16 @@ async fn failing(provider: Provider, turn: Turn) -> ModelError {
     error
 }
 
-fn full() -> Says {
-    Says::text("Some words that are long enough to be cut.")
+fn full() -> ModelReply {
+    ModelReply::text("Some words that are long enough to be cut.")
         .reasoning("Thoughts.", "c2ln")
         .call("a", "read", &json!({ "path": "some/where" }))
 }
 
 #[tokio::test]
-async fn a_status_is_told_with_the_words_of_the_provider() {
+async fn an_error_has_the_status_and_the_message_of_the_provider() {
     for provider in Provider::ALL {
-        for (status, may_pass) in [
+        for (status, is_transient) in [
             (400, false),
             (404, false),
             (408, true),
@@ -36,8 +36,8 @@ async fn a_status_is_told_with_the_words_of_the_provider() {
             (529, true),
         ] {
             let error = failing(provider, Turn::status(status, "because\u{1b}[31m of\nthis")).await;
-            assert_eq!(error.trouble, Trouble::Status(status), "{provider}");
-            assert_eq!(error.may_pass(), may_pass, "{provider} {status}");
+            assert_eq!(error.kind, ModelErrorKind::Status(status), "{provider}");
+            assert_eq!(error.is_transient(), is_transient, "{provider} {status}");
             let words = format!("{status}");
             assert!(error.message.contains(&words), "{}", error.message);
             assert!(
@@ -50,7 +50,7 @@ async fn a_status_is_told_with_the_words_of_the_provider() {
 }
 
 #[tokio::test]
-async fn a_long_refusal_is_cut() {
+async fn a_long_error_message_is_truncated() {
     let body = "x".repeat(500_000);
     let error = failing(Provider::Anthropic, Turn::status(500, &body)).await;
     assert!(error.message.len() < 600, "{}", error.message.len());
@@ -65,19 +65,19 @@ async fn a_long_refusal_is_cut() {
 }
 
 #[tokio::test]
-async fn a_refused_key_names_where_to_set_it() {
+async fn a_rejected_key_names_where_to_set_it() {
     for provider in Provider::ALL {
         for status in [401, 403] {
             let error = failing(provider, Turn::status(status, "no")).await;
             let variable = provider.key_variable().unwrap_or("api_key");
             assert!(error.message.contains(variable), "{}", error.message);
-            assert!(!error.may_pass());
+            assert!(!error.is_transient());
         }
     }
 }
 
 #[tokio::test]
-async fn when_to_try_again_is_read_in_every_form() {
+async fn retry_delays_are_read_in_every_form() {
     let date = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(90));
     let status = || Turn::status(429, "slow down");
     let secs = |seconds: f64| Some(Duration::from_secs_f64(seconds));
@@ -112,7 +112,7 @@ async fn when_to_try_again_is_read_in_every_form() {
     for (turn, expected) in cases {
         let error = failing(Provider::Google, turn.clone()).await;
         assert_eq!(error.retry_after, expected, "{turn:?}");
-        assert_eq!(error.trouble, Trouble::Status(429));
+        assert_eq!(error.kind, ModelErrorKind::Status(429));
     }
     let turn = status().header("retry-after", &date);
     let after = failing(Provider::Anthropic, turn)
@@ -126,7 +126,7 @@ async fn when_to_try_again_is_read_in_every_form() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_too_long_is_told_as_that() {
+async fn a_conversation_that_is_too_long_has_its_own_error() {
     let cases = [
         (
             Provider::Anthropic,
@@ -157,23 +157,23 @@ async fn a_conversation_that_is_too_long_is_told_as_that() {
     ];
     for (provider, status, words) in cases {
         let error = failing(provider, Turn::status(status, words)).await;
-        let trouble = match status {
-            413 => Trouble::TooLarge,
-            _ => Trouble::TooLong,
+        let kind = match status {
+            413 => ModelErrorKind::TooLarge,
+            _ => ModelErrorKind::TooLong,
         };
-        assert_eq!(error.trouble, trouble, "{words}");
-        assert!(!error.may_pass());
+        assert_eq!(error.kind, kind, "{words}");
+        assert!(!error.is_transient());
     }
     let error = failing(
         Provider::Anthropic,
         Turn::status(400, "max_tokens: too large"),
     )
     .await;
-    assert_eq!(error.trouble, Trouble::Status(400));
+    assert_eq!(error.kind, ModelErrorKind::Status(400));
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_anywhere_is_no_answer() {
+async fn an_answer_that_is_cut_anywhere_is_an_error() {
     for provider in Provider::ALL {
         let whole = {
             let server = Scripted::start(vec![full().into()]);
@@ -196,16 +196,18 @@ async fn an_answer_that_is_cut_anywhere_is_no_answer() {
                     Err(error) => {
                         refused += 1;
                         let known = matches!(
-                            error.trouble,
-                            Trouble::Cut | Trouble::Malformed | Trouble::Empty
+                            error.kind,
+                            ModelErrorKind::Truncated
+                                | ModelErrorKind::Malformed
+                                | ModelErrorKind::Empty
                         );
                         assert!(known, "{provider} {ending:?} {error:?}");
-                        assert!(error.may_pass(), "{error:?}");
+                        assert!(error.is_transient(), "{error:?}");
                     }
                     Ok(answer) => complete = Some(answer.parts),
                 }
             }
-            // Only what comes after its end may be missing; Google's is the end itself.
+            // Only bytes after the end may be missing. Google's stream has no separate end mark.
             let has_mark = provider != Provider::Google || ending == Ending::Whole;
             let expected = has_mark.then_some(whole.parts.clone());
             assert_eq!(complete, expected, "{provider} {ending:?}");
@@ -215,7 +217,7 @@ async fn an_answer_that_is_cut_anywhere_is_no_answer() {
 }
 
 #[tokio::test]
-async fn nothing_that_makes_sense_is_no_answer() {
+async fn nonsense_is_an_error() {
     for provider in Provider::ALL {
         for raw in [
             "",
@@ -228,65 +230,65 @@ async fn nothing_that_makes_sense_is_no_answer() {
             "<html>no</html>",
         ] {
             let error = failing(provider, Turn::Raw(raw.to_owned())).await;
-            assert!(error.may_pass(), "{provider} {raw:?} {error:?}");
+            assert!(error.is_transient(), "{provider} {raw:?} {error:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn an_answer_with_nothing_in_it_is_told_as_that() {
+async fn an_empty_answer_has_its_own_error() {
     for provider in Provider::ALL {
-        let error = failing(provider, Says::default().into()).await;
-        assert_eq!(error.trouble, Trouble::Empty, "{provider} {error:?}");
+        let error = failing(provider, ModelReply::default().into()).await;
+        assert_eq!(error.kind, ModelErrorKind::Empty, "{provider} {error:?}");
     }
 }
 
 #[tokio::test]
-async fn an_error_inside_of_an_answer_counts_as_its_status() {
+async fn an_error_inside_an_answer_counts_like_its_status() {
     let cases = [
         (
             Provider::Anthropic,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            Trouble::Status(529),
+            ModelErrorKind::Status(529),
         ),
         (
             Provider::Anthropic,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}"#,
-            Trouble::TooLong,
+            ModelErrorKind::TooLong,
         ),
         (
             Provider::OpenaiResponses,
             r#"{"type":"error","code":"rate_limit_exceeded","message":"slow down"}"#,
-            Trouble::Status(429),
+            ModelErrorKind::Status(429),
         ),
         (
             Provider::OpenaiResponses,
             r#"{"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"server_error","message":"broke"}}}"#,
-            Trouble::Status(500),
+            ModelErrorKind::Status(500),
         ),
         (
             Provider::OpenaiCompletions,
             r#"{"error":{"code":502,"message":"upstream"}}"#,
-            Trouble::Status(502),
+            ModelErrorKind::Status(502),
         ),
         (
             Provider::Google,
             r#"{"error":{"code":503,"status":"UNAVAILABLE","message":"overloaded"}}"#,
-            Trouble::Status(503),
+            ModelErrorKind::Status(503),
         ),
     ];
-    for (provider, event, trouble) in cases {
+    for (provider, event, kind) in cases {
         let error = failing(provider, Turn::Raw(format!("data: {event}\n\n"))).await;
-        assert_eq!(error.trouble, trouble, "{provider} {error:?}");
+        assert_eq!(error.kind, kind, "{provider} {error:?}");
     }
     let line = "{\"error\":\"the model crashed\"}\n".to_owned();
     let error = failing(Provider::Ollama, Turn::Raw(line)).await;
     assert!(error.message.contains("the model crashed"), "{error:?}");
-    assert!(error.may_pass());
+    assert!(error.is_transient());
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_is_not_waited_for_for_ever() {
+async fn a_silent_server_times_out() {
     for turn in [
         Turn::Silent,
         Turn::Cut {
@@ -302,7 +304,7 @@ async fn whoever_says_nothing_is_not_waited_for_for_ever() {
         let mut talk = Talk::new(connect(settings).unwrap());
         let begun = Instant::now();
         let error = talk.ask("go").send().await.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Network, "{error:?}");
+        assert_eq!(error.kind, ModelErrorKind::Network, "{error:?}");
         assert!(
             error.message.contains("sent nothing for 150ms"),
             "{error:?}"
@@ -312,18 +314,18 @@ async fn whoever_says_nothing_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_a_connection_that_ends_are_troubles_of_the_network() {
+async fn refused_and_closed_connections_are_network_errors() {
     for provider in Provider::ALL {
         let error = failing(provider, Turn::Closed).await;
-        assert_eq!(error.trouble, Trouble::Network, "{error:?}");
+        assert_eq!(error.kind, ModelErrorKind::Network, "{error:?}");
         let server = Scripted::start(vec![]);
         let mut settings = settings(provider, &server);
         drop(server);
-        // A port that was just let go, and one that nobody can have.
+        // A port without a listener.
         settings.base_url = Some("http://127.0.0.1:1".to_owned());
         let mut talk = Talk::new(connect(settings).unwrap());
         let error = talk.ask("go").send().await.unwrap_err();
-        assert_eq!(error.trouble, Trouble::Network, "{error:?}");
+        assert_eq!(error.kind, ModelErrorKind::Network, "{error:?}");
         assert!(error.message.contains("cannot be reached"), "{error:?}");
     }
 }
@@ -333,13 +335,13 @@ async fn a_redirect_is_not_followed() {
     let other = Scripted::start(vec![Turn::text("stolen")]);
     let turn = Turn::status(307, "go there").header("location", &other.url());
     let error = failing(Provider::OpenaiCompletions, turn).await;
-    assert_eq!(error.trouble, Trouble::Status(307));
+    assert_eq!(error.kind, ModelErrorKind::Status(307));
     assert!(error.message.contains("base_url"), "{error:?}");
     assert_eq!(other.count(), 0);
 }
 
 #[tokio::test]
-async fn something_else_that_says_ok_is_told() {
+async fn a_response_that_is_not_a_stream_is_an_error() {
     let page = Turn::Status {
         status: 200,
         headers: vec![(
@@ -349,7 +351,7 @@ async fn something_else_that_says_ok_is_told() {
         body: "<!doctype html><title>Welcome</title>".to_owned(),
     };
     let error = failing(Provider::Anthropic, page).await;
-    assert_eq!(error.trouble, Trouble::Malformed);
+    assert_eq!(error.kind, ModelErrorKind::Malformed);
     assert!(error.message.contains("base_url"), "{error:?}");
     let body = json!({ "error": { "code": 429, "message": "slow" } }).to_string();
     let wrapped = Turn::Status {
@@ -358,11 +360,11 @@ async fn something_else_that_says_ok_is_told() {
         body,
     };
     let error = failing(Provider::OpenaiCompletions, wrapped).await;
-    assert_eq!(error.trouble, Trouble::Status(429));
+    assert_eq!(error.kind, ModelErrorKind::Status(429));
 }
 
 #[tokio::test]
-async fn an_answer_may_end_in_other_ways_than_well() {
+async fn stop_reasons_of_all_providers_are_understood() {
     use haft_agent::Stop;
     let cases = [
         (Provider::Anthropic, "max_tokens", Stop::Length),
@@ -375,11 +377,11 @@ async fn an_answer_may_end_in_other_ways_than_well() {
         (Provider::Ollama, "length", Stop::Length),
     ];
     for (provider, reason, stop) in cases {
-        let says = Says {
+        let reply = ModelReply {
             stop: Some(reason.to_owned()),
-            ..Says::text("Half of")
+            ..ModelReply::text("Half of")
         };
-        let server = Scripted::start(vec![says.into()]);
+        let server = Scripted::start(vec![reply.into()]);
         let mut talk = Talk::new(model(provider, &server));
         let answer = talk.ask("go").send().await.unwrap();
         assert_eq!(
@@ -391,7 +393,7 @@ async fn an_answer_may_end_in_other_ways_than_well() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_ends() {
+async fn a_dropped_request_ends() {
     let server = Scripted::start(vec![Turn::Silent, Turn::text("later")]);
     let mut talk = Talk::new(model(Provider::Anthropic, &server));
     talk.ask("go");
@@ -401,14 +403,17 @@ async fn a_request_that_is_given_up_ends() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_encrypt_is_not_taken_for_one_that_does() {
+async fn a_server_without_tls_is_not_accepted_for_https() {
     let server = Scripted::start(vec![Turn::text("hi")]);
     let mut settings = settings(Provider::Anthropic, &server);
     settings.base_url = Some(server.url().replace("http://", "https://"));
     let mut talk = Talk::new(connect(settings).unwrap());
     let error = talk.ask("go").send().await.unwrap_err();
-    // A machine without any certificates cannot even try.
-    let known = matches!(error.trouble, Trouble::Network | Trouble::Hopeless);
+    // Without any certificates, TLS cannot be set up.
+    let known = matches!(
+        error.kind,
+        ModelErrorKind::Network | ModelErrorKind::Permanent
+    );
     assert!(known, "{error:?}");
     assert_eq!(
         server

@@ -1,15 +1,15 @@
-//! Ids of calls: each its own, whatever comes.
+//! Ids of calls are unique, whatever the provider sends.
 
 use crate::common::{Talk, model};
 use haft_agent::provider::Provider;
 use haft_agent::{Message, ToolResult};
-use haft_testing::model::{Says, Scripted, Turn};
+use haft_testing::model::{ModelReply, Scripted, Turn};
 use serde_json::json;
 use std::collections::HashSet;
 
-fn says(ids: [&str; 3]) -> Turn {
+fn reply(ids: [&str; 3]) -> Turn {
     let [a, b, c] = ids;
-    Says::default()
+    ModelReply::default()
         .call(a, "read", &json!({ "path": "a" }))
         .call(b, "read", &json!({ "path": "b" }))
         .call(c, "ls", &json!({ "path": "c" }))
@@ -17,10 +17,10 @@ fn says(ids: [&str; 3]) -> Turn {
 }
 
 #[tokio::test]
-async fn repeated_and_missing_ids_become_distinct_and_results_find_their_call() {
+async fn repeated_and_missing_ids_become_unique_and_match_their_results() {
     for provider in Provider::ALL {
         for ids in [["x", "x", "x"], ["", "", ""], ["x", "", "x"]] {
-            let server = Scripted::start(vec![says(ids), Turn::text("ok")]);
+            let server = Scripted::start(vec![reply(ids), Turn::text("ok")]);
             let mut talk = Talk::new(model(provider, &server));
             let answer = talk.ask("go").answered().await;
             let made: Vec<String> = answer.calls().map(|call| call.id.clone()).collect();
@@ -52,10 +52,10 @@ async fn repeated_and_missing_ids_become_distinct_and_results_find_their_call() 
 }
 
 #[tokio::test]
-async fn an_id_that_its_own_provider_made_is_sent_back_as_it_came() {
+async fn an_id_from_the_same_provider_is_sent_back_unchanged() {
     let id = "functions.read:0";
-    let says = Says::calling(id, "read", &json!({ "path": "a" }));
-    let server = Scripted::start(vec![says.into(), Turn::text("ok")]);
+    let reply = ModelReply::calling(id, "read", &json!({ "path": "a" }));
+    let server = Scripted::start(vec![reply.into(), Turn::text("ok")]);
     let mut talk = Talk::new(model(Provider::OpenaiCompletions, &server));
     talk.ask("go").answered().await;
     talk.result(id, "read", "text").send().await.unwrap();
@@ -65,10 +65,10 @@ async fn an_id_that_its_own_provider_made_is_sent_back_as_it_came() {
 }
 
 #[tokio::test]
-async fn an_id_of_another_provider_is_made_fit_in_the_call_and_in_its_result() {
+async fn an_id_of_another_provider_is_converted_in_the_call_and_its_result() {
     let id = "functions.read:0";
-    let says = Says::calling(id, "read", &json!({ "path": "a" }));
-    let first = Scripted::start(vec![Turn::from(says)]);
+    let reply = ModelReply::calling(id, "read", &json!({ "path": "a" }));
+    let first = Scripted::start(vec![Turn::from(reply)]);
     let mut talk = Talk::new(model(Provider::OpenaiCompletions, &first));
     talk.ask("go").answered().await;
     let second = Scripted::start(vec![Turn::text("ok")]);
@@ -81,9 +81,9 @@ async fn an_id_of_another_provider_is_made_fit_in_the_call_and_in_its_result() {
 }
 
 #[tokio::test]
-async fn ids_that_were_changed_since_are_believed() {
-    let says = Says::text("I look.").call("x", "read", &json!({ "path": "a" }));
-    let server = Scripted::start(vec![says.into(), Turn::text("ok")]);
+async fn ids_that_the_agent_renamed_are_sent() {
+    let reply = ModelReply::text("I look.").call("x", "read", &json!({ "path": "a" }));
+    let server = Scripted::start(vec![reply.into(), Turn::text("ok")]);
     let mut talk = Talk::new(model(Provider::Anthropic, &server));
     let mut answer = talk.ask("go").send().await.unwrap();
     for part in &mut answer.parts {

@@ -1,11 +1,11 @@
-//! The key is where it belongs and nowhere else.
+//! The key is sent in one header, and appears nowhere else.
 
 use crate::common::{KEY, Talk, model, settings};
 use haft::Runtime;
 use haft_agent::Agent;
 use haft_agent::provider::{Provider, Secret, connect};
-use haft_store::sessions::{Kind, New, Sessions};
-use haft_testing::model::{Says, Scripted, Turn};
+use haft_store::sessions::{NewSession, SessionKind, Sessions};
+use haft_testing::model::{ModelReply, Scripted, Turn};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 #[tokio::test]
-async fn it_is_in_its_header_only() {
+async fn the_key_is_only_in_its_header() {
     for provider in Provider::ALL {
         let server = Scripted::start(vec![Turn::text("hi")]);
         let mut talk = Talk::new(model(provider, &server));
@@ -58,7 +58,7 @@ async fn it_is_in_its_header_only() {
 }
 
 #[tokio::test]
-async fn without_one_no_header_is_sent() {
+async fn without_a_key_no_header_is_sent() {
     for provider in Provider::ALL {
         let server = Scripted::start(vec![Turn::text("hi")]);
         let mut settings = settings(provider, &server);
@@ -73,8 +73,13 @@ async fn without_one_no_header_is_sent() {
 }
 
 #[test]
-fn it_is_in_no_log_no_error_and_no_debug_output() {
+fn the_key_is_in_no_log_error_or_debug_output() {
     let log = Log::default();
+    // tracing asks once per callsite whether it is wanted. As long as there is only one
+    // dispatcher, it asks the thread that reaches the callsite first: if that is another test,
+    // which has no subscriber, the callsite stays off for this test too. With a second
+    // dispatcher, it asks both.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_writer(log.clone())
@@ -86,6 +91,9 @@ fn it_is_in_no_log_no_error_and_no_debug_output() {
     tracing::subscriber::with_default(subscriber, || {
         runtime.block_on(async {
             for provider in Provider::ALL {
+                // Asks again about callsites that were reached before the second dispatcher
+                // existed.
+                tracing::callsite::rebuild_interest_cache();
                 let echo = format!("your key {KEY} is wrong; Bearer {KEY}");
                 let event = serde_json::json!({ "type": "error",
                     "error": { "type": "api_error", "message": echo } });
@@ -106,7 +114,7 @@ fn it_is_in_no_log_no_error_and_no_debug_output() {
                 let settings = settings(provider, &server);
                 assert!(!format!("{settings:?}").contains(KEY));
                 let mut talk = Talk::new(connect(settings).unwrap());
-                talk.ask("go");
+                talk.ask(&format!("is {KEY} a key?"));
                 for _ in 1..count {
                     let error = talk.send().await.unwrap_err();
                     let shown = format!("{error} {error:?}");
@@ -118,11 +126,12 @@ fn it_is_in_no_log_no_error_and_no_debug_output() {
     });
     let log = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
     assert!(log.contains("TRACE"), "the log is on");
+    assert!(log.contains("You are"), "requests are logged");
     assert!(!log.contains("CANARY"), "{log}");
 }
 
 #[test]
-fn a_key_that_is_none_is_refused_without_showing_it() {
+fn an_invalid_key_is_rejected_without_showing_it() {
     let server = Scripted::start(vec![]);
     let mut settings = settings(Provider::Anthropic, &server);
     settings.api_key = Some(Secret::new("CANARY\nx"));
@@ -134,28 +143,27 @@ fn a_key_that_is_none_is_refused_without_showing_it() {
     assert!(error.to_string().contains("ANTHROPIC_API_KEY"), "{error}");
 }
 
-/// Short keys of servers at home are words that a model uses too, and a long one may be
-/// in a file that it writes.
+/// Short keys of local servers may be ordinary words, and a file may contain a long key.
 #[tokio::test]
 #[expect(
     clippy::disallowed_methods,
     reason = "a test looks at what a tool wrote"
 )]
-async fn what_the_model_says_reaches_the_tools_as_it_is() {
+async fn tools_receive_text_of_the_model_unredacted() {
     for key in ["k", "test", "ollama", "local-key", KEY] {
         for provider in Provider::ALL {
             let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
             let text = format!("import {key}\ntask = 1\n");
             let arguments = json!({ "path": "t.py", "content": text });
-            let call = Says::calling("c1", "write", &arguments);
+            let call = ModelReply::calling("c1", "write", &arguments);
             let server = Scripted::start(vec![call.into(), Turn::text(format!("wrote {key}."))]);
             let mut settings = settings(provider, &server);
             settings.api_key = Some(Secret::new(key));
             let runtime = Runtime::builder().dir(folder.path()).build().unwrap();
             let sessions = Sessions::open(folder.path().join("sessions.db")).unwrap();
-            let new = New {
+            let new = NewSession {
                 id: Some(runtime.session().to_owned()),
-                kind: Kind::Agent,
+                kind: SessionKind::Agent,
                 work_dir: folder.path().to_owned(),
                 toolset: "standard".to_owned(),
                 provider: provider.name().to_owned(),
@@ -190,9 +198,9 @@ async fn what_the_model_says_reaches_the_tools_as_it_is() {
             let whole = Value::from(told.clone()).to_string();
             let session = agent.session().to_owned();
             drop(agent);
-            let recorded = sessions.look(&session).unwrap();
+            let recorded = sessions.load(&session).unwrap();
             let recorded = format!("{:?}", recorded.messages);
-            // One that is long enough to be nothing else is neither shown nor kept.
+            // A key that is too long to be an ordinary word is neither shown nor recorded.
             let is_hidden = key.len() >= 8;
             assert_eq!(!whole.contains(key), is_hidden, "{provider} {whole}");
             assert_eq!(!recorded.contains(key), is_hidden, "{provider} {recorded}");

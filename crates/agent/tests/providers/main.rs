@@ -1,5 +1,4 @@
-//! Every provider against a server on this machine that follows a script: what it is
-//! sent is looked at to the byte, what it answers is decided by the test.
+//! Every provider against a scripted local server. Requests are compared byte by byte.
 
 #[cfg(test)]
 mod caching;
@@ -9,6 +8,8 @@ mod calls;
 mod common;
 #[cfg(test)]
 mod faults;
+#[cfg(test)]
+mod gateways;
 #[cfg(test)]
 mod ids;
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! A conversation with everything in it, in each protocol.
+//! A conversation with all kinds of content, in each protocol.
 
 use crate::common::{DOT, Talk, model, model_name, settings};
 use haft::Content;
 use haft_agent::provider::{Provider, connect};
-use haft_agent::{Message, Origin, Part, Piece, Stop, ToolResult};
-use haft_testing::model::{Says, Scripted, Tokens, Turn};
+use haft_agent::{Chunk, Message, Origin, Part, Stop, ToolResult};
+use haft_testing::model::{ModelReply, Scripted, Tokens, Turn};
 use serde_json::{Value, json};
 use std::path::Path;
 
 fn script() -> Vec<Turn> {
-    let first = Says {
+    let first = ModelReply {
         redacted: "b3BhcXVl".to_owned(),
-        ..Says::text("I look at ä€😀 first, at length, and then some more.")
+        ..ModelReply::text("I look at ä€😀 first, at length, and then some more.")
             .reasoning("Let me think about it.\nTwice.", "c2lnbmVk")
             .call("call_1", "read", &json!({ "path": "a \"b\".txt" }))
             .call("call_2", "ls", &json!({}))
@@ -84,9 +84,9 @@ async fn converse(provider: Provider, chop: usize) -> Vec<Value> {
     let (mut said, mut thought, mut called) = (String::new(), String::new(), Vec::new());
     for piece in &pieces {
         match piece {
-            Piece::Text(text) => said += text,
-            Piece::Reasoning(text) => thought += text,
-            Piece::Call(name) => called.push(name.as_str()),
+            Chunk::Text(text) => said += text,
+            Chunk::Reasoning(text) => thought += text,
+            Chunk::Call(name) => called.push(name.as_str()),
             _ => {}
         }
     }
@@ -124,7 +124,7 @@ fn usage(provider: Provider, usage: &haft_agent::Usage) {
     let is_known = provider != Provider::Ollama;
     assert_eq!(usage.cost.is_some(), is_known, "{provider} {usage:?}");
     if provider == Provider::Anthropic {
-        // 100 new at 3, 600 read at 0.30, 300 written at 3.75, 50 out at 15 for a million.
+        // Per million: 100 new at 3, 600 read at 0.30, 300 written at 3.75, 50 output at 15.
         let cost = (100.0 * 3.0 + 600.0 * 0.3 + 300.0 * 3.75 + 50.0 * 15.0) / 1e6;
         assert!((usage.cost.unwrap() - cost).abs() < 1e-12, "{usage:?}");
     }
@@ -147,7 +147,7 @@ async fn golden(provider: Provider) {
         let known = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(text, known, "UPDATE=1 rewrites {}", path.display());
     }
-    // However the bytes are cut, the conversation is the same.
+    // The size of the network chunks does not matter.
     for chop in [1, 7, 64] {
         assert_eq!(
             converse(provider, chop).await,
@@ -183,7 +183,7 @@ async fn ollama() {
 }
 
 #[tokio::test]
-async fn another_provider_goes_on_without_what_only_the_first_understood() {
+async fn another_provider_continues_without_the_native_form_of_the_first() {
     for provider in Provider::ALL {
         let first = Scripted::start(script());
         let mut talk = Talk::new(model(Provider::Anthropic, &first));
@@ -208,13 +208,13 @@ async fn another_provider_goes_on_without_what_only_the_first_understood() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_object_are_kept_as_text() {
+async fn arguments_that_are_not_an_object_stay_text() {
     for provider in [
         Provider::Anthropic,
         Provider::OpenaiResponses,
         Provider::OpenaiCompletions,
     ] {
-        let says = Says::default()
+        let says = ModelReply::default()
             .raw_call("a", "read", "{\"path\": \"x")
             .raw_call("b", "read", "[1]")
             .raw_call("c", "read", "");
@@ -232,7 +232,7 @@ async fn arguments_that_are_no_object_are_kept_as_text() {
 }
 
 #[tokio::test]
-async fn ollama_is_told_how_long_a_conversation_may_be() {
+async fn ollama_receives_the_context_window() {
     let options = async |window| {
         let server = Scripted::start(vec![Turn::text("Yes.")]);
         let mut settings = settings(Provider::Ollama, &server);

@@ -1,4 +1,4 @@
-//! Skills and AGENTS.md: what is found, and what hostile files can do (nothing).
+//! Skills and AGENTS.md, including hostile files.
 #![expect(
     clippy::unwrap_used,
     clippy::string_slice,
@@ -12,12 +12,12 @@ mod skills;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// A session without rules, in a folder that has nothing to do with the test.
+/// A session without rules, in an unrelated folder.
 pub(crate) fn runtime() -> haft::Runtime {
     haft::Runtime::builder().dir("/").build().unwrap()
 }
 
-/// A folder with files.
+/// A temporary folder with files.
 pub(crate) struct Bed {
     folder: tempfile::TempDir,
 }
@@ -34,7 +34,7 @@ impl Bed {
             .join(name)
     }
 
-    /// A place for a file, in a folder that is there.
+    /// Returns a path for a file, and creates its folder.
     fn place(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -51,7 +51,7 @@ impl Bed {
         self
     }
 
-    /// Something that nobody ever writes to.
+    /// Creates a named pipe without a writer.
     pub(crate) fn fifo(&self, name: &str) -> &Self {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         let place = self.place(name);
@@ -59,7 +59,7 @@ impl Bed {
         self
     }
 
-    /// A gigabyte that takes no room.
+    /// Creates a sparse file of one gigabyte.
     pub(crate) fn sparse(&self, name: &str) -> &Self {
         let file = std::fs::File::create(self.place(name)).unwrap();
         file.set_len(1 << 30).unwrap();

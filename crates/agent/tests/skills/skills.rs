@@ -1,4 +1,4 @@
-//! Skills.
+//! Loading and reading skills.
 
 use crate::{Bed, runtime};
 use haft::Runtime;
@@ -20,7 +20,7 @@ fn names(skills: &Skills) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn they_are_listed_by_description_and_read_when_needed() {
+async fn skills_are_listed_with_descriptions_and_read_on_demand() {
     let bed = Bed::new();
     bed.file("skills/pdf/SKILL.md", skill("pdf", "Use fill.py."))
         .file("skills/pdf/scripts/fill.py", "print('x')\n")
@@ -33,8 +33,8 @@ async fn they_are_listed_by_description_and_read_when_needed() {
     assert_eq!(names(&skills), ["deploy", "pdf"]);
     assert_eq!(
         skills.section(),
-        "## Skills\nHow some work is done. If one fits, read it with the tool skill before you \
-         begin.\n- deploy: Does deploy.\n- pdf: Does pdf."
+        "## Skills\nInstructions for certain kinds of work. If one fits the task, read it with the tool \
+         skill before you start.\n- deploy: Does deploy.\n- pdf: Does pdf."
     );
     let runtime = Runtime::builder().dir(bed.path("")).build().unwrap();
     skills.add_to(&runtime).unwrap();
@@ -44,7 +44,7 @@ async fn they_are_listed_by_description_and_read_when_needed() {
     assert_eq!(
         reply.text(),
         format!(
-            "Skill pdf, in {}\nIts other files: forms.md, scripts/fill.py\n\nUse fill.py.",
+            "Skill pdf, in {}\nOther files: forms.md, scripts/fill.py\n\nUse fill.py.",
             folder.display()
         )
     );
@@ -66,7 +66,7 @@ async fn they_are_listed_by_description_and_read_when_needed() {
 }
 
 #[tokio::test]
-async fn where_replies_are_objects() {
+async fn skills_are_objects_in_toolsets_whose_replies_are_objects() {
     let bed = Bed::new();
     bed.file("skills/pdf/SKILL.md", skill("pdf", "Use it."))
         .file("skills/pdf/a.md", "A");
@@ -89,7 +89,7 @@ async fn where_replies_are_objects() {
 }
 
 #[tokio::test]
-async fn a_folder_may_be_one_and_the_first_of_a_name_counts() {
+async fn a_folder_can_be_a_skill_itself_and_the_first_of_two_names_wins() {
     let bed = Bed::new();
     bed.file("one/SKILL.md", skill("same", "First."))
         .file("more/a/SKILL.md", skill("same", "Second."))
@@ -105,17 +105,17 @@ async fn a_folder_may_be_one_and_the_first_of_a_name_counts() {
     assert_eq!(skills.list()[0].folder, bed.path("one"));
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(
-        warnings[0].contains("more/a/SKILL.md: left out: the skill same is in"),
+        warnings[0].contains("more/a/SKILL.md: left out: the skill same is also in"),
         "{warnings:?}"
     );
     assert!(
-        warnings[1].contains("missing: no folder of skills"),
+        warnings[1].contains("missing: cannot load skills"),
         "{warnings:?}"
     );
 }
 
 #[tokio::test]
-async fn hostile_ones_are_left_out_and_the_others_are_there() {
+async fn invalid_skills_are_left_out_and_the_others_load() {
     let bed = Bed::new();
     let outside = Bed::new();
     outside.file("evil/SKILL.md", skill("evil", "From outside."));
@@ -164,8 +164,8 @@ async fn hostile_ones_are_left_out_and_the_others_are_there() {
         ("folder", "leads out"),
         ("loop", "left out"),
         ("zero/SKILL.md", "leads out"),
-        ("binary/SKILL.md", "no text"),
-        ("name/SKILL.md", "its name"),
+        ("binary/SKILL.md", "not a text file"),
+        ("name/SKILL.md", "the name"),
         ("none/SKILL.md", "front matter"),
         ("bomb/SKILL.md", "front matter"),
     ] {
@@ -182,7 +182,7 @@ async fn hostile_ones_are_left_out_and_the_others_are_there() {
 }
 
 #[tokio::test]
-async fn nothing_outside_of_a_skill_is_read_through_it() {
+async fn files_outside_a_skill_cannot_be_read_through_it() {
     let bed = Bed::new();
     let outside = Bed::new();
     outside.file("secret", "top secret");
@@ -232,7 +232,7 @@ async fn nothing_outside_of_a_skill_is_read_through_it() {
         );
         assert!(!text.contains("Not yours"), "{file:?}: {text}");
     }
-    // Nor through a folder that became a link after it was found.
+    // A folder that was replaced with a link after loading does not help either.
     std::fs::rename(bed.path("skills/one"), bed.path("skills/was")).unwrap();
     bed.link("skills/one", outside.path(""));
     let (text, is_error) = read("secret").await;
@@ -244,7 +244,7 @@ async fn nothing_outside_of_a_skill_is_read_through_it() {
 }
 
 #[tokio::test]
-async fn a_folder_of_a_project_that_leads_out_of_it() {
+async fn a_skill_folder_that_leads_out_of_the_project_is_left_out() {
     let bed = Bed::new();
     let outside = Bed::new();
     outside.file("skills/evil/SKILL.md", skill("evil", "From outside."));
@@ -257,7 +257,7 @@ async fn a_folder_of_a_project_that_leads_out_of_it() {
     assert!(skills.is_empty());
     assert_eq!(warnings.len(), 1);
     assert!(
-        warnings[0].contains(".agents/skills: left out: a link in it leads out"),
+        warnings[0].contains(".agents/skills: left out: a link leads out"),
         "{warnings:?}"
     );
     let none = Skills::load(
@@ -269,7 +269,7 @@ async fn a_folder_of_a_project_that_leads_out_of_it() {
 }
 
 #[tokio::test]
-async fn much_of_everything_is_cut() {
+async fn long_skills_and_many_files_are_truncated() {
     let bed = Bed::new();
     bed.file(
         "skills/big/SKILL.md",
@@ -304,15 +304,15 @@ async fn much_of_everything_is_cut() {
 }
 
 #[tokio::test]
-async fn what_a_rule_keeps_from_all_tools_is_no_skill() {
+async fn a_rule_can_close_a_skill() {
     let bed = Bed::new();
     bed.file("secrets/SKILL.md", skill("hidden", "Text."))
         .link("skills/one/SKILL.md", "../../secrets/SKILL.md")
         .file("skills/two/SKILL.md", skill("two", "Text."));
-    let mut draft = haft::Draft::new(
+    let mut draft = haft::RuleDraft::new(
         haft::Verdict::Deny,
         "*",
-        haft::Place {
+        haft::RuleLocation {
             file: "haft.yaml".to_owned(),
             line: 1,
         },
@@ -322,7 +322,7 @@ async fn what_a_rule_keeps_from_all_tools_is_no_skill() {
     let runtime = Runtime::builder()
         .dir(bed.path(""))
         .policy(haft::Policy::new(vec![haft::RuleFile {
-            whose: haft::Whose::Person,
+            owner: haft::RuleOwner::User,
             rules,
         }]))
         .build()
@@ -331,7 +331,7 @@ async fn what_a_rule_keeps_from_all_tools_is_no_skill() {
     let (skills, warnings) = Skills::load(&runtime, &folders).await;
     assert_eq!(names(&skills), ["two"]);
     assert!(
-        warnings.len() == 1 && warnings[0].contains("a rule keeps it from the model"),
+        warnings.len() == 1 && warnings[0].contains("a rule closes it to the model"),
         "{warnings:?}"
     );
 }

@@ -1,44 +1,46 @@
-//! Calls of a sub-agent that wait for a person, and are answered later.
+//! Calls of sub-agents that wait for approval and are answered later.
 
-use crate::bed::{Bed, all, asks, end, of, run, task, task_id, team, told, worker};
+use crate::bed::{
+    Bed, all, calls_tool, end, first_result, of_type, run, task, task_id, team, worker,
+};
 use crate::scripted::{Scripted, calls, text};
 use async_trait::async_trait;
-use haft::{Answer, Approver, Call, Question};
+use haft::{ApprovalAnswer, Approver, Call, Question};
 use haft_agent::{Agent, Child, Records, Resumed, SubagentSpec, Subagents};
 use haft_store::sessions::Session;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Nobody is there now.
+/// An approver that postpones every answer.
 struct Away;
 
 #[async_trait]
 impl Approver for Away {
-    async fn ask(&self, _: &Question) -> Answer {
-        Answer::Later
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
+        ApprovalAnswer::Later
     }
 }
 
-/// Thinks for a while, and then says yes.
+/// Approves after a while.
 #[derive(Default)]
 struct Slow(Mutex<Duration>);
 
 #[async_trait]
 impl Approver for Slow {
-    async fn ask(&self, _: &Question) -> Answer {
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
         let begun = Instant::now();
         tokio::time::sleep(Duration::from_millis(200)).await;
         *self.0.lock().unwrap() += begun.elapsed();
-        Answer::Approve
+        ApprovalAnswer::Approve
     }
 }
 
 #[tokio::test]
-async fn the_work_of_a_subagent_does_not_take_the_time_of_a_person() {
+async fn time_limits_pause_while_the_user_decides() {
     let bed = Bed::new();
     let child = Scripted::new([calls([("w", "write", writes("one"))]), text("Written.")]);
-    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Write"), text("Ok.")]);
     let slow = Arc::new(Slow::default());
     let runtime = bed.runtime(|builder| builder.approver(slow.clone()).interrupt_on(["write"]));
     let team = team([worker("worker")], [("worker", child.clone())]);
@@ -68,7 +70,7 @@ async fn agent(bed: &Bed, parent: &Arc<Scripted>, subagents: Subagents) -> Agent
     bed.agent_in(runtime, parent, subagents).await
 }
 
-async fn answer(agent: &Agent, call: &str, answer: Answer) -> Vec<Value> {
+async fn answer(agent: &Agent, call: &str, answer: ApprovalAnswer) -> Vec<Value> {
     let resumed = Resumed {
         answers: vec![(call.to_owned(), answer)],
         prompt: None,
@@ -77,7 +79,7 @@ async fn answer(agent: &Agent, call: &str, answer: Answer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_agent_waits_with_it_and_both_go_on() {
+async fn the_parent_waits_with_the_sub_agent_and_both_continue() {
     let bed = Bed::new();
     let child = Scripted::new([
         calls([
@@ -87,7 +89,7 @@ async fn the_agent_waits_with_it_and_both_go_on() {
         calls([("w3", "write", writes("three"))]),
         text("Written."),
     ]);
-    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Write"), text("Ok.")]);
     let agent = agent(
         &bed,
         &parent,
@@ -96,30 +98,34 @@ async fn the_agent_waits_with_it_and_both_go_on() {
     .await;
     let events = run(&agent, "Go").await;
     assert_eq!(end(&events)["reason"], "approval");
-    let needed = of(&events, "approval_needed", None);
+    let needed = of_type(&events, "approval_needed", None);
     assert_eq!(needed.len(), 2);
     assert!(needed.iter().all(|one| one["parent"] == agent.session()));
     assert!(!bed.has("one"));
 
-    // Yes to both, and it comes to the third, which waits again.
-    let events = answer(&agent, "ask", Answer::Approve).await;
+    // After both approvals it reaches the third call, which waits again.
+    let events = answer(&agent, "ask", ApprovalAnswer::Approve).await;
     assert_eq!(end(&events)["reason"], "approval");
     assert!(bed.has("one") && bed.has("two") && !bed.has("three"));
     assert_eq!(parent.requests(), 1);
 
-    let no = Answer::Reject {
+    let no = ApprovalAnswer::Reject {
         reason: Some("enough".to_owned()),
     };
     let events = answer(&agent, "ask", no).await;
     assert_eq!(end(&events)["text"], "Ok.");
     assert!(!bed.has("three"));
-    assert!(told(&child).0.contains("enough"), "{:?}", told(&child));
-    assert!(told(&parent).0.starts_with("Written."));
+    assert!(
+        first_result(&child).0.contains("enough"),
+        "{:?}",
+        first_result(&child)
+    );
+    assert!(first_result(&parent).0.starts_with("Written."));
     assert_eq!(child.requests(), 3);
 }
 
 #[tokio::test]
-async fn each_is_answered_by_its_own_id() {
+async fn each_call_is_answered_by_its_own_id() {
     let bed = Bed::new();
     let child = Scripted::new([
         calls([
@@ -128,29 +134,29 @@ async fn each_is_answered_by_its_own_id() {
         ]),
         text("Written."),
     ]);
-    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Write"), text("Ok.")]);
     let team = team([worker("worker")], [("worker", child.clone())]);
     let agent = agent(&bed, &parent, team).await;
     run(&agent, "Go").await;
     let names = || -> Vec<_> {
-        let waiting = agent.questions().into_iter();
+        let waiting = agent.pending_approvals().into_iter();
         waiting.map(|one| (one.name, one.own)).collect()
     };
     let pair = |name: &str| (name.to_owned(), "ask".to_owned());
     assert_eq!(names(), [pair("w1"), pair("w2")]);
-    let events = answer(&agent, "w2", Answer::Approve).await;
+    let events = answer(&agent, "w2", ApprovalAnswer::Approve).await;
     assert_eq!(end(&events)["reason"], "approval");
     assert!(!bed.has("one") && bed.has("two"));
     assert_eq!(names(), [pair("w1")]);
     let arguments = json!({ "path": "three" });
-    let events = answer(&agent, "w1", Answer::ApproveWith { arguments }).await;
+    let events = answer(&agent, "w1", ApprovalAnswer::ApproveWith { arguments }).await;
     assert_eq!(end(&events)["text"], "Ok.");
     assert!(!bed.has("one") && bed.has("three"));
     assert!(names().is_empty());
 }
 
 #[tokio::test]
-async fn through_two_levels() {
+async fn approvals_reach_through_two_levels() {
     for by in ["ask", "w"] {
         answered_through_two_levels(by).await;
     }
@@ -164,32 +170,32 @@ async fn answered_through_two_levels(by: &str) {
     };
     let inner = Scripted::new([calls([("w", "write", writes("deep"))]), text("Deep.")]);
     let outer = Scripted::new([calls([task("t", "inner", None)]), text("Outer.")]);
-    let parent = Scripted::new([asks("outer", "Write"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("outer", "Write"), text("Ok.")]);
     let subagents = team(
         [asking, worker("inner")],
         [("outer", outer.clone()), ("inner", inner.clone())],
     );
     let agent = agent(&bed, &parent, subagents).await;
     let events = run(&agent, "Go").await;
-    let ends = of(&events, "agent_end", None);
+    let ends = of_type(&events, "agent_end", None);
     assert_eq!(ends.len(), 3);
     assert!(ends.iter().all(|one| one["reason"] == "approval"));
-    let waits = agent.questions();
+    let waits = agent.pending_approvals();
     assert_eq!(waits.len(), 1);
     assert_eq!((&*waits[0].name, &*waits[0].own), ("w", "ask"));
     assert_eq!(
         (&*waits[0].tool, waits[0].agent.as_deref()),
         ("write", Some("inner"))
     );
-    // Either by its own id or by that of the agent's call, once.
-    let events = answer(&agent, by, Answer::Approve).await;
+    // Once by its own id, and once by the id of the parent's call.
+    let events = answer(&agent, by, ApprovalAnswer::Approve).await;
     assert_eq!(end(&events)["reason"], "done");
     assert!(bed.has("deep"));
-    assert!(told(&outer).0.starts_with("Deep."));
+    assert!(first_result(&outer).0.starts_with("Deep."));
 }
 
 #[tokio::test]
-async fn what_is_asked_says_who_wants_what() {
+async fn questions_name_the_sub_agent_and_the_call() {
     let bed = Bed::new();
     let child = Scripted::new([calls([("w", "write", writes("a\u{202e}b"))])]);
     let parent = Scripted::new([]);
@@ -206,7 +212,7 @@ async fn what_is_asked_says_who_wants_what() {
     );
 }
 
-/// A record that cannot give anything back.
+/// A record that cannot restore sessions.
 #[derive(Default)]
 struct Lost {
     begun: Mutex<Vec<Child>>,
@@ -227,7 +233,7 @@ impl Records for Lost {
 }
 
 #[tokio::test]
-async fn another_process_finds_it_in_the_record() {
+async fn another_process_restores_it_from_the_record() {
     let bed = Bed::new();
     let records = Arc::new(Lost::default());
     let child = Scripted::new([text("Done.")]);
@@ -238,7 +244,7 @@ async fn another_process_finds_it_in_the_record() {
     };
     let first = agent(&bed, &parent, with(Some(records.clone()))).await;
     run(&first, "Go").await;
-    let id = task_id(&told(&parent).0);
+    let id = task_id(&first_result(&parent).0);
     {
         let begun = records.begun.lock().unwrap();
         assert_eq!(begun.len(), 1);
@@ -251,7 +257,7 @@ async fn another_process_finds_it_in_the_record() {
     drop(first);
 
     for records in [None, Some(records.clone() as Arc<dyn Records>)] {
-        let is_kept = records.is_some();
+        let is_recorded = records.is_some();
         let runtime = bed.runtime(|builder| {
             builder
                 .session(session.clone())
@@ -260,11 +266,11 @@ async fn another_process_finds_it_in_the_record() {
         let again = bed.agent_in(runtime, &parent, with(records)).await;
         parent.also([calls([task("u", "worker", Some(&id))]), text("Ok.")]);
         run(&again, "Go").await;
-        let (reply, is_error) = told(&parent);
+        let (reply, is_error) = first_result(&parent);
         assert!(is_error, "{reply}");
-        let why = match is_kept {
+        let why = match is_recorded {
             true => "the disk is on fire",
-            false => "was not kept",
+            false => "was not recorded",
         };
         assert!(reply.contains(why), "{reply}");
     }
@@ -273,7 +279,7 @@ async fn another_process_finds_it_in_the_record() {
     assert_eq!((&*restored[0].id, &*restored[0].parent), (&*id, &*session));
 }
 
-/// A record that cannot be made.
+/// A record that cannot create sessions.
 struct Full;
 
 impl Records for Full {
@@ -287,17 +293,17 @@ impl Records for Full {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_does_not_start() {
+async fn a_sub_agent_that_cannot_be_recorded_does_not_start() {
     let bed = Bed::new();
     let child = Scripted::new([text("Done.")]);
-    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Go"), text("Ok.")]);
     let subagents = Subagents {
         records: Some(Arc::new(Full)),
         ..team([worker("worker")], [("worker", child.clone())])
     };
     let agent = bed.agent(&parent, subagents).await;
     run(&agent, "Go").await;
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(
         is_error && reply.contains("was not started: the disk is full"),
         "{reply}"
@@ -306,7 +312,7 @@ async fn what_cannot_be_recorded_does_not_start() {
 }
 
 #[tokio::test]
-async fn changed_arguments_are_for_one_call() {
+async fn changed_arguments_apply_to_one_call_only() {
     let bed = Bed::new();
     let child = Scripted::new([
         calls([
@@ -315,31 +321,31 @@ async fn changed_arguments_are_for_one_call() {
         ]),
         text("Written."),
     ]);
-    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Write"), text("Ok.")]);
     let team = team([worker("worker")], [("worker", child.clone())]);
     let agent = agent(&bed, &parent, team).await;
     run(&agent, "Go").await;
-    // A person sees all that they say yes to.
+    // The user sees everything that they approve.
     let asked = agent.question("ask").unwrap();
     assert!(
         asked.has_begun && asked.question.contains("\"one\"") && asked.question.contains("\"two\"")
     );
-    let changed = Answer::ApproveWith {
+    let changed = ApprovalAnswer::ApproveWith {
         arguments: json!({ "path": "mine" }),
     };
     let events = answer(&agent, "ask", changed).await;
     assert_eq!(end(&events)["reason"], "approval");
     assert!(!bed.has("mine") && !bed.has("one") && !bed.has("two"));
-    let events = answer(&agent, "ask", Answer::Approve).await;
+    let events = answer(&agent, "ask", ApprovalAnswer::Approve).await;
     assert_eq!(end(&events)["text"], "Ok.");
     assert!(bed.has("one") && bed.has("two"));
 }
 
 #[tokio::test]
-async fn a_yes_to_asking_is_none_to_what_is_asked() {
+async fn approving_a_sub_agent_does_not_approve_its_calls() {
     let bed = Bed::new();
     let child = Scripted::new([calls([("w", "write", writes("one"))]), text("Written.")]);
-    let parent = Scripted::new([asks("worker", "Write"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Write"), text("Ok.")]);
     let runtime = bed.runtime(|builder| {
         let builder = builder.approver(Arc::new(Away));
         builder.interrupt_on(["write", "worker"])
@@ -349,10 +355,10 @@ async fn a_yes_to_asking_is_none_to_what_is_asked() {
     run(&agent, "Go").await;
     assert!(!agent.question("ask").unwrap().has_begun);
     assert_eq!(child.requests(), 0);
-    let events = answer(&agent, "ask", Answer::Approve).await;
+    let events = answer(&agent, "ask", ApprovalAnswer::Approve).await;
     assert_eq!(end(&events)["reason"], "approval");
     assert!(agent.question("ask").unwrap().has_begun && !bed.has("one"));
-    let no = Answer::Reject { reason: None };
+    let no = ApprovalAnswer::Reject { reason: None };
     let events = answer(&agent, "ask", no).await;
     assert_eq!(end(&events)["text"], "Ok.");
     assert!(!bed.has("one"));
@@ -360,7 +366,7 @@ async fn a_yes_to_asking_is_none_to_what_is_asked() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_answered_does_not_begin_anew() {
+async fn an_unanswered_sub_agent_does_not_start_over() {
     let bed = Bed::new();
     let one = Scripted::new([calls([("w", "write", writes("one"))]), text("One.")]);
     let two = Scripted::new([calls([("w", "write", writes("two"))]), text("Two.")]);
@@ -375,11 +381,11 @@ async fn one_that_is_not_answered_does_not_begin_anew() {
     let agent = agent(&bed, &parent, team).await;
     run(&agent, "Go").await;
     assert_eq!((one.requests(), two.requests()), (1, 1));
-    let events = answer(&agent, "t1", Answer::Approve).await;
+    let events = answer(&agent, "t1", ApprovalAnswer::Approve).await;
     assert_eq!(end(&events)["reason"], "approval");
     assert!(bed.has("one") && !bed.has("two"));
     assert_eq!((one.requests(), two.requests()), (2, 1));
-    let events = answer(&agent, "t2", Answer::Approve).await;
+    let events = answer(&agent, "t2", ApprovalAnswer::Approve).await;
     assert_eq!(end(&events)["text"], "Ok.");
     assert!(bed.has("two"));
     assert_eq!((one.requests(), two.requests()), (2, 2));

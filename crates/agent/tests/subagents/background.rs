@@ -1,12 +1,13 @@
-//! Sub-agents that work in the background.
+//! Sub-agents in the background.
 
 use crate::bed::{
-    Bed, Heard, Thinking, all, answer, children, end, of, results, run, says, team, told, worker,
+    Bed, DecidingModel, ReceivedRequest, all, answer, children, end, first_result, of_type,
+    results, run, team, text_answer, worker,
 };
 use crate::scripted::{Next, Scripted, calls, text};
 use async_trait::async_trait;
 use futures::StreamExt;
-use haft::{Answer, Approver, Question};
+use haft::{ApprovalAnswer, Approver, Question};
 use haft_agent::{Agent, Message, Model, Resumed, Subagents};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -21,24 +22,24 @@ pub(crate) fn start(id: &'static str) -> (&'static str, &'static str, Value) {
     (id, "task", arguments)
 }
 
-/// The id in `started task ID (worker) …`.
+/// Returns the id in `started task ID (worker) …`.
 pub(crate) fn started(reply: &str) -> String {
     let rest = reply.strip_prefix("started task ").unwrap();
     rest.split(' ').next().unwrap().to_owned()
 }
 
-/// A model that answers once it may.
-pub(crate) fn gated(gate: &Arc<Semaphore>) -> Arc<Thinking> {
+/// A model that answers once the test allows it.
+pub(crate) fn gated(gate: &Arc<Semaphore>) -> Arc<DecidingModel> {
     let gate = Arc::clone(gate);
-    Thinking::new(move |heard: Heard| {
+    DecidingModel::new(move |received: ReceivedRequest| {
         let gate = Arc::clone(&gate);
         async move {
             gate.acquire().await.unwrap().forget();
-            match heard.history.last() {
+            match received.history.last() {
                 Some(Message::User { content, .. }) => {
-                    says(&format!("Answer to {}", content[0].as_text().unwrap()))
+                    text_answer(&format!("Answer to {}", content[0].as_text().unwrap()))
                 }
-                _ => says("Nobody asked."),
+                _ => text_answer("Nobody asked."),
             }
         }
     })
@@ -49,7 +50,7 @@ async fn agent(bed: &Bed, parent: &Arc<Scripted>, child: Arc<dyn Model>) -> Agen
         .await
 }
 
-/// Waits until the session remembers this of the only one in the background.
+/// Waits until the state of the session has this status for the only background task.
 pub(crate) async fn until(agent: &Agent, status: &str) {
     let is_there = || {
         let all = agent.runtime().state().get("haft.subagents");
@@ -75,19 +76,19 @@ fn notes(history: &[Message]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_agent_goes_on_and_hears_of_the_end_once() {
+async fn the_agent_continues_and_learns_of_the_end_once() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(0));
     let parent = Scripted::new([calls([start("t")]), text("Meanwhile.")]);
     let agent = agent(&bed, &parent, gated(&gate)).await;
     let events = run(&agent, "Go").await;
     assert_eq!(end(&events)["text"], "Meanwhile.");
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(!is_error, "{reply}");
     let id = started(&reply);
     assert!(notes(&parent.last()).is_empty());
 
-    // It survives the turn, and is there to look at.
+    // It outlives the turn, and check_task finds it.
     parent.also([
         calls([
             ("list", "check_task", json!({})),
@@ -103,7 +104,7 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
         "{}",
         said(0)
     );
-    assert!(said(1).contains("has been at work for"), "{}", said(1));
+    assert!(said(1).contains("has been running for"), "{}", said(1));
 
     let before = agent.usage();
     gate.add_permits(1);
@@ -115,7 +116,7 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
         text("Ok again."),
     ]);
     let events = run(&agent, "And?").await;
-    let told_of = of(&events, "background_task", None);
+    let told_of = of_type(&events, "background_task", None);
     assert_eq!(told_of.len(), 1);
     assert_eq!(told_of[0]["status"], "done");
     assert_eq!(told_of[0]["task_id"], id.as_str());
@@ -126,9 +127,9 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
         said[0].contains(&id) && said[0].contains("(worker: work) is done"),
         "{said:?}"
     );
-    // What it said comes as the result of a call, not as words of the person.
+    // Its text is returned as the result of a call, not in the user's role.
     assert!(!said[0].contains("Answer to"), "{said:?}");
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(
         !is_error && reply.starts_with("Answer to Go on."),
         "{reply}"
@@ -138,7 +139,7 @@ async fn the_agent_goes_on_and_hears_of_the_end_once() {
 }
 
 #[tokio::test]
-async fn a_run_may_wait_for_them() {
+async fn a_run_can_wait_for_background_tasks() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(0));
     let parent = Scripted::new([calls([start("t")]), text("Started."), text("It has ended.")]);
@@ -154,18 +155,21 @@ async fn a_run_may_wait_for_them() {
         }
         seen.push(event);
     }
-    assert_eq!(of(&seen, "background_wait", None).len(), 1);
+    assert_eq!(of_type(&seen, "background_wait", None).len(), 1);
     assert_eq!(end(&seen)["text"], "It has ended.");
-    // One end of the run, and before it that of the other.
-    assert_eq!(of(&seen, "agent_end", Some(agent.session())).len(), 1);
-    assert_eq!(of(&seen, "agent_end", Some(&children(&seen)[0])).len(), 1);
+    // The run ends once, after the sub-agent.
+    assert_eq!(of_type(&seen, "agent_end", Some(agent.session())).len(), 1);
+    assert_eq!(
+        of_type(&seen, "agent_end", Some(&children(&seen)[0])).len(),
+        1
+    );
     assert_eq!(notes(&parent.last()).len(), 1);
-    // Three turns of the agent, one of the other.
+    // Three turns of the agent, one of the sub-agent.
     assert_eq!(end(&seen)["usage"]["output"], 40);
 }
 
 #[tokio::test]
-async fn stopping_a_run_that_waits_stops_them() {
+async fn stopping_a_waiting_run_stops_its_background_tasks() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(0));
     let parent = Scripted::new([calls([start("t")]), text("Started.")]);
@@ -181,9 +185,9 @@ async fn stopping_a_run_that_waits_stops_them() {
         seen.push(event);
     }
     assert_eq!(end(&seen)["reason"], "interrupted");
-    let ends = of(&seen, "agent_end", Some(&children(&seen)[0]));
+    let ends = of_type(&seen, "agent_end", Some(&children(&seen)[0]));
     assert_eq!(ends[0]["reason"], "interrupted");
-    // The model hears of it when it goes on.
+    // The model learns of it when the session continues.
     parent.also([text("Ok.")]);
     run(&agent, "On").await;
     let said = notes(&parent.last());
@@ -191,13 +195,13 @@ async fn stopping_a_run_that_waits_stops_them() {
 }
 
 #[tokio::test]
-async fn messages_reach_one_at_work_and_wake_one_that_has_ended() {
+async fn messages_steer_a_running_task_and_restart_an_ended_one() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(0));
     let parent = Scripted::new([calls([start("t")]), text("Ok.")]);
     let agent = agent(&bed, &parent, gated(&gate)).await;
     run(&agent, "Go").await;
-    let id = started(&told(&parent).0);
+    let id = started(&first_result(&parent).0);
     let say = |text: &str| {
         let arguments = json!({ "task_id": id, "message": text });
         calls([("m", "message_task", arguments)])
@@ -209,83 +213,80 @@ async fn messages_reach_one_at_work_and_wake_one_that_has_ended() {
     parent.also([say("Also this."), text("Ok.")]);
     run(&agent, "Say").await;
     assert!(
-        told(&parent).0.starts_with("delivered"),
+        first_result(&parent).0.starts_with("delivered"),
         "{:?}",
-        told(&parent)
+        first_result(&parent)
     );
     gate.add_permits(2);
     parent.also([check(), text("Ok.")]);
     run(&agent, "Look").await;
     assert!(
-        told(&parent).0.starts_with("Answer to Also this."),
+        first_result(&parent).0.starts_with("Answer to Also this."),
         "{:?}",
-        told(&parent)
+        first_result(&parent)
     );
     parent.also([say("More."), check(), text("Ok.")]);
     gate.add_permits(1);
     run(&agent, "More").await;
     assert!(
-        told(&parent).0.starts_with("Answer to More."),
+        first_result(&parent).0.starts_with("Answer to More."),
         "{:?}",
-        told(&parent)
+        first_result(&parent)
     );
-    // Nothing to hear.
+    // There is no update.
     parent.also([say(" "), text("Ok.")]);
     run(&agent, "Say").await;
-    assert!(told(&parent).1);
+    assert!(first_result(&parent).1);
 }
 
 #[tokio::test]
-async fn one_is_cancelled_and_others_are_unknown() {
+async fn a_task_is_cancelled_and_unknown_ids_are_errors() {
     let bed = Bed::new();
     let child = Scripted::new([Next::Hangs("thinking")]);
     let parent = Scripted::new([calls([start("t")]), text("Ok.")]);
     let agent = agent(&bed, &parent, child).await;
     run(&agent, "Go").await;
-    let id = started(&told(&parent).0);
+    let id = started(&first_result(&parent).0);
     let of_task = |tool: &str, id: &str| calls([("c", tool, json!({ "task_id": id }))]);
     parent.also([of_task("cancel_task", &id), text("Ok.")]);
     run(&agent, "Stop").await;
     assert!(
-        told(&parent).0.starts_with("cancelled: task"),
+        first_result(&parent).0.starts_with("cancelled: task"),
         "{:?}",
-        told(&parent)
+        first_result(&parent)
     );
     parent.also([of_task("check_task", &id), text("Ok.")]);
     run(&agent, "Look").await;
     assert!(
-        told(&parent).0.contains("was cancelled"),
+        first_result(&parent).0.contains("was cancelled"),
         "{:?}",
-        told(&parent)
+        first_result(&parent)
     );
-    // It did it itself, and needs no word about it.
+    // The model cancelled it itself, so there is no update.
     assert!(notes(&parent.last()).is_empty());
     for tool in ["check_task", "cancel_task"] {
         parent.also([of_task(tool, "0123456789ab"), text("Ok.")]);
         run(&agent, "Look").await;
-        let (reply, is_error) = told(&parent);
-        assert!(
-            is_error && reply.contains("no task has the task_id"),
-            "{reply}"
-        );
+        let (reply, is_error) = first_result(&parent);
+        assert!(is_error && reply.contains("unknown task_id: "), "{reply}");
         assert!(!reply.contains("start a new one"), "{reply}");
     }
 }
 
 #[tokio::test]
-async fn only_so_many_work_and_only_so_many_wait() {
+async fn running_and_queued_tasks_are_limited() {
     let bed = Bed::new();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let gate = Arc::new(Semaphore::new(0));
     let child = {
         let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
-        Thinking::new(move |_| {
+        DecidingModel::new(move |_| {
             let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
             async move {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 gate.acquire().await.unwrap().forget();
                 now.fetch_sub(1, Ordering::SeqCst);
-                says("Done.")
+                text_answer("Done.")
             }
         })
     };
@@ -315,7 +316,7 @@ async fn only_so_many_work_and_only_so_many_wait() {
     assert_eq!(most.load(Ordering::SeqCst), 2);
 }
 
-/// Counts how often it was dropped.
+/// Counts its drops.
 pub(crate) struct Guard(pub(crate) Arc<AtomicUsize>);
 
 impl Drop for Guard {
@@ -325,21 +326,21 @@ impl Drop for Guard {
 }
 
 #[tokio::test]
-async fn it_ends_with_the_agent_and_is_never_lost() {
+async fn a_task_ends_with_the_agent_and_is_reported_as_interrupted() {
     let bed = Bed::new();
     let dropped = Arc::new(AtomicUsize::new(0));
     let thinks = Arc::clone(&dropped);
-    let child = Thinking::new(move |_| {
+    let child = DecidingModel::new(move |_| {
         let guard = Guard(Arc::clone(&thinks));
         async move {
             let _guard = guard;
-            std::future::pending::<haft_agent::Answer>().await
+            std::future::pending::<haft_agent::ModelAnswer>().await
         }
     });
     let parent = Scripted::new([calls([start("t")]), text("Ok.")]);
     let first = agent(&bed, &parent, child.clone()).await;
     run(&first, "Go").await;
-    let id = started(&told(&parent).0);
+    let id = started(&first_result(&parent).0);
     until(&first, "running").await;
     let (state, session) = (
         first.runtime().state().snapshot(),
@@ -355,7 +356,7 @@ async fn it_ends_with_the_agent_and_is_never_lost() {
         .await
         .unwrap();
 
-    // Another process goes on with the session.
+    // Another process continues the session.
     let runtime = bed.runtime(|builder| builder.session(session).remembering(state));
     let subagents = team([worker("worker")], [("worker", child as Arc<dyn Model>)]);
     let again = bed.agent_in(runtime, &parent, subagents).await;
@@ -365,7 +366,7 @@ async fn it_ends_with_the_agent_and_is_never_lost() {
     ]);
     let events = run(&again, "On").await;
     assert_eq!(
-        of(&events, "background_task", None)[0]["status"],
+        of_type(&events, "background_task", None)[0]["status"],
         "interrupted"
     );
     let said = notes(&parent.last());
@@ -374,29 +375,29 @@ async fn it_ends_with_the_agent_and_is_never_lost() {
         "{said:?}"
     );
     assert!(
-        told(&parent).0.contains("is interrupted"),
+        first_result(&parent).0.contains("is interrupted"),
         "{:?}",
-        told(&parent)
+        first_result(&parent)
     );
 }
 
-/// Nobody is there now.
+/// An approver that postpones every answer.
 pub(crate) struct Away;
 
 #[async_trait]
 impl Approver for Away {
-    async fn ask(&self, _: &Question) -> Answer {
-        Answer::Later
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
+        ApprovalAnswer::Later
     }
 }
 
 #[tokio::test]
-async fn what_it_asks_a_person_is_answered_later() {
+async fn approvals_of_a_background_task_are_answered_later() {
     for by_task in [false, true] {
         let bed = Bed::new();
-        let child = Thinking::new(|heard: Heard| async move {
-            match heard.history.last() {
-                Some(Message::Tool { .. }) => says("Written."),
+        let child = DecidingModel::new(|received: ReceivedRequest| async move {
+            match received.history.last() {
+                Some(Message::Tool { .. }) => text_answer("Written."),
                 _ => answer(calls([(
                     "w",
                     "write",
@@ -413,7 +414,7 @@ async fn what_it_asks_a_person_is_answered_later() {
         let events = run(&agent, "Go").await;
         assert_eq!(end(&events)["reason"], "approval");
         assert!(!bed.has("one") && agent.has_work());
-        let questions = agent.questions();
+        let questions = agent.pending_approvals();
         assert_eq!(questions.len(), 1);
         assert_eq!((&*questions[0].name, &*questions[0].tool), ("w", "write"));
         assert_eq!(questions[0].agent.as_deref(), Some("worker"));
@@ -424,28 +425,28 @@ async fn what_it_asks_a_person_is_answered_later() {
             false => "w".to_owned(),
         };
         let resumed = Resumed {
-            answers: vec![(name, Answer::Approve)],
+            answers: vec![(name, ApprovalAnswer::Approve)],
             prompt: None,
         };
         let events = all(agent.resume(resumed).await.unwrap()).await;
         assert!(bed.has("one"), "{events:?}");
         assert_eq!(end(&events)["text"], "All done.");
         assert_eq!(end(&events)["reason"], "done");
-        assert!(agent.questions().is_empty());
+        assert!(agent.pending_approvals().is_empty());
     }
 }
 
 #[tokio::test]
-async fn whoever_watches_them_sees_them_work_while_the_agent_does_nothing() {
+async fn background_events_arrive_while_the_agent_is_idle() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(0));
     let child = {
         let gate = Arc::clone(&gate);
-        Thinking::new(move |heard: Heard| {
+        DecidingModel::new(move |received: ReceivedRequest| {
             let gate = Arc::clone(&gate);
             async move {
-                if let Some(Message::Tool { .. }) = heard.history.last() {
-                    return says("Looked.");
+                if let Some(Message::Tool { .. }) = received.history.last() {
+                    return text_answer("Looked.");
                 }
                 gate.acquire().await.unwrap().forget();
                 answer(calls([("look", "ls", json!({}))]))
@@ -457,7 +458,7 @@ async fn whoever_watches_them_sees_them_work_while_the_agent_does_nothing() {
     let mut watched = agent.watch_background();
     let events = run(&agent, "Go").await;
     assert!(children(&events).is_empty(), "{events:?}");
-    let id = started(&told(&parent).0);
+    let id = started(&first_result(&parent).0);
     gate.add_permits(1);
     let mut seen = Vec::new();
     loop {
@@ -476,15 +477,18 @@ async fn whoever_watches_them_sees_them_work_while_the_agent_does_nothing() {
         assert_eq!(event["session"], agent.session());
     }
     for kind in ["agent_start", "tool_start", "tool_end", "agent_end"] {
-        assert_eq!(of(&seen, kind, Some(&id)).len(), 1, "{kind}: {seen:?}");
+        assert_eq!(of_type(&seen, kind, Some(&id)).len(), 1, "{kind}: {seen:?}");
     }
-    // A run tells of the end too, when the model hears of it.
+    // The run emits the event too, when the model learns of the end.
     let events = run(&agent, "And?").await;
-    assert_eq!(of(&events, "background_task", None)[0]["status"], "done");
+    assert_eq!(
+        of_type(&events, "background_task", None)[0]["status"],
+        "done"
+    );
 }
 
 #[tokio::test]
-async fn one_that_has_no_place_is_queued() {
+async fn a_task_without_a_permit_is_queued() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(0));
     let parent = Scripted::new([
@@ -498,40 +502,40 @@ async fn one_that_has_no_place_is_queued() {
     };
     let agent = bed.agent(&parent, subagents).await;
     let events = run(&agent, "Go").await;
-    let statuses: Vec<_> = of(&events, "tool_end", None)
+    let statuses: Vec<_> = of_type(&events, "tool_end", None)
         .iter()
         .filter(|event| event["tool"] == "task")
         .map(|event| event["details"]["task_status"].clone())
         .collect();
     assert_eq!(statuses, ["running", "queued"]);
-    let (listed, _) = told(&parent);
+    let (listed, _) = first_result(&parent);
     assert!(
-        listed.contains("running: begins") || listed.contains("running: turn 1"),
+        listed.contains("running: starting") || listed.contains("running: turn 1"),
         "{listed}"
     );
     assert!(listed.ends_with("worker: work  queued"), "{listed}");
 }
 
 #[tokio::test]
-async fn a_check_without_an_id_waits_for_the_first_that_ends() {
+async fn a_check_without_an_id_waits_for_the_first_end() {
     let bed = Bed::new();
     let gate = Arc::new(Semaphore::new(1));
     let look = |wait: i64| calls([("c", "check_task", json!({ "wait": wait }))]);
     let parent = Scripted::new([calls([start("a"), start("b")]), look(60), text("Ok.")]);
     let agent = agent(&bed, &parent, gated(&gate)).await;
     run(&agent, "Go").await;
-    let (listed, is_error) = told(&parent);
+    let (listed, is_error) = first_result(&parent);
     assert!(!is_error, "{listed}");
     let with = |status: &str| listed.lines().filter(|line| line.contains(status)).count();
     assert_eq!((with("  done"), with("  running")), (1, 1), "{listed}");
-    // Out of bounds is taken for the bound: it does not wait, or until the end.
+    // Values out of range are clamped.
     parent.also([look(-1), text("Ok.")]);
     run(&agent, "Look").await;
-    let (listed, is_error) = told(&parent);
+    let (listed, is_error) = first_result(&parent);
     assert!(!is_error && listed.contains("  running"), "{listed}");
     gate.add_permits(1);
     parent.also([look(100_000), text("Ok.")]);
     run(&agent, "Look").await;
-    let (listed, is_error) = told(&parent);
+    let (listed, is_error) = first_result(&parent);
     assert!(!is_error && !listed.contains("  running"), "{listed}");
 }

@@ -1,11 +1,11 @@
-//! A folder, an agent with sub-agents in it, and what happened.
+//! Fixtures: a folder, agents with sub-agents, and their events.
 
 use crate::scripted::{Next, Scripted, calls, text};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use haft::Runtime;
 use haft_agent::{
-    Agent, Answer, Events, Message, Model, ModelError, ModelId, Piece, Request, SubagentSpec,
+    Agent, Chunk, Events, Message, Model, ModelAnswer, ModelError, ModelId, Request, SubagentSpec,
     Subagents, ToolResult,
 };
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Bed {
         set(builder).build().unwrap()
     }
 
-    /// An agent with these sub-agents.
+    /// Creates an agent with these sub-agents.
     pub(crate) async fn agent(&self, model: &Arc<Scripted>, subagents: Subagents) -> Agent {
         self.agent_in(self.runtime(|builder| builder), model, subagents)
             .await
@@ -56,7 +56,7 @@ impl Bed {
     }
 }
 
-/// A sub-agent whose model is `model`.
+/// Describes a sub-agent that uses `model`.
 pub(crate) fn worker(name: &str) -> SubagentSpec {
     SubagentSpec {
         name: name.to_owned(),
@@ -66,7 +66,7 @@ pub(crate) fn worker(name: &str) -> SubagentSpec {
     }
 }
 
-/// Sub-agents with models of the names that they ask for.
+/// Creates sub-agents whose models are found by name.
 pub(crate) fn team<const N: usize>(
     specs: impl IntoIterator<Item = SubagentSpec>,
     models: [(&str, Arc<dyn Model>); N],
@@ -85,8 +85,8 @@ pub(crate) fn team<const N: usize>(
     }
 }
 
-/// An answer that asks for one piece of work.
-pub(crate) fn asks(tool: &str, request: &str) -> Next {
+/// Creates an answer that starts one task.
+pub(crate) fn calls_tool(tool: &str, request: &str) -> Next {
     calls([("ask", tool, json!({ "request": request }))])
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn task(
     (id, "task", arguments)
 }
 
-/// All events until the end, checked by session.
+/// Collects all events until the end, and checks them per session.
 pub(crate) async fn all(mut events: Events) -> Vec<Value> {
     let mut seen = Vec::new();
     while let Some(event) = events.next().await {
@@ -116,24 +116,28 @@ pub(crate) async fn run(agent: &Agent, prompt: &str) -> Vec<Value> {
     all(agent.prompt(prompt).await.unwrap()).await
 }
 
-/// The events of a kind, of the agent itself or of those that work for it.
-pub(crate) fn of<'a>(events: &'a [Value], kind: &str, session: Option<&str>) -> Vec<&'a Value> {
+/// Returns the events of a type, either of the agent or of its sub-agents.
+pub(crate) fn of_type<'a>(
+    events: &'a [Value],
+    kind: &str,
+    session: Option<&str>,
+) -> Vec<&'a Value> {
     let is_it = |event: &&Value| {
         event["type"] == kind && session.is_none_or(|session| event["session"] == session)
     };
     events.iter().filter(is_it).collect()
 }
 
-/// The sessions of those that work for it, in order.
+/// Returns the sessions of the sub-agents, in order.
 pub(crate) fn children(events: &[Value]) -> Vec<String> {
-    let starts = of(events, "agent_start", None);
+    let starts = of_type(events, "agent_start", None);
     let children = starts.iter().filter(|event| event["parent"].is_string());
     children
         .map(|event| event["session"].as_str().unwrap().to_owned())
         .collect()
 }
 
-/// What holds within every session.
+/// Checks the invariants of the events of each session.
 fn check(events: &[Value]) {
     let mut last: BTreeMap<&str, u64> = BTreeMap::new();
     let mut open: Vec<(&str, &str)> = Vec::new();
@@ -165,7 +169,7 @@ pub(crate) fn end(events: &[Value]) -> &Value {
     events.last().unwrap()
 }
 
-/// The results of the last message with some.
+/// Returns the results in the last message that has any.
 pub(crate) fn results(history: &[Message]) -> Vec<ToolResult> {
     let found = history.iter().rev().find_map(|message| match message {
         Message::Tool { results } => Some(results.clone()),
@@ -174,8 +178,8 @@ pub(crate) fn results(history: &[Message]) -> Vec<ToolResult> {
     found.unwrap()
 }
 
-/// What the agent was told of its first call.
-pub(crate) fn told(model: &Scripted) -> (String, bool) {
+/// Returns the result of the first call.
+pub(crate) fn first_result(model: &Scripted) -> (String, bool) {
     let result = results(&model.last()).remove(0);
     let text = match &result.content[0] {
         haft::Content::Text { text } => text.clone(),
@@ -189,30 +193,30 @@ pub(crate) fn task_id(text: &str) -> String {
     rest.trim_end_matches(']').to_owned()
 }
 
-/// What a request had in it.
+/// A recorded request.
 #[derive(Clone)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedRequest {
     pub(crate) system: String,
     pub(crate) tools: Vec<String>,
     pub(crate) history: Vec<Message>,
 }
 
-type Think = dyn Fn(Heard) -> BoxFuture<'static, Answer> + Send + Sync;
+type Decide = dyn Fn(ReceivedRequest) -> BoxFuture<'static, ModelAnswer> + Send + Sync;
 
-/// A model that thinks.
-pub(crate) struct Thinking(Box<Think>);
+/// A model that decides by the request.
+pub(crate) struct DecidingModel(Box<Decide>);
 
-impl Thinking {
-    pub(crate) fn new<F>(think: impl Fn(Heard) -> F + Send + Sync + 'static) -> Arc<Self>
+impl DecidingModel {
+    pub(crate) fn new<F>(think: impl Fn(ReceivedRequest) -> F + Send + Sync + 'static) -> Arc<Self>
     where
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = ModelAnswer> + Send + 'static,
     {
-        Arc::new(Self(Box::new(move |heard| Box::pin(think(heard)))))
+        Arc::new(Self(Box::new(move |received| Box::pin(think(received)))))
     }
 }
 
 #[async_trait]
-impl Model for Thinking {
+impl Model for DecidingModel {
     fn id(&self) -> ModelId {
         ModelId {
             provider: "thinking".to_owned(),
@@ -223,29 +227,29 @@ impl Model for Thinking {
     async fn answer(
         &self,
         request: Request<'_>,
-        _: &(dyn Fn(Piece) + Send + Sync),
-    ) -> Result<Answer, ModelError> {
-        let heard = Heard {
+        _: &(dyn Fn(Chunk) + Send + Sync),
+    ) -> Result<ModelAnswer, ModelError> {
+        let received = ReceivedRequest {
             system: request.system.to_owned(),
             tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
             history: request
                 .history
                 .iter()
-                .map(|said| said.message.clone())
+                .map(|message| Message::clone(message))
                 .collect(),
         };
-        Ok((self.0)(heard).await)
+        Ok((self.0)(received).await)
     }
 }
 
-/// The answer in a script.
-pub(crate) fn answer(next: Next) -> Answer {
+/// Returns the answer of a scripted step.
+pub(crate) fn answer(next: Next) -> ModelAnswer {
     match next {
-        Next::Says(answer) => answer,
+        Next::ModelReply(answer) => answer,
         _ => panic!("no answer"),
     }
 }
 
-pub(crate) fn says(words: &str) -> Answer {
+pub(crate) fn text_answer(words: &str) -> ModelAnswer {
     answer(text(words))
 }

@@ -1,16 +1,19 @@
-//! Many at once, money, and an end from outside.
+//! Parallel sub-agents, their cost, and cancellation.
 
-use crate::bed::{Bed, Heard, Thinking, all, answer, children, end, of, says, team, told, worker};
-use crate::bed::{asks, run, task};
+use crate::bed::{
+    Bed, DecidingModel, ReceivedRequest, all, answer, children, end, first_result, of_type, team,
+    text_answer, worker,
+};
+use crate::bed::{calls_tool, run, task};
 use crate::scripted::{Next, Scripted, calls, text};
-use haft_agent::{Agent, Answer, Handle, Message, Part, SubagentSpec, Subagents, ToolCall};
+use haft_agent::{Agent, Handle, Message, ModelAnswer, Part, SubagentSpec, Subagents, ToolCall};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-fn ask_many(count: usize, tool: &str) -> Answer {
+fn ask_many(count: usize, tool: &str) -> ModelAnswer {
     let parts = (0..count).map(|n| {
         Part::Call(ToolCall {
             id: format!("{tool}{n}"),
@@ -18,30 +21,30 @@ fn ask_many(count: usize, tool: &str) -> Answer {
             arguments: json!({ "request": format!("work {n}") }),
         })
     });
-    Answer {
+    ModelAnswer {
         parts: parts.collect(),
         ..answer(calls([]))
     }
 }
 
 #[tokio::test]
-async fn only_so_many_work_at_once_and_all_are_done() {
+async fn parallel_sub_agents_are_limited_and_all_finish() {
     let bed = Bed::new();
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let gate = Arc::new(Semaphore::new(0));
     let child = {
         let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
-        Thinking::new(move |_| {
+        DecidingModel::new(move |_| {
             let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
             async move {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 gate.acquire().await.unwrap().forget();
                 now.fetch_sub(1, Ordering::SeqCst);
-                says("Done.")
+                text_answer("Done.")
             }
         })
     };
-    let parent = Scripted::new([Next::Says(ask_many(20, "worker")), text("Ok.")]);
+    let parent = Scripted::new([Next::ModelReply(ask_many(20, "worker")), text("Ok.")]);
     let subagents = Subagents {
         max_at_once: 3,
         ..team([worker("worker")], [("worker", child)])
@@ -56,7 +59,7 @@ async fn only_so_many_work_at_once_and_all_are_done() {
         let is_child = event["parent"].is_string();
         started += usize::from(is_child && event["type"] == "turn_start");
         ended += usize::from(is_child && event["type"] == "agent_end");
-        // The next may begin once all places are taken.
+        // The next one may start once all permits are taken.
         if started - ended == 3 || started == 20 {
             gate.add_permits(1);
         }
@@ -69,26 +72,26 @@ async fn only_so_many_work_at_once_and_all_are_done() {
 }
 
 #[tokio::test]
-async fn those_who_wait_for_others_do_not_keep_them_from_beginning() {
+async fn waiting_parents_do_not_block_their_sub_agents() {
     let bed = Bed::new();
     let asking = SubagentSpec {
         tools: Some(["read", "inner"].map(str::to_owned).into()),
         ..worker("outer")
     };
-    let outer = Thinking::new(|heard: Heard| async move {
-        match heard.history.last() {
+    let outer = DecidingModel::new(|received: ReceivedRequest| async move {
+        match received.history.last() {
             Some(Message::Tool { results }) => {
                 assert!(results.iter().all(|one| !one.is_error), "{results:?}");
-                says("All done.")
+                text_answer("All done.")
             }
             _ => ask_many(4, "inner"),
         }
     });
-    let inner = Thinking::new(|_| async {
+    let inner = DecidingModel::new(|_| async {
         tokio::task::yield_now().await;
-        says("Done.")
+        text_answer("Done.")
     });
-    let parent = Scripted::new([Next::Says(ask_many(8, "outer")), text("Ok.")]);
+    let parent = Scripted::new([Next::ModelReply(ask_many(8, "outer")), text("Ok.")]);
     let subagents = Subagents {
         max_at_once: 2,
         ..team(
@@ -103,7 +106,7 @@ async fn those_who_wait_for_others_do_not_keep_them_from_beginning() {
         .unwrap();
     assert_eq!(children(&events).len(), 8 + 32);
     assert_eq!(end(&events)["reason"], "done");
-    // 2 turns of the agent, 2 of each outer one, 1 of each inner one.
+    // 2 turns of the agent, 2 of each outer sub-agent, 1 of each inner one.
     assert_eq!(end(&events)["usage"]["output"], 10 * (2 + 16 + 32));
 }
 
@@ -138,17 +141,17 @@ async fn stopping_the_agent_stops_its_sub_agents() {
             agent.abort();
         }
     }
-    // No longer than it takes: nobody had to be left behind.
+    // Nothing had to be abandoned after a timeout.
     assert!(begun.unwrap().elapsed() < Duration::from_millis(1200));
     assert_eq!(end(&seen)["reason"], "interrupted");
-    let ends = of(&seen, "agent_end", None);
+    let ends = of_type(&seen, "agent_end", None);
     assert_eq!(
         ends.iter().filter(|one| one["parent"].is_string()).count(),
         2
     );
     assert!(ends.iter().all(|one| one["reason"] == "interrupted"));
     let results = agent.history();
-    let Message::Tool { results } = &results.last().unwrap().message else {
+    let Message::Tool { results } = &**results.last().unwrap() else {
         panic!("no results")
     };
     assert_eq!(results.len(), 3);
@@ -157,47 +160,47 @@ async fn stopping_the_agent_stops_its_sub_agents() {
 }
 
 #[tokio::test]
-async fn what_they_cost_is_part_of_what_a_prompt_may_cost() {
+async fn the_cost_of_sub_agents_counts_towards_the_limit() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let child = Scripted::new(
         (0..50).map(|n| calls([("r", "read", json!({ "path": "a.txt", "limit": n + 1 }))])),
     );
-    let parent = Scripted::new([asks("worker", "Go"), text("Never.")]);
+    let parent = Scripted::new([calls_tool("worker", "Go"), text("Never.")]);
     let agent = Agent::new(parent.clone(), bed.runtime(|builder| builder)).max_cost(Some(0.045));
     let subagents = team([worker("worker")], [("worker", child.clone())]);
     let (agent, _) = agent.subagents(subagents).await.unwrap();
     let events = all(agent.prompt("Go").await.unwrap()).await;
-    // One turn of the agent, four of the other, each a cent.
+    // One turn of the agent and four of the sub-agent, one cent each.
     assert_eq!(child.requests(), 4);
     assert_eq!(end(&events)["reason"], "limit");
     assert_eq!(
-        of(&events, "turn_limit_reached", None)[0]["reason"],
+        of_type(&events, "turn_limit_reached", None)[0]["reason"],
         "max_cost"
     );
     let history = agent.history();
-    let told = format!("{:?}", history.last().unwrap().message);
+    let told = format!("{:?}", history.last().unwrap());
     assert!(
-        told.contains("worker had to stop before it was done"),
+        told.contains("worker was stopped before it was done"),
         "{told}"
     );
     assert_eq!(parent.requests(), 1);
 }
 
 #[tokio::test]
-async fn several_at_once_share_what_a_prompt_may_cost() {
+async fn parallel_sub_agents_share_the_cost_limit() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
     let answered = Arc::new(AtomicUsize::new(0));
     let handle: Arc<OnceLock<Handle>> = Arc::default();
     let child = {
         let (answered, handle) = (answered.clone(), handle.clone());
-        Thinking::new(move |_| {
+        DecidingModel::new(move |_| {
             let (answered, handle) = (answered.clone(), handle.clone());
             async move {
-                // No faster than whoever counts what the answers so far took.
+                // Not before the usage of the answers so far is counted.
                 let before = answered.load(Ordering::SeqCst) as u64;
-                while handle.get().unwrap().taken().0 < 110 * (before + 1) {
+                while handle.get().unwrap().run_usage().0 < 110 * (before + 1) {
                     tokio::task::yield_now().await;
                 }
                 let turn = answered.fetch_add(1, Ordering::SeqCst) + 1;
@@ -209,20 +212,20 @@ async fn several_at_once_share_what_a_prompt_may_cost() {
             }
         })
     };
-    let parent = Scripted::new([Next::Says(ask_many(4, "worker")), text("Never.")]);
+    let parent = Scripted::new([Next::ModelReply(ask_many(4, "worker")), text("Never.")]);
     let agent = Agent::new(parent.clone(), bed.runtime(|builder| builder)).max_cost(Some(0.2));
     let subagents = team([worker("worker")], [("worker", child)]);
     let (agent, _) = agent.subagents(subagents).await.unwrap();
     assert!(handle.set(agent.handle()).is_ok());
     let events = all(agent.prompt("Go").await.unwrap()).await;
     assert_eq!(end(&events)["reason"], "limit");
-    // Nineteen were left for them, and the others may have had an answer on its way.
+    // Nineteen were left for them, and the others may have been waiting for an answer.
     let answered = answered.load(Ordering::SeqCst);
     assert!((19..=19 + 3).contains(&answered), "{answered}");
 }
 
 #[tokio::test]
-async fn one_that_is_at_work_cannot_be_gone_on_with() {
+async fn a_running_task_cannot_be_continued() {
     let bed = Bed::new();
     let child = Scripted::new([text("First."), Next::Hangs("x")]);
     let parent = Scripted::new([calls([task("a", "worker", None)]), text("Ok.")]);
@@ -230,7 +233,7 @@ async fn one_that_is_at_work_cannot_be_gone_on_with() {
         .agent(&parent, team([worker("worker")], [("worker", child)]))
         .await;
     run(&agent, "Go").await;
-    let id = crate::bed::task_id(&told(&parent).0);
+    let id = crate::bed::task_id(&first_result(&parent).0);
     parent.also([calls([
         task("b", "worker", Some(&id)),
         task("c", "worker", Some(&id)),
@@ -245,22 +248,22 @@ async fn one_that_is_at_work_cannot_be_gone_on_with() {
         }
     }
     assert_eq!(refused.unwrap()["is_error"], true);
-    let history = format!("{:?}", agent.history().last().unwrap().message);
-    assert!(history.contains("is at work already"), "{history}");
+    let history = format!("{:?}", agent.history().last().unwrap());
+    assert!(history.contains("is already running"), "{history}");
 }
 
 #[tokio::test]
-async fn one_whose_time_is_up_says_what_it_has_and_can_go_on() {
+async fn a_sub_agent_that_times_out_returns_its_text_and_can_continue() {
     let bed = Bed::new();
     let child = Scripted::new([Next::Hangs("Half of it.")]);
-    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Go"), text("Ok.")]);
     let runtime = bed.runtime(|builder| builder.timeout(Duration::from_millis(200)));
     let subagents = team([worker("worker")], [("worker", child)]);
     let agent = bed.agent_in(runtime, &parent, subagents).await;
     let events = run(&agent, "Go").await;
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(
-        is_error && reply.contains("had to stop before it was done: timed out after 0.2 seconds"),
+        is_error && reply.contains("was stopped before it was done: timed out after 0.2 seconds"),
         "{reply}"
     );
     assert!(reply.contains("Half of it."), "{reply}");

@@ -1,5 +1,4 @@
-//! Agents that work for an agent, with models that say what they were told to and real
-//! tools.
+//! Sub-agents, with scripted models and real tools.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,11 +1,12 @@
-//! Sub-agents in the background of sub-agents.
+//! Background tasks of sub-agents.
 
 use crate::background::{Away, Guard, gated, start, until};
 use crate::bed::{
-    Bed, Heard, Thinking, all, answer, asks, children, end, of, run, says, team, told, worker,
+    Bed, DecidingModel, ReceivedRequest, all, answer, calls_tool, children, end, first_result,
+    of_type, run, team, text_answer, worker,
 };
 use crate::scripted::{Scripted, calls, text};
-use haft::Answer;
+use haft::ApprovalAnswer;
 use haft_agent::{Agent, Message, Model, Resumed, SubagentSpec, Subagents};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,28 +14,28 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Has somebody work in the background, and answers with what came of it.
-fn lead(tools: &Arc<Mutex<Vec<String>>>) -> Arc<Thinking> {
+/// Starts a task in the background and answers with its result.
+fn lead(tools: &Arc<Mutex<Vec<String>>>) -> Arc<DecidingModel> {
     let tools = Arc::clone(tools);
-    Thinking::new(move |heard: Heard| {
-        tools.lock().unwrap().clone_from(&heard.tools);
+    DecidingModel::new(move |received: ReceivedRequest| {
+        tools.lock().unwrap().clone_from(&received.tools);
         async move {
-            let last = heard.history.last().unwrap();
+            let last = received.history.last().unwrap();
             let words = match last {
                 Message::Tool { results } => results[0].content[0].as_text().unwrap(),
                 Message::User { content, .. } => content[0].as_text().unwrap(),
                 Message::Assistant(_) => "",
             };
             if words.starts_with("started task") {
-                says("It waits for its task.")
+                text_answer("It waits for its task.")
             } else if let Some(rest) = words.strip_prefix("[haft: background task ") {
                 let (id, rest) = rest.split_once(' ').unwrap();
                 match rest.contains("is done") {
                     true => answer(calls([("c", "check_task", json!({ "task_id": id }))])),
-                    false => says("It is not done."),
+                    false => text_answer("It is not done."),
                 }
             } else if matches!(last, Message::Tool { .. }) {
-                says(&format!("It heard: {words}"))
+                text_answer(&format!("It received: {words}"))
             } else {
                 answer(calls([start("nested")]))
             }
@@ -42,7 +43,7 @@ fn lead(tools: &Arc<Mutex<Vec<String>>>) -> Arc<Thinking> {
     })
 }
 
-/// Somebody who leads, and somebody who works.
+/// Creates a leader and a worker.
 fn subagents(worker_model: Arc<dyn Model>, tools: &Arc<Mutex<Vec<String>>>) -> Subagents {
     let spec = SubagentSpec {
         tools: Some(vec!["write".to_owned(), "task".to_owned()]),
@@ -53,7 +54,7 @@ fn subagents(worker_model: Arc<dyn Model>, tools: &Arc<Mutex<Vec<String>>>) -> S
         ("worker", worker_model),
     ];
     Subagents {
-        // Whoever waits for others must not keep them from beginning.
+        // A sub-agent that waits must not keep its own tasks from starting.
         max_at_once: 1,
         ..team([spec, worker("worker")], models)
     }
@@ -66,12 +67,12 @@ fn in_background(id: &'static str) -> (&'static str, &'static str, Value) {
 }
 
 #[tokio::test]
-async fn a_sub_agent_answers_when_its_own_tasks_have_ended() {
+async fn a_sub_agent_replies_after_its_own_tasks_have_ended() {
     for is_background in [false, true] {
         let bed = Bed::new();
         let tools = Arc::default();
         let parent = match is_background {
-            false => Scripted::new([asks("lead", "Go"), text("Ok.")]),
+            false => Scripted::new([calls_tool("lead", "Go"), text("Ok.")]),
             true => Scripted::new([calls([in_background("l")]), text("Started."), text("Ok.")]),
         };
         let gate = Arc::new(Semaphore::new(1));
@@ -84,13 +85,13 @@ async fn a_sub_agent_answers_when_its_own_tasks_have_ended() {
             panic!("{events:?}")
         };
         assert_eq!(
-            of(&events, "agent_start", Some(works))[0]["parent"],
+            of_type(&events, "agent_start", Some(works))[0]["parent"],
             leads.as_str()
         );
-        let led = of(&events, "agent_end", Some(leads))[0];
+        let led = of_type(&events, "agent_end", Some(leads))[0];
         let text = led["text"].as_str().unwrap();
-        assert!(text.starts_with("It heard: Answer to Go on."), "{led}");
-        // Four turns of the one, one of the other, and its own.
+        assert!(text.starts_with("It received: Answer to Go on."), "{led}");
+        // Four turns of the leader, one of the worker, and those of the agent.
         assert_eq!(led["usage"]["output"], 50);
         let own = if is_background { 30 } else { 20 };
         assert_eq!(end(&events)["usage"]["output"], 50 + own);
@@ -100,18 +101,18 @@ async fn a_sub_agent_answers_when_its_own_tasks_have_ended() {
 }
 
 #[tokio::test]
-async fn stopping_the_agent_stops_those_of_its_sub_agents() {
+async fn stopping_the_agent_stops_background_tasks_of_its_sub_agents() {
     let bed = Bed::new();
     let dropped = Arc::new(AtomicUsize::new(0));
     let thinks = Arc::clone(&dropped);
-    let works = Thinking::new(move |_| {
+    let works = DecidingModel::new(move |_| {
         let guard = Guard(Arc::clone(&thinks));
         async move {
             let _guard = guard;
-            std::future::pending::<haft_agent::Answer>().await
+            std::future::pending::<haft_agent::ModelAnswer>().await
         }
     });
-    let parent = Scripted::new([asks("lead", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("lead", "Go"), text("Ok.")]);
     let agent = bed.agent(&parent, subagents(works, &Arc::default())).await;
     let mut events = agent.prompt("Go").await.unwrap();
     while let Some(event) = events.next().await {
@@ -126,12 +127,12 @@ async fn stopping_the_agent_stops_those_of_its_sub_agents() {
 }
 
 #[tokio::test]
-async fn what_such_a_task_asks_a_person_is_answered_later() {
+async fn approvals_of_nested_background_tasks_are_answered_later() {
     for (is_background, by_task) in [(false, false), (false, true), (true, false), (true, true)] {
         let bed = Bed::new();
-        let works = Thinking::new(|heard: Heard| async move {
-            match heard.history.last() {
-                Some(Message::Tool { .. }) => says("Written."),
+        let works = DecidingModel::new(|received: ReceivedRequest| async move {
+            match received.history.last() {
+                Some(Message::Tool { .. }) => text_answer("Written."),
                 _ => answer(calls([(
                     "w",
                     "write",
@@ -140,11 +141,11 @@ async fn what_such_a_task_asks_a_person_is_answered_later() {
             }
         });
         let parent = match is_background {
-            false => Scripted::new([asks("lead", "Go")]),
+            false => Scripted::new([calls_tool("lead", "Go")]),
             true => Scripted::new([
                 calls([in_background("l")]),
                 text("Started."),
-                text("Waits."),
+                text("PendingApproval."),
             ]),
         };
         let runtime =
@@ -155,7 +156,7 @@ async fn what_such_a_task_asks_a_person_is_answered_later() {
         let events = run(&agent, "Go").await;
         assert_eq!(end(&events)["reason"], "approval", "{events:?}");
         assert!(!bed.has("one"));
-        let questions = agent.questions();
+        let questions = agent.pending_approvals();
         assert_eq!(questions.len(), 1, "{questions:?}");
         assert_eq!((&*questions[0].name, &*questions[0].tool), ("w", "write"));
         assert_eq!(questions[0].agent.as_deref(), Some("worker"));
@@ -166,18 +167,18 @@ async fn what_such_a_task_asks_a_person_is_answered_later() {
             false => "w".to_owned(),
         };
         let resumed = Resumed {
-            answers: vec![(name, Answer::Approve)],
+            answers: vec![(name, ApprovalAnswer::Approve)],
             prompt: None,
         };
         let events = all(agent.resume(resumed).await.unwrap()).await;
         assert!(bed.has("one"), "{events:?}");
         assert_eq!(end(&events)["text"], "All done.", "{events:?}");
         assert_eq!(end(&events)["reason"], "done");
-        assert!(agent.questions().is_empty());
+        assert!(agent.pending_approvals().is_empty());
         if !is_background {
-            let (reply, is_error) = told(&parent);
+            let (reply, is_error) = first_result(&parent);
             assert!(
-                !is_error && reply.starts_with("It heard: Written."),
+                !is_error && reply.starts_with("It received: Written."),
                 "{reply}"
             );
         }

@@ -1,15 +1,15 @@
-//! A sub-agent can do at most what the agent can that asked it.
+//! A sub-agent has at most the rights of its parent.
 
-use crate::bed::{Bed, asks, end, of, run, task, team, told, worker};
+use crate::bed::{Bed, calls_tool, end, first_result, of_type, run, task, team, worker};
 use crate::scripted::{Scripted, calls, text};
 use async_trait::async_trait;
-use haft::{Answer, Approver, Mode, Question, Reply};
+use haft::{ApprovalAnswer, Approver, Mode, Question, Reply};
 use haft_agent::{Agent, Hooks, SubagentError, SubagentSpec, Subagents, ToolCall};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
 #[tokio::test]
-async fn what_is_out_of_reach_and_what_was_not_given() {
+async fn tools_that_the_parent_lacks_or_that_were_not_given_are_missing() {
     let bed = Bed::new();
     let outside = Bed::new();
     outside.file("secret.txt", "top secret");
@@ -50,7 +50,7 @@ async fn what_is_out_of_reach_and_what_was_not_given() {
         tools: Some(vec!["read".to_owned(), "write".to_owned()]),
         ..worker("worker")
     };
-    let parent = Scripted::new([asks("worker", "Try"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Try"), text("Ok.")]);
     let agent = bed
         .agent_in(runtime, &parent, team([spec], [("worker", child.clone())]))
         .await;
@@ -67,7 +67,7 @@ async fn what_is_out_of_reach_and_what_was_not_given() {
 }
 
 #[tokio::test]
-async fn depth_has_an_end() {
+async fn nesting_depth_is_limited() {
     let bed = Bed::new();
     let asking = |name: &str| SubagentSpec {
         tools: Some(vec![
@@ -78,10 +78,10 @@ async fn depth_has_an_end() {
         ..worker(name)
     };
     for depth in 1..=3 {
-        // Everybody asks another one, as long as that works.
+        // Each agent calls another one as long as that is allowed.
         let child = Scripted::new((0..20).flat_map(|_| [calls([task("t", "worker", None)])]));
         child.also([text("Never.")]);
-        let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+        let parent = Scripted::new([calls_tool("worker", "Go"), text("Ok.")]);
         let subagents = Subagents {
             max_depth: depth,
             ..team([asking("worker")], [("worker", child.clone())])
@@ -99,9 +99,9 @@ async fn depth_has_an_end() {
                 "depth {depth}, turn {turn}: {tools:?}"
             );
         }
-        let deepest = of(&events, "tool_denied", None);
+        let deepest = of_type(&events, "tool_denied", None);
         assert!(!deepest.is_empty(), "the deepest cannot ask");
-        let starts = of(&events, "agent_start", None);
+        let starts = of_type(&events, "agent_start", None);
         let depth_of = |start: &serde_json::Value| {
             let mut parent = &start["parent"];
             let mut depth = 0;
@@ -118,7 +118,7 @@ async fn depth_has_an_end() {
 }
 
 #[tokio::test]
-async fn one_that_asks_another_gives_no_more_than_it_has() {
+async fn a_nested_sub_agent_has_at_most_its_parents_rights() {
     let bed = Bed::new();
     let planner = SubagentSpec {
         tools: Some(vec!["read".to_owned(), "coder".to_owned()]),
@@ -129,9 +129,9 @@ async fn one_that_asks_another_gives_no_more_than_it_has() {
         ..worker("coder")
     };
     let write = json!({ "path": "x", "content": "y" });
-    let plans = Scripted::new([asks("coder", "Write"), text("Planned.")]);
+    let plans = Scripted::new([calls_tool("coder", "Write"), text("Planned.")]);
     let codes = Scripted::new([calls([("w", "write", write)]), text("Could not.")]);
-    let parent = Scripted::new([asks("planner", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("planner", "Go"), text("Ok.")]);
     let subagents = team(
         [planner, coder],
         [("planner", plans.clone()), ("coder", codes.clone())],
@@ -140,7 +140,7 @@ async fn one_that_asks_another_gives_no_more_than_it_has() {
     run(&agent, "Go").await;
     assert_eq!(plans.tools.lock().unwrap()[0], ["read", "coder"]);
     assert_eq!(codes.tools.lock().unwrap()[0], ["read"]);
-    assert!(told(&codes).1);
+    assert!(first_result(&codes).1);
     assert!(!bed.has("x"));
 }
 
@@ -158,11 +158,11 @@ impl Hooks for Veto {
 }
 
 #[tokio::test]
-async fn who_has_a_say_in_calls_has_it_here_too() {
+async fn hooks_for_tools_apply_to_sub_agents() {
     let bed = Bed::new();
     let write = json!({ "path": "x", "content": "y" });
     let model = Scripted::new([
-        asks("general_purpose", "Write"),
+        calls_tool("general_purpose", "Write"),
         calls([("w", "write", write)]),
         text("No."),
         text("Ok."),
@@ -179,14 +179,14 @@ struct Asked(Mutex<Vec<Question>>);
 
 #[async_trait]
 impl Approver for Asked {
-    async fn ask(&self, question: &Question) -> Answer {
+    async fn ask(&self, question: &Question) -> ApprovalAnswer {
         self.0.lock().unwrap().push(question.clone());
-        Answer::Approve
+        ApprovalAnswer::Approve
     }
 }
 
 #[tokio::test]
-async fn a_person_is_told_who_asks() {
+async fn approval_questions_name_the_sub_agent() {
     let bed = Bed::new();
     let asked = Arc::new(Asked(Mutex::default()));
     let runtime = bed.runtime(|builder| builder.approver(asked.clone()).interrupt_on(["edit"]));
@@ -194,7 +194,7 @@ async fn a_person_is_told_who_asks() {
         tools: Some(["read", "write", "edit", "inner"].map(str::to_owned).into()),
         ..worker("outer\u{1b}[2J")
     };
-    // Its own come on top of those of the agent.
+    // They apply in addition to the parent's.
     let inner = SubagentSpec {
         interrupt_on: [("write".to_owned(), true), ("read".to_owned(), false)].into(),
         ..worker("inner")
@@ -208,10 +208,10 @@ async fn a_person_is_told_who_asks() {
     ]);
     let outers = Scripted::new([
         calls([("w", "write", write)]),
-        asks("inner", "Write"),
+        calls_tool("inner", "Write"),
         text("Done."),
     ]);
-    let parent = Scripted::new([asks("outer__2J", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("outer__2J", "Go"), text("Ok.")]);
     let subagents = team(
         [asking, inner],
         [("outer\u{1b}[2J", outers), ("inner", inners)],
@@ -237,7 +237,7 @@ async fn a_person_is_told_who_asks() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_alive_by_tools_of_sub_agents() {
+async fn tools_of_sub_agents_do_not_keep_the_agent_alive() {
     let bed = Bed::new();
     let held = Arc::new(());
     let holds = Arc::clone(&held);
@@ -261,14 +261,14 @@ async fn nothing_is_kept_alive_by_tools_of_sub_agents() {
         ..worker("worker")
     };
     let child = Scripted::new([text("Done.")]);
-    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Go"), text("Ok.")]);
     let agent = bed
         .agent_in(runtime, &parent, team([asking], [("worker", child)]))
         .await;
     run(&agent, "Go").await;
     assert_eq!(Arc::strong_count(&held), 2);
     drop(agent);
-    // What ends the run may still be on its way.
+    // The run may need a moment to end.
     let begun = std::time::Instant::now();
     while Arc::strong_count(&held) > 1 {
         assert!(begun.elapsed().as_secs() < 5, "the session is still there");
@@ -277,7 +277,7 @@ async fn nothing_is_kept_alive_by_tools_of_sub_agents() {
 }
 
 #[tokio::test]
-async fn it_has_more_tools_than_the_agent_only_where_the_user_says_so() {
+async fn only_the_user_can_give_it_more_tools_than_the_agent_has() {
     let bed = Bed::new();
     let tools = ["read", "write"].map(str::to_owned).to_vec();
     let spec = |may_exceed| SubagentSpec {
@@ -304,14 +304,14 @@ async fn it_has_more_tools_than_the_agent_only_where_the_user_says_so() {
         "{error}"
     );
 
-    // The same rules and the same person, all the same.
+    // The rules and the approver still apply.
     for (waits, is_written) in [(true, false), (false, true)] {
         let runtime = bed.runtime(|builder| match waits {
             true => readonly(builder).interrupt_on(["write"]),
             false => readonly(builder),
         });
         let child = Scripted::new(writes());
-        parent.also([asks("worker", "Write"), text("Ok.")]);
+        parent.also([calls_tool("worker", "Write"), text("Ok.")]);
         let subagents = team([spec(true)], [("worker", child.clone())]);
         let agent = bed.agent_in(runtime, &parent, subagents).await;
         assert!(agent.tools().get("write").is_none());

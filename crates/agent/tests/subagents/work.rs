@@ -1,30 +1,35 @@
-//! What a sub-agent hears, does and answers.
+//! Prompts, work and replies of sub-agents.
 
 use crate::bed::{
-    Bed, Thinking, all, asks, children, end, of, results, run, says, task, task_id, team, told,
-    worker,
+    Bed, DecidingModel, all, calls_tool, children, end, first_result, of_type, results, run, task,
+    task_id, team, text_answer, worker,
 };
 use crate::scripted::{Next, Scripted, calls, fails, text};
-use haft_agent::{Agent, Message, Subagent, SubagentError, SubagentSpec, Subagents, Trouble};
+use haft_agent::{
+    Agent, Message, ModelErrorKind, Subagent, SubagentError, SubagentSpec, Subagents,
+};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 
 #[tokio::test]
-async fn it_works_on_its_own_and_its_last_text_is_the_reply() {
+async fn a_sub_agent_works_alone_and_replies_with_its_last_text() {
     let bed = Bed::new();
     bed.file("a.txt", "forty-two");
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hears = Arc::clone(&heard);
-    let child = Thinking::new(move |now| {
-        let mut heard = hears.lock().unwrap();
-        heard.push(now);
-        let next = match heard.len() {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&received);
+    let child = DecidingModel::new(move |now| {
+        let mut received = hears.lock().unwrap();
+        received.push(now);
+        let next = match received.len() {
             1 => crate::bed::answer(calls([("r", "read", json!({ "path": "a.txt" }))])),
-            _ => says("It is forty-two."),
+            _ => text_answer("It is forty-two."),
         };
         async move { next }
     });
-    let parent = Scripted::new([asks("researcher", "What is in a.txt?"), text("Thanks.")]);
+    let parent = Scripted::new([
+        calls_tool("researcher", "What is in a.txt?"),
+        text("Thanks."),
+    ]);
     let spec = SubagentSpec {
         system_prompt: Some("You look things up.".to_owned()),
         ..worker("researcher")
@@ -49,23 +54,27 @@ async fn it_works_on_its_own_and_its_last_text_is_the_reply() {
     );
     let events = run(&agent, "Find out.").await;
 
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(!is_error);
     assert!(
         reply.starts_with("It is forty-two.\n\n[task_id: "),
         "{reply}"
     );
-    let heard = heard.lock().unwrap();
-    assert_eq!(heard[0].history, [Message::prompt("What is in a.txt?")]);
+    let received = received.lock().unwrap();
+    assert_eq!(received[0].history, [Message::prompt("What is in a.txt?")]);
     assert_eq!(
-        heard[0].tools,
+        received[0].tools,
         ["read", "edit", "write", "grep", "find", "ls"]
     );
-    assert!(heard[0].system.starts_with("You look things up.\n\n"));
-    assert!(heard[0].system.contains("Work folder: /somewhere"));
-    assert!(!heard[0].system.contains("bash"), "{}", heard[0].system);
+    assert!(received[0].system.starts_with("You look things up.\n\n"));
+    assert!(received[0].system.contains("Work folder: /somewhere"));
+    assert!(
+        !received[0].system.contains("bash"),
+        "{}",
+        received[0].system
+    );
 
-    // Its events are told with its own session, between start and end of the call.
+    // Its events have its own session id and come between the start and the end of the call.
     let ids = children(&events);
     assert_eq!(ids, [task_id(&reply)]);
     let of_child: Vec<_> = events
@@ -95,29 +104,29 @@ async fn it_works_on_its_own_and_its_last_text_is_the_reply() {
         events.iter().position(is_it).unwrap()
     };
     let inside = &events[place("tool_start")..place("tool_end")];
-    assert_eq!(of(inside, "agent_end", Some(&ids[0])).len(), 1);
-    // A short status is an update of the call.
-    let updates = of(&events, "tool_update", Some(agent.session()));
+    assert_eq!(of_type(inside, "agent_end", Some(&ids[0])).len(), 1);
+    // Progress is reported as an update of the call.
+    let updates = of_type(&events, "tool_update", Some(agent.session()));
     let updates: Vec<_> = updates
         .iter()
         .map(|one| one["content"][0]["text"].as_str().unwrap().to_owned())
         .collect();
     assert!(updates.contains(&"turn 1, read".to_owned()), "{updates:?}");
-    // Two turns each, and each costs the same.
+    // Two turns each, at the same cost.
     assert_eq!(end(&events)["usage"]["input"], 400);
     assert_eq!(agent.usage().output, 40);
     assert!((end(&events)["cost"].as_f64().unwrap() - 0.04).abs() < 1e-9);
 }
 
 #[tokio::test]
-async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() {
+async fn deepagents_shares_files_but_not_todos_and_replies_with_objects() {
     let bed = Bed::new();
     let runtime = bed.runtime(|builder| builder.toolset("deepagents"));
     let todos = |text: &str| json!({ "todos": [{ "content": text, "status": "pending" }] });
     let model = Scripted::new([
         calls([("p", "write_todos", todos("the parent's plan"))]),
-        asks("general_purpose", "Plan and write."),
-        // The sub-agent, which has the same model.
+        calls_tool("general_purpose", "Plan and write."),
+        // The sub-agent, which uses the same model.
         calls([("r", "read_todos", json!({}))]),
         calls([
             ("t", "write_todos", todos("the child's plan")),
@@ -150,13 +159,13 @@ async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() 
             "read_todos"
         ]
     );
-    let heard = model.heard.lock().unwrap().clone();
-    // It starts without any, and leaves those of the agent alone.
-    let seen = results(&heard[3])[0].content[0]
+    let received = model.received.lock().unwrap().clone();
+    // It starts with an empty list and does not change the parent's.
+    let seen = results(&received[3])[0].content[0]
         .as_text()
         .map(str::to_owned);
     assert_eq!(seen.unwrap(), r#"{"todos":[]}"#);
-    let reply = &results(&heard[5])[0];
+    let reply = &results(&received[5])[0];
     let words = reply.content[0].as_text().unwrap();
     let reply: serde_json::Value = serde_json::from_str(words).unwrap();
     assert_eq!(
@@ -164,11 +173,11 @@ async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() 
         (&json!("success"), &json!("Written."))
     );
     assert_eq!(reply["task_id"].as_str().unwrap().len(), 12);
-    let seen = format!("{:?}", results(&heard[6]));
+    let seen = format!("{:?}", results(&received[6]));
     assert!(seen.contains("parent's plan"), "{seen}");
     assert!(!seen.contains("child's plan"), "{seen}");
     assert!(seen.contains("hello"), "{seen}");
-    // Going on with it, the sub-agent still has its own.
+    // When it continues, the sub-agent still has its own list.
     let id = reply["task_id"].as_str().unwrap();
     model.also([
         calls([task("again", "general_purpose", Some(id))]),
@@ -177,13 +186,13 @@ async fn in_deepagents_files_are_shared_todos_are_not_and_replies_are_objects() 
         text("Done."),
     ]);
     run(&agent, "On").await;
-    let heard = model.heard.lock().unwrap();
-    let seen = format!("{:?}", results(&heard[heard.len() - 2]));
+    let received = model.received.lock().unwrap();
+    let seen = format!("{:?}", results(&received[received.len() - 2]));
     assert!(seen.contains("child's plan"), "{seen}");
 }
 
 #[tokio::test]
-async fn a_long_reply_is_kept_whole() {
+async fn the_full_text_of_a_long_reply_is_stored() {
     let long = format!("{}the end", "A line of a report.\n".repeat(20_000));
     for toolset in ["standard", "ah", "workspace", "deepagents"] {
         let bed = Bed::new();
@@ -195,16 +204,16 @@ async fn a_long_reply_is_kept_whole() {
             })
         });
         let child = Scripted::new([text(&long)]);
-        let parent = Scripted::new([asks("worker", "Report"), text("Ok.")]);
+        let parent = Scripted::new([calls_tool("worker", "Report"), text("Ok.")]);
         let team = team([worker("worker")], [("worker", child)]);
         let agent = bed.agent_in(runtime, &parent, team).await;
         let events = run(&agent, "Go").await;
-        let ends = of(&events, "tool_end", Some(agent.session()));
+        let ends = of_type(&events, "tool_end", Some(agent.session()));
         assert_eq!(ends[0]["truncated"], true, "{toolset}");
         let path = ends[0]["details"]["output_path"].as_str().unwrap();
-        let (reply, is_error) = told(&parent);
+        let (reply, is_error) = first_result(&parent);
         assert!(!is_error && reply.len() < 110_000, "{toolset}");
-        // The model is told where, and the file tools of the toolset can open it.
+        // The reply has the path, and the file tools of the toolset can open it.
         assert!(reply.contains(path), "{toolset}: {path}");
         let kept = match path.strip_prefix("/.haft/outputs/") {
             Some(below) => walk(state.folder.path(), below),
@@ -215,7 +224,7 @@ async fn a_long_reply_is_kept_whole() {
     }
 }
 
-/// The file that ends in this path.
+/// Returns the file whose path ends like this.
 fn walk(folder: &std::path::Path, below: &str) -> std::path::PathBuf {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -233,7 +242,7 @@ fn walk(folder: &std::path::Path, below: &str) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_task_goes_on_with_what_was_said_in_it() {
+async fn a_task_continues_its_conversation() {
     let bed = Bed::new();
     let child = Scripted::new([text("One."), text("Two.")]);
     let parent = Scripted::new([calls([task("t1", "worker", None)])]);
@@ -245,26 +254,23 @@ async fn a_task_goes_on_with_what_was_said_in_it() {
         .await;
     parent.also([text("Ok.")]);
     run(&agent, "Go").await;
-    let id = task_id(&told(&parent).0);
+    let id = task_id(&first_result(&parent).0);
 
     parent.also([calls([task("t2", "worker", Some(&id))]), text("Ok.")]);
     let events = run(&agent, "On").await;
     assert_eq!(children(&events), std::slice::from_ref(&id));
-    assert_eq!(task_id(&told(&parent).0), id);
-    assert!(told(&parent).0.starts_with("Two."));
-    let heard = child.last();
-    assert_eq!(heard.len(), 3);
-    assert_eq!(heard[0], Message::prompt("Go on."));
+    assert_eq!(task_id(&first_result(&parent).0), id);
+    assert!(first_result(&parent).0.starts_with("Two."));
+    let received = child.last();
+    assert_eq!(received.len(), 3);
+    assert_eq!(received[0], Message::prompt("Go on."));
 
-    // Not with one that is not its own.
+    // A task of another agent cannot be continued.
     for stranger in ["0123456789ab", "../../etc", agent.session()] {
         parent.also([calls([task("t3", "worker", Some(stranger))]), text("Ok.")]);
         run(&agent, "On").await;
-        let (reply, is_error) = told(&parent);
-        assert!(
-            is_error && reply.contains("no task has the task_id"),
-            "{reply}"
-        );
+        let (reply, is_error) = first_result(&parent);
+        assert!(is_error && reply.contains("unknown task_id: "), "{reply}");
         assert!(reply.contains(&id), "{reply}");
     }
     let other = bed
@@ -275,16 +281,16 @@ async fn a_task_goes_on_with_what_was_said_in_it() {
         .await;
     parent.also([calls([task("t1", "worker", Some(&id))]), text("Ok.")]);
     run(&other, "On").await;
-    assert!(told(&parent).1);
+    assert!(first_result(&parent).1);
     assert_eq!(child.requests(), 2);
 }
 
 #[tokio::test]
-async fn the_types_of_a_task() {
+async fn subagent_types_are_found_by_any_form_of_their_name() {
     let bed = Bed::new();
     let model = Scripted::new([]);
     let agent = bed.agent(&model, team([worker("code-reviewer")], [])).await;
-    // By its own name, by that of the tool, and in short.
+    // By its name, by the name of its tool, and by a short form.
     for (kind, part) in [
         (
             "code-reviewer",
@@ -295,7 +301,7 @@ async fn the_types_of_a_task() {
     ] {
         model.also([calls([task("t", kind, None)]), text("Ok.")]);
         run(&agent, "Go").await;
-        let (reply, is_error) = told(&model);
+        let (reply, is_error) = first_result(&model);
         assert!(is_error && reply.contains(part), "{kind}: {reply}");
     }
     model.also([
@@ -304,34 +310,34 @@ async fn the_types_of_a_task() {
         text("Ok."),
     ]);
     run(&agent, "Go").await;
-    assert!(told(&model).0.starts_with("Child."));
+    assert!(first_result(&model).0.starts_with("Child."));
     let blank = json!({ "description": " ", "prompt": "", "subagent_type": "general" });
     model.also([calls([("t", "task", blank)]), text("Ok.")]);
     run(&agent, "Go").await;
     assert!(
-        told(&model).0.contains("either prompt or description"),
+        first_result(&model).0.contains("must not both be empty"),
         "{:?}",
-        told(&model)
+        first_result(&model)
     );
-    model.also([asks("general_purpose", " "), text("Ok.")]);
+    model.also([calls_tool("general_purpose", " "), text("Ok.")]);
     run(&agent, "Go").await;
-    assert!(told(&model).1);
+    assert!(first_result(&model).1);
 }
 
 #[tokio::test]
-async fn a_failure_says_what_failed_and_a_limit_keeps_the_text() {
+async fn a_failure_has_a_reason_and_a_limit_keeps_the_text() {
     let bed = Bed::new();
     bed.file("a.txt", "x");
-    let child = Scripted::new([text("Half of it."), fails(Trouble::Status(401))]);
-    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let child = Scripted::new([text("Half of it."), fails(ModelErrorKind::Status(401))]);
+    let parent = Scripted::new([calls_tool("worker", "Go"), text("Ok.")]);
     let agent = Agent::new(parent.clone(), bed.runtime(|builder| builder)).max_turns(2);
     let subagents = team([worker("worker")], [("worker", child.clone())]);
     let (agent, _) = agent.subagents(subagents).await.unwrap();
     run(&agent, "Go").await;
-    let id = task_id(&told(&parent).0);
+    let id = task_id(&first_result(&parent).0);
     parent.also([calls([task("t", "worker", Some(&id))]), text("Ok.")]);
     run(&agent, "Go").await;
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(
         is_error && reply.contains("sub-agent worker failed: Status(401) happened"),
         "{reply}"
@@ -339,26 +345,26 @@ async fn a_failure_says_what_failed_and_a_limit_keeps_the_text() {
 
     let read = |n| calls([("r", "read", json!({ "path": "a.txt", "limit": n }))]);
     let with_text = |n| match read(n) {
-        Next::Says(mut answer) => {
+        Next::ModelReply(mut answer) => {
             let text = format!("I look, {n}.");
             answer.parts.insert(0, haft_agent::Part::Text { text });
-            Next::Says(answer)
+            Next::ModelReply(answer)
         }
         next => next,
     };
     child.also([with_text(1), read(2)]);
-    parent.also([asks("worker", "Again"), text("Ok.")]);
+    parent.also([calls_tool("worker", "Again"), text("Ok.")]);
     run(&agent, "Go").await;
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(is_error, "{reply}");
     assert!(
-        reply.starts_with("sub-agent worker had to stop before it was done: it reached max_turns (2)\n\nI look, 1.\n\n[task_id: "),
+        reply.starts_with("sub-agent worker was stopped before it was done: it reached max_turns (2)\n\nI look, 1.\n\n[task_id: "),
         "{reply}"
     );
 }
 
 #[tokio::test]
-async fn one_that_a_limit_stopped_does_not_report_success() {
+async fn a_sub_agent_stopped_by_a_limit_is_an_error() {
     for (toolset, read, expected) in [
         (
             "deepagents",
@@ -379,26 +385,26 @@ async fn one_that_a_limit_stopped_does_not_report_success() {
             arguments[argument] = path.into();
             calls([("r", read, arguments)])
         }));
-        let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+        let parent = Scripted::new([calls_tool("worker", "Go"), text("Ok.")]);
         let runtime = bed.runtime(|builder| builder.toolset(toolset));
         let agent = Agent::new(parent.clone(), runtime).max_turns(2);
         let subagents = team([worker("worker")], [("worker", child.clone())]);
         let (agent, _) = agent.subagents(subagents).await.unwrap();
         run(&agent, "Go").await;
-        let (reply, is_error) = told(&parent);
+        let (reply, is_error) = first_result(&parent);
         assert!(is_error, "{reply}");
         let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
         let (field, status, message) = expected;
         assert_eq!(reply[field], status, "{reply}");
         let message = reply[message].as_str().unwrap();
-        assert!(message.contains("worker had to stop"), "{message}");
+        assert!(message.contains("worker was stopped"), "{message}");
         assert_eq!(reply["result"], "");
         assert!(reply["task_id"].is_string());
     }
 }
 
 #[tokio::test]
-async fn its_answer_has_the_format_that_it_is_given() {
+async fn its_answer_satisfies_its_response_format() {
     let bed = Bed::new();
     let spec = |schema| SubagentSpec {
         response_format: Some(schema),
@@ -406,21 +412,21 @@ async fn its_answer_has_the_format_that_it_is_given() {
     };
     let schema = json!({ "type": "array", "items": { "type": "integer" } });
     let child = Scripted::new([text("One and two."), text("[1,\n 2]")]);
-    let parent = Scripted::new([asks("worker", "Count"), text("Ok, in words.")]);
+    let parent = Scripted::new([calls_tool("worker", "Count"), text("Ok, in words.")]);
     let subagents = team([spec(schema.clone())], [("worker", child.clone())]);
     let agent = bed.agent(&parent, subagents).await;
     let events = run(&agent, "Go").await;
-    // The format is the sub-agent's alone.
+    // The format applies only to the sub-agent.
     assert_eq!(end(&events)["text"], "Ok, in words.");
-    assert!(told(&parent).0.starts_with("[1,2]\n\n[task_id: "));
-    let ends = of(&events, "tool_end", Some(agent.session()));
+    assert!(first_result(&parent).0.starts_with("[1,2]\n\n[task_id: "));
+    let ends = of_type(&events, "tool_end", Some(agent.session()));
     assert_eq!(ends[0]["details"]["response"], json!([1, 2]));
     assert_eq!(child.requests(), 2);
 
     child.also((0..4).map(|_| text("No.")));
-    parent.also([asks("worker", "Count"), text("Ok.")]);
+    parent.also([calls_tool("worker", "Count"), text("Ok.")]);
     run(&agent, "Again").await;
-    let (reply, is_error) = told(&parent);
+    let (reply, is_error) = first_result(&parent);
     assert!(
         is_error && reply.contains("does not satisfy response_format"),
         "{reply}"
@@ -436,7 +442,7 @@ async fn its_answer_has_the_format_that_it_is_given() {
 }
 
 #[tokio::test]
-async fn an_agent_that_the_program_builds() {
+async fn a_program_can_build_a_sub_agent_itself() {
     let bed = Bed::new();
     let built = Scripted::new([text("Built.")]);
     let model = built.clone();
@@ -451,17 +457,17 @@ async fn an_agent_that_the_program_builds() {
         }],
         ..Subagents::default()
     };
-    let parent = Scripted::new([asks("own", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("own", "Go"), text("Ok.")]);
     let agent = bed.agent(&parent, subagents).await;
     let events = run(&agent, "Go").await;
-    assert!(told(&parent).0.starts_with("Built."));
-    let ends = of(&events, "agent_end", None);
+    assert!(first_result(&parent).0.starts_with("Built."));
+    let ends = of_type(&events, "agent_end", None);
     assert_eq!(ends[0]["parent"], agent.session());
     assert_eq!(built.requests(), 1);
 }
 
 #[tokio::test]
-async fn names_and_tools_are_checked_when_it_is_set_up() {
+async fn names_and_tools_are_checked_at_setup() {
     let bed = Bed::new();
     let model = Scripted::new([]);
     let wrong = async |subagents: Subagents| {
@@ -479,7 +485,7 @@ async fn names_and_tools_are_checked_when_it_is_set_up() {
     let text = error.to_string();
     assert!(matches!(error, SubagentError::UnknownTools { .. }));
     assert!(
-        text.contains("\"one\": unknown tools: grpe, no\\x1bpe; there are: read"),
+        text.contains("\"one\": unknown tools: grpe, no\\x1bpe; known tools: read"),
         "{text}"
     );
     assert!(matches!(
@@ -500,7 +506,7 @@ async fn names_and_tools_are_checked_when_it_is_set_up() {
     };
     let text = wrong(team([waits], [])).await.to_string();
     assert!(text.contains("wirte"), "{text}");
-    // One of that name replaces it.
+    // A sub-agent with this name replaces the default one.
     let agent = Agent::new(model.clone(), bed.runtime(|builder| builder));
     let (agent, _) = agent
         .subagents(team([worker("general-purpose")], []))
@@ -516,7 +522,7 @@ async fn names_and_tools_are_checked_when_it_is_set_up() {
 }
 
 #[test]
-fn a_spec_of_a_configuration() {
+fn a_spec_is_read_from_configuration() {
     let spec: SubagentSpec = serde_json::from_value(json!({
         "name": "researcher", "description": "Looks.", "tools": ["read"], "skills": ["./skills"],
         "interrupt_on": { "write": true }, "model": "m", "system_prompt": "Look.",
@@ -529,7 +535,7 @@ fn a_spec_of_a_configuration() {
 }
 
 #[tokio::test]
-async fn its_own_skills_and_no_others() {
+async fn a_sub_agent_has_only_its_own_skills() {
     let bed = Bed::new();
     let skill = bed.folder.path().join("skills/pdf");
     std::fs::create_dir_all(&skill).unwrap();
@@ -547,18 +553,22 @@ async fn its_own_skills_and_no_others() {
         calls([("s", "skill", json!({ "name": "pdf" }))]),
         text("Read."),
     ]);
-    let parent = Scripted::new([asks("worker", "Go"), text("Ok.")]);
+    let parent = Scripted::new([calls_tool("worker", "Go"), text("Ok.")]);
     let agent = bed
         .agent(&parent, team([spec], [("worker", child.clone())]))
         .await;
     all(agent.prompt("Go").await.unwrap()).await;
     assert_eq!(child.tools.lock().unwrap()[0], ["read", "skill"]);
-    assert!(told(&child).0.contains("Fill in."), "{:?}", told(&child));
+    assert!(
+        first_result(&child).0.contains("Fill in."),
+        "{:?}",
+        first_result(&child)
+    );
     assert!(agent.tools().get("skill").is_none());
 }
 
 #[tokio::test]
-async fn a_task_goes_on_as_what_it_is() {
+async fn a_task_keeps_its_type_when_it_continues() {
     let bed = Bed::new();
     let child = Scripted::new([text("Done.")]);
     let parent = Scripted::new([calls([task("t", "worker", None)]), text("Ok.")]);
@@ -566,17 +576,14 @@ async fn a_task_goes_on_as_what_it_is() {
         .agent(&parent, team([worker("worker")], [("worker", child)]))
         .await;
     run(&agent, "Go").await;
-    let id = task_id(&told(&parent).0);
+    let id = task_id(&first_result(&parent).0);
     parent.also([calls([task("u", "general", Some(&id))]), text("Ok.")]);
     run(&agent, "On").await;
-    let (reply, is_error) = told(&parent);
-    let words = format!("task {id} is of the subagent_type worker, not general_purpose");
+    let (reply, is_error) = first_result(&parent);
+    let words = format!("task {id} has subagent_type worker, not general_purpose");
     assert!(is_error && reply.contains(&words), "{reply}");
     parent.also([calls([task("v", "worker", Some("nope"))]), text("Ok.")]);
     run(&agent, "On").await;
-    let (reply, _) = told(&parent);
-    assert!(
-        reply.contains("leave task_id out to start a new one"),
-        "{reply}"
-    );
+    let (reply, _) = first_result(&parent);
+    assert!(reply.contains("omit task_id to start a new one"), "{reply}");
 }

@@ -29,7 +29,7 @@ var definition = map[string]any{
 	},
 }
 
-// The tool itself. An error is told to the model.
+// The tool itself. The model sees the error text.
 func run(params map[string]any) (string, error) {
 	text, ok := params["text"].(string)
 	if !ok {

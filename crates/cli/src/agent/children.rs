@@ -1,18 +1,18 @@
-//! Agents that work for the agent: which there are, and where they are recorded.
+//! Sub-agents: which ones an agent has, and how they are recorded.
 
 use super::model_of;
 use crate::config::{Settings, model};
 use crate::exit::Failure;
 use crate::output;
 use haft_agent::{Agent, Child, ModelByName, Records, Subagent, SubagentSpec, Subagents};
-use haft_store::sessions::{Kind, New, Session, Sessions};
+use haft_store::sessions::{NewSession, Session, SessionKind, Sessions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The toolset that has sub-agents without being told so.
+/// Toolset that offers sub-agents even if none are configured.
 const ALWAYS: &str = "deepagents";
 
-/// Gives the agent those that the configuration names.
+/// Adds the configured sub-agents to an agent.
 pub(super) async fn with_children(
     agent: Agent,
     settings: &Settings,
@@ -31,7 +31,8 @@ pub(super) async fn with_children(
                 Failure::usage(format!("{from}: subagents: {error}"))
             })?;
         agents.push(Subagent::Spec(SubagentSpec {
-            // Rights come from the user, never from a project, trusted or not.
+            // Only the user can grant more rights than the parent has, never a project,
+            // trusted or not.
             may_exceed: !described.is_project,
             ..spec
         }));
@@ -39,11 +40,11 @@ pub(super) async fn with_children(
     let own = model.clone();
     let by_name: ModelByName = Arc::new(move |name| match model_of(&own, Some(name)) {
         Ok(Some(model)) => Ok(model),
-        Ok(None) => Err(format!("no provider for the model {name}")),
+        Ok(None) => Err(format!("no provider configured for model {name}")),
         Err(failure) => Err(failure.message),
     });
     let records = sessions.map(|sessions| {
-        let recorded = Recorded {
+        let recorded = ChildRecords {
             sessions: sessions.clone(),
             work_dir: settings.work_dir.clone(),
             toolset: settings.toolset.clone(),
@@ -69,18 +70,18 @@ pub(super) async fn with_children(
     Ok(agent)
 }
 
-/// Sessions of sub-agents are sessions.
-struct Recorded {
+/// Records sub-agents as sessions with a parent.
+struct ChildRecords {
     sessions: Sessions,
     work_dir: PathBuf,
     toolset: String,
 }
 
-impl Records for Recorded {
+impl Records for ChildRecords {
     fn begin(&self, child: &Child) -> Result<Option<Session>, String> {
-        let new = New {
+        let new = NewSession {
             id: Some(child.id.clone()),
-            kind: Kind::Agent,
+            kind: SessionKind::Agent,
             work_dir: self.work_dir.clone(),
             toolset: self.toolset.clone(),
             provider: child.model.provider.clone(),
@@ -94,13 +95,13 @@ impl Records for Recorded {
     }
 
     fn restore(&self, agent: Agent, child: &Child) -> Result<Agent, String> {
-        let told = |error: haft_store::sessions::Error| error.to_string();
-        let looked = self.sessions.look(&child.id).map_err(told)?;
+        let message = |error: haft_store::sessions::Error| error.to_string();
+        let looked = self.sessions.load(&child.id).map_err(message)?;
         let parent = looked.info.parent.as_ref().map(|(session, _)| session);
         if looked.info.id != child.id || parent != Some(&child.parent) {
-            return Err(format!("no task {} was started here", child.id));
+            return Err(format!("task {} was not started by this session", child.id));
         }
-        let (session, loaded) = self.sessions.take(&child.id).map_err(told)?;
+        let (session, loaded) = self.sessions.resume(&child.id).map_err(message)?;
         agent
             .resuming(session, &loaded)
             .map_err(|error| error.to_string())

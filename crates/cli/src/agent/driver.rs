@@ -1,13 +1,13 @@
-//! What the chat needs of an agent.
+//! Connects the chat to an agent.
 
-use crate::chat::{Driver, Events, Seen};
+use crate::chat::{ChatEvent, Driver, Events};
 use crate::config::model::Model as Chosen;
 use async_trait::async_trait;
 use futures::StreamExt;
 use haft::ops::{Access, FilePath};
 use haft::{Call, Content, Effect};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
-use haft_store::sessions::{Filter, Kind, Sessions};
+use haft_store::sessions::{Filter, SessionKind, Sessions};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,36 +15,36 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// An agent that a person talks to.
+/// The agent behind a chat.
 pub(crate) struct Live {
     pub(crate) agent: Agent,
     pub(crate) chosen: Chosen,
     pub(crate) sessions: Option<Sessions>,
     pub(crate) work_dir: PathBuf,
-    /// Something was left over that the next words take up.
-    pub(crate) is_left: AtomicBool,
+    /// Whether a resumed session has unfinished work, which the next prompt continues.
+    pub(crate) has_unfinished_run: AtomicBool,
     pub(crate) commands: AtomicU64,
     pub(crate) outputs: Arc<Outputs>,
 }
 
-/// What the last calls answered.
+/// Replies of the latest calls, for the chat to show in full.
 #[derive(Default)]
 pub(crate) struct Outputs {
     calls: Mutex<VecDeque<(String, Arc<Vec<Content>>)>>,
 }
 
-/// How many of them are kept.
-const KEPT: usize = 20;
+/// Number of replies that are kept.
+const MAX_OUTPUTS: usize = 20;
 
 impl Outputs {
-    fn look(&self, kind: &EventKind) {
+    fn observe(&self, kind: &EventKind) {
         if let EventKind::Tool(haft::EventKind::ToolEnd {
             call_id, content, ..
         }) = kind
         {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             calls.push_back((call_id.clone(), Arc::clone(content)));
-            if calls.len() > KEPT {
+            if calls.len() > MAX_OUTPUTS {
                 calls.pop_front();
             }
         }
@@ -64,7 +64,7 @@ impl Outputs {
 #[async_trait]
 impl Driver for Live {
     async fn prompt(&self, text: String) -> Result<Events, String> {
-        let begun = if self.is_left.swap(false, Ordering::Relaxed) {
+        let begun = if self.has_unfinished_run.swap(false, Ordering::Relaxed) {
             let prompt = Some(text).filter(|text| !text.trim().is_empty());
             let resumed = Resumed {
                 answers: Vec::new(),
@@ -77,14 +77,15 @@ impl Driver for Live {
         let events = begun.map_err(|busy| busy.to_string())?;
         let (handle, outputs) = (self.agent.handle(), Arc::clone(&self.outputs));
         let seen = events.map(move |event| {
-            outputs.look(&event.kind);
+            outputs.observe(&event.kind);
             if event.parent.is_none()
                 && matches!(event.kind, EventKind::Agent(AgentEvent::AgentEnd { .. }))
             {
-                // What it did not hear any more the chat says again, or gives back.
-                let _ = handle.unsay();
+                // Take back steering messages that arrived too late: the chat sends them
+                // again or returns them to the input.
+                let _ = handle.take_steering();
             }
-            Seen::from(event)
+            ChatEvent::from(event)
         });
         Ok(seen.boxed())
     }
@@ -92,10 +93,10 @@ impl Driver for Live {
     fn background(&self) -> Events {
         let outputs = Arc::clone(&self.outputs);
         let seen = self.agent.watch_background().map(move |event| {
-            outputs.look(&event.kind);
-            Seen {
+            outputs.observe(&event.kind);
+            ChatEvent {
                 is_background: true,
-                ..Seen::from(event)
+                ..ChatEvent::from(event)
             }
         });
         seen.boxed()
@@ -120,8 +121,8 @@ impl Driver for Live {
             .cancel(stop)
             .on_event(move |kind| {
                 let kind = kind.clone();
-                outputs.look(&EventKind::Tool(kind.clone()));
-                let _ = sender.send(Seen {
+                outputs.observe(&EventKind::Tool(kind.clone()));
+                let _ = sender.send(ChatEvent {
                     kind: EventKind::Tool(kind),
                     child: None,
                     is_background: false,
@@ -139,8 +140,8 @@ impl Driver for Live {
         Ok(events.boxed())
     }
 
-    fn is_left(&self) -> bool {
-        self.is_left.load(Ordering::Relaxed)
+    fn has_unfinished_run(&self) -> bool {
+        self.has_unfinished_run.load(Ordering::Relaxed)
     }
 
     fn steer(&self, text: String) {
@@ -154,17 +155,17 @@ impl Driver for Live {
     async fn compact(&self) -> Result<String, String> {
         let begun = self.agent.compact().await;
         let mut events = begun.map_err(|busy| busy.to_string())?;
-        let mut said = Err("there is nothing to make shorter".to_owned());
+        let mut outcome = Err("the conversation is already short".to_owned());
         while let Some(event) = events.next().await {
             match event.kind {
                 EventKind::Agent(AgentEvent::Compaction { before, after }) => {
-                    said = Ok(format!("about {before} tokens, now {after}"));
+                    outcome = Ok(format!("about {before} tokens, now {after}"));
                 }
-                EventKind::Agent(AgentEvent::Error { message }) => said = Err(message),
+                EventKind::Agent(AgentEvent::Error { message }) => outcome = Err(message),
                 _ => {}
             }
         }
-        said
+        outcome
     }
 
     async fn set_model(&self, name: &str) -> Result<(), String> {
@@ -173,7 +174,7 @@ impl Driver for Live {
                 self.agent.set_model(model);
                 Ok(())
             }
-            Ok(None) => Err("no provider is set up for it".to_owned()),
+            Ok(None) => Err(format!("no provider configured for model {name}")),
             Err(failure) => Err(failure.message),
         }
     }
@@ -204,15 +205,15 @@ impl Driver for Live {
         };
         let filter = Filter {
             work_dir: Some(self.work_dir.clone()),
-            kinds: vec![Kind::Agent],
-            most: Some(20),
+            kinds: vec![SessionKind::Agent],
+            limit: Some(20),
             ..Filter::default()
         };
         let found = sessions.list(&filter).map_err(|error| error.to_string())?;
         let line = |one: &haft_store::sessions::Summary| {
             let title = one.title.clone().unwrap_or_default();
             let waits = if one.waiting > 0 {
-                " (waits for approval)"
+                " (needs approval)"
             } else {
                 ""
             };

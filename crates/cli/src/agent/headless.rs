@@ -1,4 +1,4 @@
-//! Work with nobody there: events or the last text on stdout, the rest on stderr.
+//! Non-interactive runs: events or the final text on stdout, everything else on stderr.
 
 use super::progress::Progress;
 use crate::exit::{Exit, Failure};
@@ -6,39 +6,40 @@ use crate::output;
 use crate::signals::Signals;
 use crate::text;
 use async_trait::async_trait;
-use haft::{Answer, Approver, Question};
+use haft::{ApprovalAnswer as Answer, Approver, Question};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed};
 
-/// Something to do.
+/// Work for the agent.
 pub(crate) enum Task {
     Prompt(String),
     Resume(Resumed),
 }
 
-/// Nobody is there: what a person has to say is said later.
-pub(crate) struct Away;
+/// Defers every question, because the user cannot be asked now. The session waits, and
+/// `haft resume` answers.
+pub(crate) struct DeferApprovals;
 
 #[async_trait]
-impl Approver for Away {
+impl Approver for DeferApprovals {
     async fn ask(&self, _: &Question) -> Answer {
         Answer::Later
     }
 }
 
-/// How a headless run shows itself.
+/// Output of a non-interactive run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct OutputMode {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
-    /// Whether somebody can go on with it another day.
+    /// Whether the session can be resumed later.
     pub(crate) is_recorded: bool,
 }
 
-/// Works on it to its end.
+/// Runs the task until it ends or waits for approval.
 pub(crate) async fn work(
     agent: &Agent,
     task: Task,
-    manner: Manner,
+    mode: OutputMode,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let begun = match task {
@@ -46,15 +47,15 @@ pub(crate) async fn work(
         Task::Resume(resumed) => agent.resume(resumed).await,
     };
     let mut events = begun.map_err(|busy| Failure::failed(busy.to_string()))?;
-    let progress = Progress::new(!manner.json && !manner.quiet, output::can_ask());
+    let progress = Progress::new(!mode.json && !mode.quiet, output::can_ask());
     let mut ended = None;
     let mut stopped: Option<Exit> = None;
     loop {
         let event = tokio::select! {
             biased;
             exit = signals.next() => {
-                // The first asks it to stop and to say what came of it; the next does
-                // not wait for that.
+                // The first signal asks the agent to stop and report; a second one ends
+                // haft at once.
                 if stopped.is_some() {
                     return Ok(exit);
                 }
@@ -65,7 +66,7 @@ pub(crate) async fn work(
             event = events.next() => event,
         };
         let Some(event) = event else { break };
-        if manner.json {
+        if mode.json {
             output::json(&serde_json::to_value(&event).unwrap_or_default())?;
         }
         progress.show(&event);
@@ -79,7 +80,7 @@ pub(crate) async fn work(
         {
             let response = response.map(|value| value.to_string());
             let text = match agent.has_response_format() {
-                // Nothing else goes to stdout.
+                // With a response format, nothing else goes to stdout.
                 true => response.unwrap_or_default(),
                 false => text,
             };
@@ -87,21 +88,23 @@ pub(crate) async fn work(
         }
     }
     let (reason, last) = ended.unwrap_or(("failed", String::new()));
-    if !manner.json && !last.is_empty() {
+    if !mode.json && !last.is_empty() {
         output::text(&last)?;
     }
     if let Some(exit) = stopped {
-        if manner.is_recorded && !manner.json && !manner.quiet {
+        if mode.is_recorded && !mode.json && !mode.quiet {
             let session = agent.session();
-            output::note(&format!("interrupted; go on with: haft resume {session}"));
+            output::note(&format!(
+                "interrupted; continue with: haft resume {session}"
+            ));
         }
         return Ok(exit);
     }
     Ok(match reason {
         "done" => Exit::Done,
         "approval" => {
-            if !manner.json {
-                say_what_waits(agent);
+            if !mode.json {
+                print_pending(agent);
             }
             Exit::Waiting
         }
@@ -109,21 +112,24 @@ pub(crate) async fn work(
     })
 }
 
-/// What waits, and how to answer it.
-fn say_what_waits(agent: &Agent) {
-    let calls = agent.questions();
+/// Prints the pending calls and how to answer them.
+fn print_pending(agent: &Agent) {
+    let calls = agent.pending_approvals();
     let plural = if calls.len() == 1 { "" } else { "s" };
-    output::note(&format!("waits for approval: {} call{plural}", calls.len()));
+    output::note(&format!(
+        "waiting for approval: {} call{plural}",
+        calls.len()
+    ));
     for call in &calls {
         let line = format!("  {}  {} {}", call.name, call.tool, call.about);
         output::note(&text::on_one_line(&line));
         if let Some(agent) = &call.agent {
-            output::note(&text::on_one_line(&format!("    of sub-agent {agent}")));
+            output::note(&text::on_one_line(&format!("    from sub-agent {agent}")));
             continue;
         }
-        // The call itself runs already: what is said yes to is something else.
-        if let Some(asked) = agent.question(&call.own).filter(|asked| asked.has_begun) {
-            let line = format!("    asks: {}", asked.question);
+        // The call is already running and asks for something more.
+        if let Some(pending) = agent.question(&call.own).filter(|one| one.has_begun) {
+            let line = format!("    asks: {}", pending.question);
             output::note(&text::on_one_line(&line));
         }
     }

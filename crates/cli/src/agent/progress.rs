@@ -1,4 +1,4 @@
-//! What a headless run says on stderr while it works: a line for each call.
+//! Progress of a non-interactive run on stderr, one line per call.
 
 use crate::chat::background_task;
 use crate::{output, text};
@@ -6,15 +6,16 @@ use haft_agent::{AgentEvent, Event, EventKind};
 use serde_json::Value;
 use std::cell::RefCell;
 
-/// How much of a call is shown.
-const MOST: usize = 100;
+/// Maximum characters shown of a call.
+const MAX_CHARS: usize = 100;
 
-/// Says what happens.
+/// Prints events as lines.
 pub(super) struct Progress {
     is_on: bool,
-    /// The background tasks that a line named as waited for.
+    /// Background tasks that the last "waiting for" line named.
     waited_for: RefCell<Vec<String>>,
-    /// Whether a person is shown what is asked about, in more words than here.
+    /// Whether calls that need approval are shown in a prompt, which says more than a
+    /// line here.
     is_asking: bool,
 }
 
@@ -27,8 +28,8 @@ impl Progress {
         }
     }
 
-    /// The run waits for background tasks. It says so after each end again; the tasks that
-    /// are left were named before, and each end has its own line.
+    /// Returns a line for a wait on background tasks. The event repeats whenever a task
+    /// ends; nothing is printed then, because the remaining tasks were already named.
     fn waits(&self, tasks: &[String]) -> Option<String> {
         let mut named = self.waited_for.borrow_mut();
         let is_new = tasks.iter().any(|id| !named.contains(id));
@@ -46,7 +47,7 @@ impl Progress {
     pub(super) fn show(&self, event: &Event) {
         let indent = if event.parent.is_some() { "    " } else { "" };
         let line = match &event.kind {
-            // Errors are told in any case.
+            // Errors are printed even with --quiet.
             EventKind::Agent(AgentEvent::Error { message }) => Some(format!("error: {message}")),
             _ if !self.is_on => None,
             EventKind::Tool(haft::EventKind::ApprovalNeeded { .. }) if self.is_asking => None,
@@ -56,7 +57,7 @@ impl Progress {
             _ => None,
         };
         if let Some(line) = line {
-            // Names come from the model too, and have no lines of their own.
+            // Names may come from the model and contain newlines.
             output::note(&format!("{indent}{}", text::on_one_line(&line)));
         }
     }
@@ -70,15 +71,15 @@ fn agent(event: &AgentEvent) -> Option<String> {
             delay_ms,
             reason,
         } => Some(format!(
-            "asking again in {delay_ms} ms ({attempt} of {of}): {reason}"
+            "retrying in {delay_ms} ms ({attempt} of {of}): {reason}"
         )),
         AgentEvent::Compaction { before, after } => Some(format!(
-            "the conversation was made shorter: about {before} tokens, now {after}"
+            "compacted the conversation: about {before} tokens, now {after}"
         )),
         AgentEvent::PictureLeftOut {
             picture, reason, ..
         } => Some(format!(
-            "{picture} is left out from now on, the provider refused it: {reason}"
+            "{picture} will not be sent again because the provider refused it: {reason}"
         )),
         AgentEvent::BackgroundTask {
             task_id,
@@ -89,10 +90,9 @@ fn agent(event: &AgentEvent) -> Option<String> {
         AgentEvent::TurnLimitReached { reason } => {
             let name = serde_json::to_value(reason).unwrap_or_default();
             Some(match name.as_str().unwrap_or_default() {
-                "loop" => {
-                    "stopped: the same calls with the same results again and again".to_owned()
-                }
-                name => format!("stopped: {name} is reached"),
+                "loop" => "stopped: the model keeps repeating the same calls with the same results"
+                    .to_owned(),
+                name => format!("stopped: {name} reached"),
             })
         }
         _ => None,
@@ -110,7 +110,7 @@ fn tool(event: &haft::EventKind) -> Option<String> {
             ..
         } => Some(format!("  {tool} failed")),
         haft::EventKind::ToolDenied { tool, reason, .. } => {
-            Some(format!("  {tool} was not run: {}", cut(reason)))
+            Some(format!("  {tool} was not run: {}", truncate(reason)))
         }
         haft::EventKind::ApprovalNeeded {
             tool, arguments, ..
@@ -119,21 +119,21 @@ fn tool(event: &haft::EventKind) -> Option<String> {
     }
 }
 
-/// The arguments of a call on one line.
+/// Formats the arguments of a call as one line.
 fn brief(arguments: &Value) -> String {
     let Value::Object(fields) = arguments else {
-        return cut(&arguments.to_string());
+        return truncate(&arguments.to_string());
     };
-    let shown = fields.iter().map(|(name, value)| match value {
+    let pairs = fields.iter().map(|(name, value)| match value {
         Value::String(text) => format!("{name}={}", text.replace('\n', "\\n")),
         other => format!("{name}={other}"),
     });
-    cut(&shown.collect::<Vec<_>>().join(" "))
+    truncate(&pairs.collect::<Vec<_>>().join(" "))
 }
 
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(MOST) {
+    match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line.to_owned(),
     }
@@ -144,12 +144,12 @@ mod tests {
     use super::Progress;
 
     #[test]
-    fn tasks_that_are_waited_for_are_named_once() {
+    fn background_tasks_are_named_once() {
         let progress = Progress::new(true, false);
         let ids = |ids: &[&str]| -> Vec<String> { ids.iter().map(|id| (*id).to_owned()).collect() };
         let first = progress.waits(&ids(&["a", "b", "c"])).unwrap();
         assert_eq!(first, "waiting for 3 background sub-agents: a, b, c");
-        // The same again, and fewer after an end.
+        // Nothing for the same tasks, or for fewer after one ended.
         assert_eq!(progress.waits(&ids(&["a", "b", "c"])), None);
         assert_eq!(progress.waits(&ids(&["b", "c"])), None);
         // A new one is named.

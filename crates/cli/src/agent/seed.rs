@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the person names a folder of theirs to be read"
+    reason = "the user names this folder on the command line"
 )]
 
 use crate::exit::Failure;
@@ -11,10 +11,10 @@ use haft::Runtime;
 use haft::ops::text::decode::visible;
 use std::path::Path;
 
-/// The most that all of them together may have: what a session keeps.
-const MOST: u64 = 256 << 20;
+/// Maximum total size in bytes of the files in a session.
+const MAX_BYTES: u64 = 256 << 20;
 
-/// Reads every regular file below a folder, by its path in the tree: `DIR/a/b` is `/a/b`.
+/// Reads all regular files below a folder. `DIR/a/b` becomes `/a/b`.
 pub(crate) fn read(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let mut found = Vec::new();
     let mut size = 0;
@@ -25,7 +25,7 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<(String, Vec<u8>)>, Failure> {
 
 fn gather(
     folder: &Path,
-    above: &str,
+    prefix: &str,
     found: &mut Vec<(String, Vec<u8>)>,
     size: &mut u64,
 ) -> Result<(), Failure> {
@@ -35,7 +35,7 @@ fn gather(
     };
     let entries = std::fs::read_dir(folder).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotADirectory => {
-            failed(folder, error).hint("--files takes a folder; put the file into one")
+            failed(folder, error).hint("--files expects a folder; put the file into one")
         }
         _ => failed(folder, error),
     })?;
@@ -50,23 +50,23 @@ fn gather(
             ))
             .hint("rename it, or leave it out of the folder"));
         };
-        let place = format!("{above}/{name}");
+        let place = format!("{prefix}/{name}");
         if kind.is_dir() {
             gather(&path, &place, found, size)?;
         } else if kind.is_file() {
             let length = entry.metadata().map_err(|error| failed(&path, error))?;
             *size = size.saturating_add(length.len());
-            if *size > MOST {
+            if *size > MAX_BYTES {
                 return Err(Failure::usage(
-                    "--files: the folder holds more than 256 MB, the most that a session keeps",
+                    "--files: the folder has more than 256 MB, the most that a session can store",
                 )
-                .hint("leave out what is not needed, or use `backend: filesystem`"));
+                .hint("remove files that are not needed, or use `backend: filesystem`"));
             }
             let bytes = std::fs::read(&path).map_err(|error| failed(&path, error))?;
             found.push((place, bytes));
         } else {
             output::note(&format!(
-                "warning: --files: {} is not a regular file, so it is left out",
+                "warning: --files: skipped {}: not a regular file",
                 shown(&path)
             ));
         }
@@ -74,16 +74,17 @@ fn gather(
     Ok(())
 }
 
-/// Gives them to the session.
+/// Stores the files in the session.
 pub(super) async fn seed(runtime: &Runtime, files: Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
     if files.is_empty() {
         return Ok(());
     }
-    let hint = "put `backend: state` and `tools: { toolset: deepagents }` into haft.yaml, or a route: `backend: { routes: { /notes: state } }`";
-    if runtime.held_files().is_empty() {
-        return Err(Failure::usage("--files: this session keeps no files of its own").hint(hint));
+    let hint = "set `backend: state` and `tools: { toolset: deepagents }` in haft.yaml, or add a route: `backend: { routes: { /notes: state } }`";
+    if runtime.memory_files().is_empty() {
+        return Err(Failure::usage("--files: this session does not store files").hint(hint));
     }
     let seeded = runtime.seed_files(files).await;
-    let hint = "the folder stands for /: what is to be below a route such as /notes must be in its folder notes";
+    let hint =
+        "the folder becomes /: files for a route such as /notes belong in its subfolder notes";
     seeded.map_err(|error| Failure::usage(format!("--files: {error}")).hint(hint))
 }

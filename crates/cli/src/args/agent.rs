@@ -13,12 +13,12 @@ pub(crate) struct Run {
     pub(crate) json: bool,
     /// Continue the latest session in this folder
     #[arg(long = "continue", conflicts_with = "resume")]
-    pub(crate) goes_on: bool,
+    pub(crate) continue_latest: bool,
     /// Continue this session
     #[arg(long, value_name = "SESSION")]
     pub(crate) resume: Option<String>,
     /// Copy the files in DIR into the session's own file store
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["goes_on", "resume"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["continue_latest", "resume"])]
     pub(crate) files: Option<PathBuf>,
     /// JSON Schema for the final answer
     #[arg(long, value_name = "FILE")]
@@ -53,5 +53,5 @@ pub(crate) struct Chat {
     pub(crate) resume: Option<Option<String>>,
     /// Continue the latest session in this folder
     #[arg(long = "continue", conflicts_with = "resume")]
-    pub(crate) goes_on: bool,
+    pub(crate) continue_latest: bool,
 }

@@ -1,4 +1,4 @@
-//! `haft mcp`: its arguments.
+//! Arguments of `haft mcp`.
 
 use super::mcp_servers::Servers;
 use clap::Args;

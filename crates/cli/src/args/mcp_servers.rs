@@ -1,4 +1,4 @@
-//! `haft mcp list` and `haft mcp test`: their arguments.
+//! Arguments of `haft mcp list` and `haft mcp test`.
 
 use clap::{Args, Subcommand};
 

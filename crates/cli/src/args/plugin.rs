@@ -1,4 +1,4 @@
-//! `haft plugin`: its arguments.
+//! Arguments of `haft plugin`.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};

@@ -1,4 +1,4 @@
-//! `haft sessions`: its arguments.
+//! Arguments of `haft sessions`.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};

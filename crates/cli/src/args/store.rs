@@ -1,4 +1,4 @@
-//! `haft store`: its arguments.
+//! Arguments of `haft store`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

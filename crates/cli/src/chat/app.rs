@@ -1,26 +1,26 @@
-//! The chat on a screen: what happens, in whatever order, and what is seen of it.
+//! The chat on a screen: handles events in any order and draws the live region.
 
-mod asking;
-mod filling;
+mod form_prompt;
 mod keys;
-mod orders;
+mod request;
+mod slash_commands;
 mod view;
 
 use super::Ended;
 use super::card::Length;
-use super::complete::Offer;
-use super::driver::{Asked, Driver, Events, Questions, Seen, Waiting};
+use super::complete::Completions;
+use super::driver::{ChatEvent, Driver, Events, Questions, Request, RequestQueue};
 use super::editor::Editor;
 use super::history::History;
-use super::ink::{Line, Style};
 use super::screen::Screen;
 use super::setup::Setup;
 use super::slash::Typed;
+use super::styled_text::{Line, Style};
 use super::terminal::{self, Input, Terminal};
 use super::transcript::{TURN, Transcript};
-use asking::Asking;
 use futures::StreamExt;
 use haft_agent::{AgentEvent, EventKind};
+use request::ActiveRequest;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -29,39 +29,38 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-/// At most 30 frames a second.
+/// At most 30 frames per second.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// A second Ctrl-C within this ends the chat.
-const TWICE: Duration = Duration::from_secs(2);
+/// A second Ctrl-C within this time ends the chat.
+const DOUBLE_INTERRUPT: Duration = Duration::from_secs(2);
 
-/// After so long a person may be looking elsewhere when it is done.
-const LONG: Duration = Duration::from_secs(30);
+/// After this long the user may be looking elsewhere, so the end is announced.
+const LONG_RUN: Duration = Duration::from_secs(30);
 
-/// How long it may take until we are stopped; where nobody would let us go on, we
-/// never are.
-const STOPPING: Duration = Duration::from_millis(500);
+/// Time to wait for SIGCONT after suspending. Without job control the process is never
+/// stopped.
+const SUSPEND_WAIT: Duration = Duration::from_millis(500);
 
-/// SIGCONT: somebody has stopped us and lets us go on.
+/// SIGCONT.
 const CONTINUED: i32 = 18;
 
-/// What comes from work beside the screen.
-enum Done {
-    /// Work has begun, or could not.
-    Began(Result<Events, String>),
-    /// Something to say.
-    Said(Result<String, String>),
-    /// What can stand in place of what was typed.
-    Offered(Offer),
+/// Result of a background task of the screen.
+enum TaskResult {
+    /// The run or command has started, or failed to.
+    Started(Result<Events, String>),
+    /// A message for the user.
+    Message(Result<String, String>),
+    /// Completions for the input.
+    Completions(Completions),
 }
 
-/// What is being worked at.
+/// Work in progress.
 enum Work {
-    /// Nothing.
     Idle,
-    /// Something, whose events come once it has begun.
+    /// A run of the agent; has events once it has started.
     Prompt(Option<Events>),
-    /// The person's own command line.
+    /// A command line that the user runs.
     Command {
         events: Option<Events>,
         line: String,
@@ -82,14 +81,14 @@ impl Work {
     }
 }
 
-/// A look at what can be completed.
-struct Choosing {
-    offer: Offer,
+/// Completions being cycled through.
+struct CompletionMenu {
+    completions: Completions,
     at: usize,
 }
 
-/// A look into the history.
-struct Searching {
+/// A search in the history.
+struct HistorySearch {
     text: String,
     skip: usize,
 }
@@ -102,27 +101,27 @@ struct App {
     editor: Editor,
     history: History,
     work: Work,
-    /// What sub-agents in the background do meanwhile.
+    /// Events of sub-agents in the background.
     background: Events,
-    asking: Option<Asking>,
-    waiting: Waiting,
-    choosing: Option<Choosing>,
-    searching: Option<Searching>,
-    /// What was said while it worked and has not been sent.
+    active: Option<ActiveRequest>,
+    requests: RequestQueue,
+    completion: Option<CompletionMenu>,
+    search: Option<HistorySearch>,
+    /// Messages typed while the agent works and not sent yet.
     queue: Vec<String>,
-    /// What the person ran, for the next prompt.
+    /// Commands that the user ran, with output, for the next prompt.
     ran: Vec<(String, String)>,
     hint: Option<(String, Instant)>,
     interrupted: Option<Instant>,
     last_key: Option<Instant>,
     ended: Option<Ended>,
-    /// Things that need more than the state: done where the terminal is at hand.
-    errand: Option<Errand>,
-    done: mpsc::UnboundedSender<Done>,
+    /// A task that needs the terminal; handled by the main loop.
+    terminal_task: Option<TerminalTask>,
+    done: mpsc::UnboundedSender<TaskResult>,
 }
 
-/// What takes the terminal away for a while.
-enum Errand {
+/// A task that takes over the terminal for a while.
+enum TerminalTask {
     Suspend,
     EditArguments,
 }
@@ -139,7 +138,7 @@ pub(super) async fn run(
     let size = terminal::size();
     let history = History::load(setup.history.clone());
     let mut app = App {
-        screen: Screen::new(terminal::screen()?, setup.look.paint, size),
+        screen: Screen::new(terminal::screen()?, setup.features.paint, size),
         transcript: Transcript::new(size.0),
         background: driver.background(),
         driver,
@@ -147,17 +146,17 @@ pub(super) async fn run(
         editor: Editor::default(),
         history,
         work: Work::Idle,
-        asking: None,
-        waiting: Waiting::default(),
-        choosing: None,
-        searching: None,
+        active: None,
+        requests: RequestQueue::default(),
+        completion: None,
+        search: None,
         queue: Vec::new(),
         ran: Vec::new(),
         hint: None,
         interrupted: None,
         last_key: None,
         ended: None,
-        errand: None,
+        terminal_task: None,
         done,
     };
     app.greet();
@@ -175,7 +174,7 @@ impl App {
         terminal: &mut Terminal,
         input: &mut Input,
         questions: &mut Questions,
-        finished: &mut mpsc::UnboundedReceiver<Done>,
+        finished: &mut mpsc::UnboundedReceiver<TaskResult>,
     ) -> io::Result<Ended> {
         let mut hang_up = signal(SignalKind::hangup())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -194,16 +193,16 @@ impl App {
             tokio::select! {
                 event = input.next() => match event {
                     Some((at, event)) => self.input(at, event),
-                    // No keyboard any more: as if it had been hung up.
+                    // The keyboard is gone: treated like a hangup.
                     None => return Ok(Ended::Signal(1)),
                 },
-                seen = next(&mut self.work) => match seen {
-                    Some(seen) => self.see(&seen),
+                event = next(&mut self.work) => match event {
+                    Some(event) => self.handle(&event),
                     None => self.over(),
                 },
-                Some(seen) = self.background.next() => self.see(&seen),
-                Some(asked) = questions.recv() => self.waiting.add(asked),
-                () = gone(&mut self.asking) => self.unasked(),
+                Some(event) = self.background.next() => self.handle(&event),
+                Some(request) = questions.recv() => self.requests.add(request),
+                () = gone(&mut self.active) => self.withdraw(),
                 Some(done) = finished.recv() => self.done(done),
                 _ = hang_up.recv() => return Ok(Ended::Signal(1)),
                 _ = terminate.recv() => return Ok(Ended::Signal(15)),
@@ -223,17 +222,17 @@ impl App {
                     continue;
                 }
             }
-            self.ask_next(input)?;
-            if let Some(errand) = self.errand.take() {
+            self.show_next_request(input)?;
+            if let Some(terminal_task) = self.terminal_task.take() {
                 self.screen.clear()?;
                 input.pause();
                 terminal.lend()?;
-                match errand {
-                    Errand::Suspend => {
+                match terminal_task {
+                    TerminalTask::Suspend => {
                         terminal::suspend()?;
-                        let _ = tokio::time::timeout(STOPPING, continued.recv()).await;
+                        let _ = tokio::time::timeout(SUSPEND_WAIT, continued.recv()).await;
                     }
-                    Errand::EditArguments => self.edit_arguments(),
+                    TerminalTask::EditArguments => self.edit_arguments(),
                 }
                 terminal.ready()?;
                 input.resume();
@@ -244,13 +243,13 @@ impl App {
         }
     }
 
-    /// Whether the passing of time is to be seen.
+    /// Whether the screen shows something that changes with time.
     fn ticks(&self) -> bool {
         self.hint.is_some()
             || self.transcript.is_working()
             || self.transcript.has_background()
-            || !self.waiting.is_empty()
-            || self.asking.as_ref().is_some_and(|asking| !asking.is_armed)
+            || !self.requests.is_empty()
+            || self.active.as_ref().is_some_and(|active| !active.is_armed)
     }
 
     fn tick(&mut self) {
@@ -269,21 +268,21 @@ impl App {
     }
 
     fn hint(&mut self, text: &str) {
-        self.hint = Some((text.to_owned(), Instant::now() + TWICE));
+        self.hint = Some((text.to_owned(), Instant::now() + DOUBLE_INTERRUPT));
     }
 
-    fn see(&mut self, seen: &Seen) {
-        // What happens after a question is not to be torn apart by its end.
-        if self.asking.as_ref().is_some_and(Asking::is_closed) {
-            self.unasked();
+    fn handle(&mut self, event: &ChatEvent) {
+        // Report a withdrawn question before the events that follow it.
+        if self.active.as_ref().is_some_and(ActiveRequest::is_closed) {
+            self.withdraw();
         }
         let driver = Arc::clone(&self.driver);
         let lines = self
             .transcript
-            .see(seen, Instant::now(), &|call| driver.output(call));
+            .handle(event, Instant::now(), &|call| driver.output(call));
         self.print(&lines);
-        match (&seen.kind, &mut self.work) {
-            (EventKind::Agent(AgentEvent::Steering { text }), _) if seen.child.is_none() => {
+        match (&event.kind, &mut self.work) {
+            (EventKind::Agent(AgentEvent::Steering { text }), _) if event.child.is_none() => {
                 if let Some(at) = self.queue.iter().position(|queued| queued == text) {
                     self.queue.remove(at);
                 }
@@ -291,8 +290,8 @@ impl App {
             (
                 EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }),
                 Work::Command { call, .. },
-            ) if seen.child.is_none() => *call = Some(call_id.clone()),
-            (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _) if seen.child.is_none() => {
+            ) if event.child.is_none() => *call = Some(call_id.clone()),
+            (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _) if event.child.is_none() => {
                 self.answered(reason);
             }
             _ => {}
@@ -305,8 +304,8 @@ impl App {
         if queued.is_empty() {
             return;
         }
-        // It was too late for this turn: the next thing to do, unless the person has
-        // changed their mind about all of it.
+        // Too late for this turn: sent as the next prompt, unless the user has interrupted
+        // the run.
         if reason == "done" {
             self.queue = vec![queued];
         } else {
@@ -319,12 +318,12 @@ impl App {
     /// The stream of events is over.
     fn over(&mut self) {
         let now = Instant::now();
-        if self.transcript.elapsed(now) >= LONG {
-            let call = self.setup.look.call.sequence("haft is done");
+        if self.transcript.elapsed(now) >= LONG_RUN {
+            let call = self.setup.features.notice.sequence("haft is done");
             let _ = self.screen.signal(&call);
         }
         if matches!(self.work, Work::Prompt(_)) && self.transcript.is_working() {
-            self.note("it has ended without saying why", Style::RED);
+            self.note("the run ended without a reason", Style::RED);
         }
         let lines = self.transcript.end();
         self.print(&lines);
@@ -340,37 +339,37 @@ impl App {
         }
     }
 
-    fn done(&mut self, done: Done) {
+    fn done(&mut self, done: TaskResult) {
         match done {
-            Done::Began(Ok(stream)) => match &mut self.work {
+            TaskResult::Started(Ok(stream)) => match &mut self.work {
                 Work::Prompt(events) | Work::Command { events, .. } => *events = Some(stream),
                 Work::Idle => {}
             },
-            Done::Began(Err(message)) => {
+            TaskResult::Started(Err(message)) => {
                 self.note(&message, Style::RED);
                 self.work = Work::Idle;
                 let lines = self.transcript.end();
                 self.print(&lines);
             }
-            Done::Said(Ok(message)) => self.note(&message, Style::DIM),
-            Done::Said(Err(message)) => self.note(&message, Style::RED),
-            Done::Offered(offer) => self.offered(offer),
+            TaskResult::Message(Ok(message)) => self.note(&message, Style::DIM),
+            TaskResult::Message(Err(message)) => self.note(&message, Style::RED),
+            TaskResult::Completions(completions) => self.show_completions(completions),
         }
     }
 
-    /// What was typed is sent.
+    /// Handles the submitted input.
     fn submit(&mut self) {
         let text = self.editor.take();
-        self.choosing = None;
+        self.completion = None;
         self.history.add(text.trim_end());
         match Typed::of(&text) {
-            Typed::Nothing if self.work.is_idle() && self.driver.is_left() => {
+            Typed::Nothing if self.work.is_idle() && self.driver.has_unfinished_run() => {
                 self.work_at(String::new());
             }
             Typed::Nothing => {}
             Typed::Quit => self.ended = Some(Ended::Quit),
             Typed::Unknown(words) => self.note(&words, Style::YELLOW),
-            Typed::Slash(name, rest) => self.order(name, &rest),
+            Typed::Slash(name, rest) => self.slash_command(name, &rest),
             Typed::Prompt(text) if self.work.is_idle() => self.prompt(text),
             Typed::Prompt(text) if matches!(self.work, Work::Prompt(_)) => {
                 self.driver.steer(text.clone());
@@ -378,7 +377,7 @@ impl App {
             }
             Typed::Prompt(_) | Typed::Command(_) if !self.work.is_idle() => {
                 self.editor.set(text);
-                self.hint("wait until it is done, or stop it with Ctrl-C");
+                self.hint("wait until the current work is done, or stop it with Ctrl-C");
             }
             Typed::Prompt(text) => self.prompt(text),
             Typed::Command(line) => self.command(line),
@@ -386,7 +385,7 @@ impl App {
     }
 
     fn prompt(&mut self, text: String) {
-        let lines = self.transcript.said(&text);
+        let lines = self.transcript.user_input(&text);
         self.print(&lines);
         self.work_at(text);
     }
@@ -397,12 +396,12 @@ impl App {
         let text = super::with_outputs(std::mem::take(&mut self.ran), &text);
         let (driver, done) = (Arc::clone(&self.driver), self.done.clone());
         tokio::spawn(async move {
-            let _ = done.send(Done::Began(driver.prompt(text).await));
+            let _ = done.send(TaskResult::Started(driver.prompt(text).await));
         });
     }
 
     fn command(&mut self, line: String) {
-        let lines = self.transcript.said(&format!("!{line}"));
+        let lines = self.transcript.user_input(&format!("!{line}"));
         self.print(&lines);
         self.transcript.begin(Instant::now(), Length::Long);
         self.work = Work::Command {
@@ -412,20 +411,23 @@ impl App {
         };
         let (driver, done) = (Arc::clone(&self.driver), self.done.clone());
         tokio::spawn(async move {
-            let _ = done.send(Done::Began(driver.command(line).await));
+            let _ = done.send(TaskResult::Started(driver.command(line).await));
         });
     }
 
-    /// Stops what is worked at; at the second time ends the chat.
+    /// Stops the work in progress; ends the chat when called twice in a short time.
     fn interrupt(&mut self) {
         let now = Instant::now();
-        if self.interrupted.is_some_and(|before| now < before + TWICE) {
+        if self
+            .interrupted
+            .is_some_and(|before| now < before + DOUBLE_INTERRUPT)
+        {
             self.ended = Some(Ended::Quit);
             return;
         }
         self.interrupted = Some(now);
-        self.searching = None;
-        self.choosing = None;
+        self.search = None;
+        self.completion = None;
         if self.stop() {
             self.hint("stopping; Ctrl-C again ends the chat");
         } else if self.editor.is_empty() {
@@ -436,11 +438,11 @@ impl App {
         }
     }
 
-    /// Stops what is worked at; no if that is nothing.
+    /// Stops the work in progress. Returns false if idle.
     fn stop(&mut self) -> bool {
         let stopped = self.stop_work();
-        // Only now: a question that nobody answers any more is not to be asked again.
-        self.asking = None;
+        // Only after stopping, so that the dropped question is not asked again.
+        self.active = None;
         stopped
     }
 
@@ -452,7 +454,7 @@ impl App {
                 true
             }
             Work::Command { .. } => {
-                // What it said until now is of no use to anybody.
+                // Its output so far is dropped.
                 self.work = Work::Idle;
                 let lines = self.transcript.end();
                 self.print(&lines);
@@ -477,18 +479,18 @@ impl App {
     }
 }
 
-/// The next event of what is worked at; never one while there is nothing.
-async fn next(work: &mut Work) -> Option<Seen> {
+/// Returns the next event of the work in progress; pending while idle.
+async fn next(work: &mut Work) -> Option<ChatEvent> {
     match work.events() {
         Some(events) => events.next().await,
         None => std::future::pending().await,
     }
 }
 
-/// When nobody wants to know the answer any more.
-async fn gone(asking: &mut Option<Asking>) {
-    match asking {
-        Some(asking) => asking.closed().await,
+/// Completes when the question is withdrawn.
+async fn gone(active: &mut Option<ActiveRequest>) {
+    match active {
+        Some(active) => active.closed().await,
         None => std::future::pending().await,
     }
 }

@@ -1,66 +1,64 @@
-//! A tool call as a person wants to see it: one line that says what is done, and as
-//! much of what came of it as helps.
+//! A tool call in the transcript: a header line, and the useful part of the result.
 
 mod body;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{Bound, diff_lines, wanted};
+pub(crate) use body::{Bound, diff_lines, requested_diff};
 
-use super::ink::{Line, Style};
-use super::screen::squeezed;
+use super::screen::truncate_middle;
+use super::styled_text::{Line, Style};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 
-/// How much is remembered of what a running tool says.
+/// Bytes of a running tool's output to keep.
 const TAIL: usize = 8 << 10;
 
-/// Rows of that which are shown.
+/// Rows of it to show.
 const TAIL_ROWS: usize = 4;
 
-/// Faster calls need no time beside them.
+/// Shorter durations are not shown.
 const NOTABLE: Duration = Duration::from_secs(1);
 
-/// How much of a result is shown.
+/// How much of a result to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// The part that matters.
+    /// The most useful part.
     Short,
-    /// The same, where no key shows the rest.
+    /// Like `Short`, without a hint at a key for the rest.
     ShortForGood,
-    /// Most of it: the person asked for it themselves.
+    /// Most of it, for a command that the user ran.
     Long,
-    /// All of it.
     Whole,
 }
 
-/// A call that runs.
+/// A call in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
     pub(crate) since: Instant,
-    /// The session of the sub-agent that makes it, if one does.
+    /// Session of the sub-agent that made the call, if any.
     pub(crate) child: Option<String>,
-    /// Whether that one works in the background.
+    /// Whether that sub-agent works in the background.
     pub(crate) is_background: bool,
-    /// The name of that one, where several may work and nothing else says whose call it is.
+    /// Name of that sub-agent, if several may be working and nothing else identifies it.
     pub(crate) by: Option<String>,
-    /// Whether a person is being asked about it: it does not run yet.
-    pub(crate) is_asked: bool,
+    /// Whether the call waits for approval and does not run yet.
+    pub(crate) awaits_approval: bool,
     pub(crate) length: Length,
     tail: String,
 }
 
-/// How it ended.
+/// Result of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct End {
     pub(crate) is_error: bool,
     pub(crate) details: Map<String, Value>,
     pub(crate) took: Duration,
     pub(crate) bytes: u64,
-    /// What it answered, where that is known.
+    /// Text of the reply, if known.
     pub(crate) output: Option<String>,
 }
 
@@ -74,13 +72,13 @@ impl Call {
             child: None,
             is_background: false,
             by: None,
-            is_asked: false,
+            awaits_approval: false,
             length: Length::Short,
             tail: String::new(),
         }
     }
 
-    /// It shows what it has so far: a command what is new, others how far they are.
+    /// Adds progress: commands send only new output, other tools their whole progress.
     pub(crate) fn update(&mut self, text: &str) {
         if !self.is_command() {
             self.tail.clear();
@@ -92,7 +90,7 @@ impl Call {
         }
     }
 
-    /// Whether it is this one. Ids are distinct within a session only.
+    /// Whether this is the call with that id. Ids are unique only within a session.
     pub(crate) fn is(&self, id: &str, child: Option<&str>) -> bool {
         self.id == id && self.child.as_deref() == child
     }
@@ -105,7 +103,7 @@ impl Call {
         self.arguments.get("command").is_some()
     }
 
-    /// What it is done to, in one line.
+    /// The main argument, in one line.
     fn subject(&self) -> String {
         let text = |name: &str| match self.arguments.get(name) {
             Some(Value::String(text)) => Some(text.clone()),
@@ -138,14 +136,14 @@ impl Call {
         let mut line = Line::new(mark, style).and(" ", Style::PLAIN);
         line.push(&self.tool, Style::BOLD);
         let beside: usize = facts.iter().map(|(fact, _)| fact.chars().count() + 3).sum();
-        // The facts are worth more than the end of a long command; a narrow screen
-        // gets a second row.
+        // The facts matter more than the end of a long command; a narrow screen gets a
+        // second row.
         let used = line.width() + 1 + beside;
         let room = match columns.saturating_sub(used) {
             room if room >= 16 => room,
             _ => columns.saturating_sub(line.width() + 1).max(8),
         };
-        let subject = squeezed(&self.subject(), room);
+        let subject = truncate_middle(&self.subject(), room);
         if !subject.is_empty() {
             line.push(&format!(" {subject}"), Style::PLAIN);
         }
@@ -156,16 +154,16 @@ impl Call {
         line.hanging(2)
     }
 
-    fn whose(&self) -> Vec<(String, Style)> {
+    fn owner(&self) -> Vec<(String, Style)> {
         self.by.iter().map(|by| (by.clone(), Style::DIM)).collect()
     }
 
-    /// As it looks while it runs.
+    /// Lines of a call in progress.
     pub(crate) fn running(&self, spinner: &str, now: Instant, columns: usize) -> Vec<Line> {
         let elapsed = now.saturating_duration_since(self.since);
-        let mut facts = self.whose();
+        let mut facts = self.owner();
         if elapsed >= NOTABLE {
-            facts.push((spoken(elapsed), Style::DIM));
+            facts.push((format_duration(elapsed), Style::DIM));
         }
         let mark = match self.is_child() {
             true => format!("  {spinner}"),
@@ -184,12 +182,12 @@ impl Call {
         lines
     }
 
-    /// As it stays.
+    /// Lines of a finished call.
     pub(crate) fn finished(&self, end: &End, columns: usize) -> Vec<Line> {
-        let mut facts = self.whose();
+        let mut facts = self.owner();
         facts.extend(body::facts(self, end));
         if end.took >= NOTABLE {
-            facts.push((spoken(end.took), Style::DIM));
+            facts.push((format_duration(end.took), Style::DIM));
         }
         let failed = end.is_error || body::exit_code(end).is_some_and(|code| code != 0);
         let (mark, style) = match (self.is_child(), end.is_error, failed) {
@@ -208,7 +206,7 @@ impl Call {
         lines
     }
 
-    /// All that came of it.
+    /// Lines with the whole result.
     pub(crate) fn whole(&self, end: &End, columns: usize) -> Vec<Line> {
         let mut lines = vec![self.header("●", Style::CYAN, columns, &[])];
         if let Some(Value::String(command)) = self.arguments.get("command") {
@@ -220,12 +218,12 @@ impl Call {
         lines
     }
 
-    /// As it looks when it was not allowed.
+    /// Lines of a refused call.
     pub(crate) fn refused(&self, reason: &str, columns: usize) -> Vec<Line> {
         let mark = if self.is_child() { "  ↳" } else { "✗" };
-        let mut facts = self.whose();
+        let mut facts = self.owner();
         facts.push(("refused".to_owned(), Style::YELLOW));
-        // One row is all that a sub-agent gets, so it says why as well.
+        // A sub-agent's call has only one row, so the reason goes there.
         let why = reason.lines().next().filter(|_| self.is_child());
         facts.extend(why.map(|why| (why.to_owned(), Style::DIM)));
         let mut lines = vec![self.header(mark, Style::YELLOW, columns, &facts)];
@@ -242,13 +240,13 @@ impl Call {
         lines
     }
 
-    /// What it said last, for when nobody knows its answer.
+    /// Last output, used when the reply is not known.
     fn tail(&self) -> &str {
         &self.tail
     }
 }
 
-/// The first line of a text, and how many follow.
+/// The first line of a text, and the number of further lines.
 fn one_line(text: &str) -> String {
     let mut lines = text.trim().lines();
     let first = lines.next().unwrap_or_default().to_owned();
@@ -259,8 +257,8 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// A duration, as short as it can be understood.
-pub(crate) fn spoken(duration: Duration) -> String {
+/// A duration in short form.
+pub(crate) fn format_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..10 => format!("{:.1} s", duration.as_secs_f64()),

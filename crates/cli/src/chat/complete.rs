@@ -1,5 +1,5 @@
-//! Completion of `@file` and of commands. Files are looked for when somebody asks, for
-//! a moment only, and only those that the session may see.
+//! Completion of `@file` and of slash commands. Files are searched on demand, for a short
+//! time, and only those that the session may see.
 
 use haft::ops::FilePath;
 use haft::ops::backend::Local;
@@ -7,35 +7,35 @@ use haft::ops::glob::{self, Dots, Glob, IgnoreFiles, Kinds, Matching};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How long a look may take.
+/// Time limit of a search.
 const TIME: Duration = Duration::from_millis(200);
 
-/// How many files are looked at, at most.
+/// Maximum number of files to search.
 const FILES: usize = 50_000;
 
-/// How many are offered.
+/// Maximum number of completions.
 const OFFERED: usize = 50;
 
-/// What can stand in place of the end of what was typed.
+/// Completions for the word before the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Offer {
-    /// Where what is replaced begins, in bytes.
+pub(crate) struct Completions {
+    /// Start of the word to replace, in bytes.
     pub(crate) start: usize,
-    /// The best first.
+    /// Best match first.
     pub(crate) choices: Vec<String>,
 }
 
-/// What is to be completed.
+/// The word to complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// A file whose path has these letters.
+pub(crate) enum CompletionTarget {
+    /// A file whose path contains these letters in order.
     File { start: usize, letters: String },
-    /// A command of the chat that begins so.
+    /// A slash command with this prefix.
     Command(String),
 }
 
-impl Wanted {
-    /// What stands before the cursor and can be completed.
+impl CompletionTarget {
+    /// Finds the word to complete in the text before the cursor.
     pub(crate) fn of(before: &str) -> Option<Self> {
         if before.starts_with('/') && !before.contains(char::is_whitespace) {
             return Some(Self::Command(before.to_owned()));
@@ -52,8 +52,8 @@ impl Wanted {
     }
 }
 
-/// The files that fit, as paths from the work folder.
-pub(crate) async fn files(folder: FilePath, start: usize, letters: String) -> Offer {
+/// Finds matching files, as paths relative to the work folder.
+pub(crate) async fn files(folder: FilePath, start: usize, letters: String) -> Completions {
     let mut scored: Vec<(i64, String)> = found(folder)
         .await
         .into_iter()
@@ -61,7 +61,7 @@ pub(crate) async fn files(folder: FilePath, start: usize, letters: String) -> Of
         .collect();
     scored.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     scored.truncate(OFFERED);
-    Offer {
+    Completions {
         start,
         choices: scored
             .into_iter()
@@ -89,36 +89,36 @@ async fn found(path: FilePath) -> Vec<String> {
                 let end = if entry.is_dir() { "/" } else { "" };
                 format!("{}{end}", entry.below.display())
             })
-            // What git keeps for itself is no file that one names.
+            // Users do not mention git's internal files.
             .filter(|path| !path.starts_with(".git/"))
             .collect(),
         Err(_) => Vec::new(),
     }
 }
 
-/// How well a path fits some letters that it must have in their order; better where
-/// they stand together, at the beginning of a word, and in the name.
+/// Scores a path that contains the letters in order. Matches score higher if the letters
+/// are contiguous, at the beginning of the path, or at the beginning of the file name.
 fn score(path: &str, letters: &str) -> Option<i64> {
     let lower = path.to_lowercase();
-    let wanted = letters.to_lowercase();
+    let query = letters.to_lowercase();
     let length = i64::try_from(lower.len()).unwrap_or(i64::MAX);
     let name = lower
         .trim_end_matches('/')
         .rsplit('/')
         .next()
         .unwrap_or_default();
-    if lower.starts_with(&wanted) {
+    if lower.starts_with(&query) {
         return Some(3000 - length);
     }
-    if name.starts_with(&wanted) {
+    if name.starts_with(&query) {
         return Some(2000 - length);
     }
-    if lower.contains(&wanted) {
+    if lower.contains(&query) {
         return Some(1000 - length);
     }
     let mut rest = lower.as_str();
     let mut gaps = 0;
-    for letter in wanted.chars() {
+    for letter in query.chars() {
         let at = rest.find(letter)?;
         gaps += i64::try_from(at).ok()?;
         rest = rest.get(at + letter.len_utf8()..)?;
@@ -131,22 +131,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_at_the_cursor_is_completed() {
+    fn finds_the_word_before_the_cursor() {
         assert_eq!(
-            Wanted::of("look at @src/ma"),
-            Some(Wanted::File {
+            CompletionTarget::of("look at @src/ma"),
+            Some(CompletionTarget::File {
                 start: 8,
                 letters: "src/ma".to_owned()
             })
         );
-        assert_eq!(Wanted::of("mail a@b.c"), None);
-        assert_eq!(Wanted::of("/mo"), Some(Wanted::Command("/mo".to_owned())));
-        assert_eq!(Wanted::of("/model x"), None);
-        assert_eq!(Wanted::of(""), None);
+        assert_eq!(CompletionTarget::of("mail a@b.c"), None);
+        assert_eq!(
+            CompletionTarget::of("/mo"),
+            Some(CompletionTarget::Command("/mo".to_owned()))
+        );
+        assert_eq!(CompletionTarget::of("/model x"), None);
+        assert_eq!(CompletionTarget::of(""), None);
     }
 
     #[test]
-    fn the_nearest_file_comes_first() {
+    fn sorts_the_best_match_first() {
         let mut paths = vec![
             "docs/main.md",
             "src/main.rs",

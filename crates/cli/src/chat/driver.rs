@@ -1,27 +1,27 @@
-//! What the terminal needs of an agent. The terminal knows nothing else of it, so that
-//! a script can stand in for one.
+//! Interface between the chat and an agent. The chat uses nothing else, so tests can
+//! replace the agent with a script.
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use haft::ops::FilePath;
-use haft::{Answer, Approver, Filled, Form, Question};
+use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
 use haft_agent::{Event, EventKind, Usage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// An event, as far as it matters here.
+/// An event for the chat.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct ChatEvent {
     pub(crate) kind: EventKind,
-    /// The session of the sub-agent that it happened to, if it did.
+    /// Session of the sub-agent that it belongs to, if any.
     pub(crate) child: Option<String>,
-    /// Whether it comes from the background, where work goes on at any time.
+    /// Whether it comes from the background, where events can arrive at any time.
     pub(crate) is_background: bool,
 }
 
-impl From<Event> for Seen {
+impl From<Event> for ChatEvent {
     fn from(event: Event) -> Self {
         Self {
             child: event.parent.is_some().then_some(event.session),
@@ -31,78 +31,78 @@ impl From<Event> for Seen {
     }
 }
 
-/// Events as they come.
-pub(crate) type Events = BoxStream<'static, Seen>;
+/// Stream of events.
+pub(crate) type Events = BoxStream<'static, ChatEvent>;
 
-/// Who does the work. All words it gives are shown to the person; none can act on
-/// the terminal.
+/// Does the work. All text it returns is sanitized before it is shown.
 #[async_trait]
 pub(crate) trait Driver: Send + Sync {
-    /// Begins to work; the stream ends after `agent_end`. Called again only when the
-    /// stream before has ended.
+    /// Starts a run; the stream ends after `agent_end`. Called again only when the previous
+    /// stream has ended.
     async fn prompt(&self, text: String) -> Result<Events, String>;
 
-    /// What sub-agents in the background do, all the while. Called once.
+    /// Events of sub-agents in the background. Called once.
     fn background(&self) -> Events {
         futures::stream::pending().boxed()
     }
 
-    /// Runs a command line with the session's own tool for that, as if the model had
-    /// asked: the events of that call, then the end. It is stopped by dropping them.
+    /// Runs a command line with the session's command tool, as if the model had called it.
+    /// The stream has the events of that call; dropping it stops the command.
     async fn command(&self, line: String) -> Result<Events, String>;
 
-    /// Whether something was left over, that going on without a word takes up.
-    fn is_left(&self) -> bool {
+    /// Whether an earlier run is unfinished and an empty prompt continues it.
+    fn has_unfinished_run(&self) -> bool {
         false
     }
 
-    /// Says something to the model at work. It is sent when `steering` is seen.
+    /// Sends a message to the model while it works. `steering` is emitted when it is
+    /// delivered.
     fn steer(&self, text: String);
 
-    /// Stops what it works at; `agent_end` still comes.
+    /// Stops the current run; `agent_end` still follows.
     fn abort(&self);
 
-    /// Makes the conversation shorter; says what came of it.
+    /// Compacts the conversation; returns a message for the user.
     async fn compact(&self) -> Result<String, String>;
 
-    /// Goes on with another model.
+    /// Switches to another model.
     async fn set_model(&self, name: &str) -> Result<(), String>;
 
-    /// The model's name.
+    /// Name of the model.
     fn model(&self) -> String;
 
-    /// The models there are to choose from, as far as that is known.
+    /// Models to choose from, if known.
     fn models(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the session took so far.
+    /// Usage of the session so far.
     fn usage(&self) -> Usage;
 
-    /// Each tool with its first sentence.
+    /// Name and first sentence of each tool.
     fn tools(&self) -> Vec<(String, String)>;
 
-    /// One line for each session of this folder, the newest first.
+    /// One line for each session of this folder, newest first.
     async fn sessions(&self) -> Result<Vec<String>, String>;
 
-    /// The session, once there is something in it to go on with.
+    /// Session id, once there is something to resume.
     fn session(&self) -> Option<String>;
 
-    /// The text that a call has answered.
+    /// Text of a call's reply.
     fn output(&self, call_id: &str) -> Option<String>;
 
-    /// The work folder, with the files that the session may see, for completion.
+    /// The work folder, restricted to files that the session may see; for completion.
     fn folder(&self) -> Option<FilePath>;
 }
 
-/// Something on its way to the person, and where the answer goes.
-pub(crate) enum Asked {
+/// A request to the user, and the channel for the answer.
+pub(crate) enum Request {
     Question(Question, oneshot::Sender<Answer>),
     Form(Form, oneshot::Sender<Filled>),
 }
 
-impl Asked {
-    /// Whether nobody wants to know any more.
+impl Request {
+    /// Whether the request was withdrawn.
     fn is_closed(&self) -> bool {
         match self {
             Self::Question(_, answer) => answer.is_closed(),
@@ -111,29 +111,29 @@ impl Asked {
     }
 }
 
-/// The questions and forms of a session, in the order in which they come.
-pub(crate) type Questions = mpsc::UnboundedReceiver<Asked>;
+/// Requests of a session, in order of arrival.
+pub(crate) type Questions = mpsc::UnboundedReceiver<Request>;
 
-/// Questions that have come. They have a way of their own and may overtake the events
-/// before them; one is shown when the event that announces it was seen.
+/// Requests that wait to be shown. They arrive on another channel than events and may
+/// overtake them; a request is shown when the event that announces it has arrived.
 #[derive(Default)]
-pub(crate) struct Waiting(Vec<(Asked, Instant)>);
+pub(crate) struct RequestQueue(Vec<(Request, Instant)>);
 
-/// A question that nothing announces is shown after this.
+/// Time after which a request without an announcing event is shown.
 const UNANNOUNCED: Duration = Duration::from_millis(300);
 
-impl Waiting {
-    pub(crate) fn add(&mut self, asked: Asked) {
-        self.0.push((asked, Instant::now()));
+impl RequestQueue {
+    pub(crate) fn add(&mut self, request: Request) {
+        self.0.push((request, Instant::now()));
     }
 
-    /// The next that is to be shown, by what is known to be asked.
-    pub(crate) fn take(&mut self, is_announced: impl Fn(&Asked) -> bool) -> Option<Asked> {
-        self.0.retain(|(asked, _)| !asked.is_closed());
+    /// Returns the next request to show.
+    pub(crate) fn take(&mut self, is_announced: impl Fn(&Request) -> bool) -> Option<Request> {
+        self.0.retain(|(request, _)| !request.is_closed());
         let due = self
             .0
             .iter()
-            .position(|(asked, since)| is_announced(asked) || since.elapsed() > UNANNOUNCED)?;
+            .position(|(request, since)| is_announced(request) || since.elapsed() > UNANNOUNCED)?;
         Some(self.0.remove(due).0)
     }
 
@@ -142,27 +142,27 @@ impl Waiting {
     }
 }
 
-/// The person at the chat: whom the runtime asks, and where the chat hears of it.
-pub(crate) fn person() -> (Arc<dyn Approver>, Questions) {
+/// Returns an approver that asks the user of the chat, and the requests it creates.
+pub(crate) fn chat_approver() -> (Arc<dyn Approver>, Questions) {
     let (sender, questions) = mpsc::unbounded_channel();
-    (Arc::new(Person(sender)), questions)
+    (Arc::new(ChatApprover(sender)), questions)
 }
 
-struct Person(mpsc::UnboundedSender<Asked>);
+struct ChatApprover(mpsc::UnboundedSender<Request>);
 
 #[async_trait]
-impl Approver for Person {
+impl Approver for ChatApprover {
     async fn ask(&self, question: &Question) -> Answer {
         let (answer, answered) = oneshot::channel();
-        // With nobody at the terminal any more it can be answered another day.
-        let _ = self.0.send(Asked::Question(question.clone(), answer));
+        // If the chat has ended, the question can be answered later.
+        let _ = self.0.send(Request::Question(question.clone(), answer));
         answered.await.unwrap_or(Answer::Later)
     }
 
     async fn fill(&self, form: &Form) -> Filled {
         let (filled, answered) = oneshot::channel();
-        // The call runs and cannot wait for another day.
-        let _ = self.0.send(Asked::Form(form.clone(), filled));
+        // The call is running, so the form cannot be answered later.
+        let _ = self.0.send(Request::Form(form.clone(), filled));
         answered.await.unwrap_or(Filled::Dismissed)
     }
 }

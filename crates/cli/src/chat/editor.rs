@@ -1,42 +1,41 @@
-//! The line a person types on: a text, a place in it, and what keys do to them. Knows
-//! nothing of terminals.
+//! The input line: a text, a cursor, and the editing keys. Independent of terminals.
 //!
-//! Ours because the ready ones own the screen while a line is typed, and here the
-//! agent works and shows what it does at the same time.
+//! Not a library, because those own the screen while a line is typed; here the agent works
+//! and prints at the same time.
 
 #[cfg(test)]
 mod tests;
 
-use super::ink::{Line, Style, width};
+use super::styled_text::{Line, Style, width};
 use haft::ops::text::decode::visible;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What is being typed.
+/// Text being typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Editor {
     text: String,
-    /// A place between two clusters, in bytes.
+    /// Cursor, in bytes; always between two grapheme clusters.
     at: usize,
-    /// What was last cut away, to be put back.
+    /// Last deleted word or line, for `yank`.
     cut: String,
 }
 
-/// Where something goes.
+/// Direction of a movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    Back,
-    Forth,
+pub(crate) enum Direction {
+    Backward,
+    Forward,
 }
 
-/// How far.
+/// Distance of a movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    Cluster,
+pub(crate) enum Unit {
+    Grapheme,
     Word,
     Line,
 }
 
-/// The rows of the editor on a screen, and where the cursor stands in them.
+/// The rows of the editor on a screen, and the cursor position in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) rows: Vec<Line>,
@@ -53,7 +52,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// What stands before the cursor.
+    /// Text before the cursor.
     pub(crate) fn before(&self) -> &str {
         self.text.get(..self.at).unwrap_or_default()
     }
@@ -62,28 +61,29 @@ impl Editor {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Another text, with the cursor at its end.
+    /// Replaces the text, and puts the cursor at its end.
     pub(crate) fn set(&mut self, text: impl Into<String>) {
         self.text = text.into();
         self.at = self.text.len();
     }
 
-    /// Takes the text away.
+    /// Clears the editor and returns its text.
     pub(crate) fn take(&mut self) -> String {
         self.at = 0;
         std::mem::take(&mut self.text)
     }
 
-    /// Puts something in. Line ends of any kind become our own.
+    /// Inserts text at the cursor. All line endings become `
+    /// `.
     pub(crate) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         self.text.insert_str(self.at, &text);
         self.at += text.len();
-        // A mark may have joined the letter before it.
+        // A combining mark may have joined the letter before it.
         self.at = self.boundary();
     }
 
-    /// Puts something in place of the end of what stands before the cursor.
+    /// Replaces the text from `start` to the cursor.
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) {
         if start <= self.at && self.text.is_char_boundary(start) {
             self.text.replace_range(start..self.at, text);
@@ -91,42 +91,42 @@ impl Editor {
         }
     }
 
-    /// Takes away what lies in a direction.
-    pub(crate) fn delete(&mut self, way: Way, reach: Reach) {
-        let to = self.there(way, reach);
+    /// Deletes in a direction.
+    pub(crate) fn delete(&mut self, direction: Direction, unit: Unit) {
+        let to = self.target(direction, unit);
         let (start, end) = (to.min(self.at), to.max(self.at));
         let gone: String = self.text.drain(start..end).collect();
         self.at = start;
         self.at = self.boundary();
-        if reach != Reach::Cluster && !gone.is_empty() {
+        if unit != Unit::Grapheme && !gone.is_empty() {
             self.cut = gone;
         }
     }
 
-    /// Puts back what was last taken away.
-    pub(crate) fn put_back(&mut self) {
+    /// Inserts the text that was deleted last.
+    pub(crate) fn yank(&mut self) {
         let cut = self.cut.clone();
         self.insert(&cut);
     }
 
-    pub(crate) fn go(&mut self, way: Way, reach: Reach) {
-        self.at = self.there(way, reach);
+    pub(crate) fn go(&mut self, direction: Direction, unit: Unit) {
+        self.at = self.target(direction, unit);
         self.at = self.boundary();
     }
 
-    /// To the line above or below; no if there is none.
-    pub(crate) fn go_line(&mut self, way: Way) -> bool {
+    /// Moves to the line above or below. Returns false if no such line exists.
+    pub(crate) fn go_line(&mut self, direction: Direction) -> bool {
         let column = self.before().rsplit('\n').next().unwrap_or_default();
         let column = column.graphemes(true).count();
-        let start = match way {
-            Way::Back => {
+        let start = match direction {
+            Direction::Backward => {
                 let Some(end) = self.before().rfind('\n') else {
                     return false;
                 };
                 let above = self.text.get(..end).unwrap_or_default();
                 above.rfind('\n').map_or(0, |at| at + 1)
             }
-            Way::Forth => match self.behind().find('\n') {
+            Direction::Forward => match self.behind().find('\n') {
                 Some(end) => self.at + end + 1,
                 None => return false,
             },
@@ -138,32 +138,32 @@ impl Editor {
         true
     }
 
-    fn there(&self, way: Way, reach: Reach) -> usize {
+    fn target(&self, direction: Direction, unit: Unit) -> usize {
         let (before, behind) = (self.before(), self.behind());
-        match (way, reach) {
-            (Way::Back, Reach::Cluster) => {
+        match (direction, unit) {
+            (Direction::Backward, Unit::Grapheme) => {
                 self.at - before.graphemes(true).next_back().map_or(0, str::len)
             }
-            (Way::Forth, Reach::Cluster) => {
+            (Direction::Forward, Unit::Grapheme) => {
                 self.at + behind.graphemes(true).next().map_or(0, str::len)
             }
-            (Way::Back, Reach::Word) => {
+            (Direction::Backward, Unit::Word) => {
                 let words = before.trim_end_matches(|c: char| !c.is_alphanumeric());
                 words.trim_end_matches(char::is_alphanumeric).len()
             }
-            (Way::Forth, Reach::Word) => {
+            (Direction::Forward, Unit::Word) => {
                 let words = behind.trim_start_matches(|c: char| !c.is_alphanumeric());
                 let rest = words.trim_start_matches(char::is_alphanumeric);
                 self.text.len() - rest.len()
             }
-            (Way::Back, Reach::Line) => before.rfind('\n').map_or(0, |at| at + 1),
-            (Way::Forth, Reach::Line) => behind
+            (Direction::Backward, Unit::Line) => before.rfind('\n').map_or(0, |at| at + 1),
+            (Direction::Forward, Unit::Line) => behind
                 .find('\n')
                 .map_or(self.text.len(), |end| self.at + end),
         }
     }
 
-    /// The nearest place between two clusters, from the cursor on.
+    /// The nearest grapheme boundary at or after the cursor.
     fn boundary(&self) -> usize {
         let mut end = 0;
         for cluster in self.text.graphemes(true) {
@@ -175,10 +175,10 @@ impl Editor {
         end
     }
 
-    /// As rows of a screen, behind a prompt.
+    /// Lays the text out as rows of a screen, after a prompt.
     pub(crate) fn shown(&self, prompt: &Line, columns: usize) -> Shown {
         let indent = prompt.width();
-        // One column is for the cursor behind the last letter.
+        // One column is for the cursor after the last letter.
         let room = columns.saturating_sub(indent + 1).max(1);
         let mut rows = vec![prompt.clone()];
         let mut used = 0;

@@ -1,6 +1,6 @@
-//! The fields of a form, for a person who types: what each of them asks, on one line,
-//! and the value that a typed line is. What a tool says of its fields is text of somebody
-//! else, so it is made harmless and short before anybody sees it.
+//! Fields of a form: the prompt of each, on one line, and the value of a typed line. Names
+//! and descriptions come from the tool, so they are sanitized and shortened before they are
+//! shown.
 
 mod choices;
 mod formats;
@@ -11,16 +11,16 @@ use choices::Choices;
 use haft::ops::text::decode::visible;
 use serde_json::{Map, Value};
 
-/// Nobody fills in more than these.
-pub(crate) const MOST: usize = 50;
+/// Maximum number of fields in a form.
+pub(crate) const MAX_FIELDS: usize = 50;
 
-/// How long a name is shown at most, in characters.
-const NAME: usize = 60;
+/// Maximum length of a name, in characters.
+const MAX_NAME: usize = 60;
 
-/// How long a description is shown at most.
-const DESCRIPTION: usize = 300;
+/// Maximum length of a description, in characters.
+const MAX_DESCRIPTION: usize = 300;
 
-/// One thing that a person is asked for.
+/// A field of a form.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
     name: String,
@@ -28,7 +28,7 @@ pub(crate) struct Field {
     description: String,
     kind: Kind,
     default: Option<Value>,
-    is_needed: bool,
+    is_required: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,18 +44,18 @@ enum Kind {
     Truth,
     One(Choices),
     Several(Choices, Count),
-    /// What has no simpler form.
+    /// A type without a simpler input format.
     Json,
 }
 
-/// How many of something are wanted.
+/// Allowed number of characters or items.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Count {
     least: u64,
     most: Option<u64>,
 }
 
-/// Which numbers are wanted.
+/// Allowed range of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Range {
     least: Option<f64>,
@@ -64,10 +64,10 @@ struct Range {
     below: Option<f64>,
 }
 
-/// The fields of a flat object, in the order of its schema.
+/// Returns the fields of a flat object, in the order of its schema.
 ///
 /// # Errors
-/// When they are too many.
+/// If there are too many.
 pub(crate) fn of(schema: &Value) -> Result<Vec<Field>, String> {
     let nothing = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&nothing);
@@ -78,22 +78,22 @@ pub(crate) fn of(schema: &Value) -> Result<Vec<Field>, String> {
     let described = properties
         .iter()
         .map(|(name, schema)| Field::new(name, schema, required.contains(&name.as_str())));
-    // Of a few it is only said that they have to be there.
+    // Some are listed as required and described nowhere.
     let named = required
         .iter()
         .filter(|name| !properties.contains_key(**name))
         .map(|name| Field::new(name, &Value::Null, true));
     let count = described.len() + named.clone().count();
     match count {
-        0..=MOST => Ok(described.chain(named).collect()),
+        0..=MAX_FIELDS => Ok(described.chain(named).collect()),
         _ => Err(format!(
-            "{count} fields are too many, at most {MOST} are asked for"
+            "the form has {count} fields, at most {MAX_FIELDS} are supported"
         )),
     }
 }
 
 impl Field {
-    fn new(name: &str, schema: &Value, is_needed: bool) -> Self {
+    fn new(name: &str, schema: &Value, is_required: bool) -> Self {
         let words = |key: &str| schema[key].as_str().unwrap_or_default();
         let title = match words("title").trim() {
             "" => name,
@@ -105,25 +105,25 @@ impl Field {
             .filter(|value| kind.fits(value).is_ok());
         Self {
             name: name.to_owned(),
-            title: shown(title, NAME),
-            description: shown(words("description"), DESCRIPTION),
+            title: shown(title, MAX_NAME),
+            description: shown(words("description"), MAX_DESCRIPTION),
             default: default.cloned(),
             kind,
-            is_needed,
+            is_required,
         }
     }
 
-    /// What the tool calls it.
+    /// Name of the property.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What a person reads for its name.
+    /// Name that the user sees.
     pub(crate) fn title(&self) -> &str {
         &self.title
     }
 
-    /// What is asked, on one line.
+    /// The prompt, on one line.
     pub(crate) fn prompt(&self) -> String {
         let description = match self.description.as_str() {
             "" => String::new(),
@@ -132,17 +132,17 @@ impl Field {
         let mut notes = self.kind.notes();
         notes.push(match (&self.default, &self.kind) {
             (Some(default), kind) => format!("Enter: {}", kind.shown(default)),
-            (None, kind) if self.is_needed && kind.can_be_none() => "Enter: none".to_owned(),
-            (None, _) if self.is_needed => "needed".to_owned(),
-            (None, _) => "Enter: leave it out".to_owned(),
+            (None, kind) if self.is_required && kind.can_be_empty() => "Enter: none".to_owned(),
+            (None, _) if self.is_required => "required".to_owned(),
+            (None, _) => "Enter: skip".to_owned(),
         });
         format!("{}{description} ({})", self.title, notes.join("; "))
     }
 
-    /// The value that was typed, none where the field is left out.
+    /// Parses the input. Returns `None` if the field is left out.
     ///
     /// # Errors
-    /// What is wrong with it, for whoever typed it.
+    /// If the input is not valid, with a message for the user.
     pub(crate) fn read(&self, typed: &str) -> Result<Option<Value>, String> {
         let typed = typed.trim();
         if !typed.is_empty() {
@@ -152,9 +152,9 @@ impl Field {
         }
         match &self.default {
             Some(default) => Ok(Some(default.clone())),
-            None if !self.is_needed => Ok(None),
-            None if self.kind.can_be_none() => Ok(Some(Value::Array(Vec::new()))),
-            None => Err("it is needed".to_owned()),
+            None if !self.is_required => Ok(None),
+            None if self.kind.can_be_empty() => Ok(Some(Value::Array(Vec::new()))),
+            None => Err("a value is required".to_owned()),
         }
     }
 }
@@ -182,12 +182,12 @@ impl Kind {
         }
     }
 
-    /// Whether nothing at all is a value of its own.
-    fn can_be_none(&self) -> bool {
+    /// Whether empty input is a valid value: an empty list.
+    fn can_be_empty(&self) -> bool {
         matches!(self, Self::Several(_, count) if count.least == 0)
     }
 
-    /// What can be typed.
+    /// Notes about the expected input.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         match self {
@@ -205,7 +205,10 @@ impl Kind {
             Self::Truth => notes.push("y or n".to_owned()),
             Self::One(choices) => notes.push(choices.listed()),
             Self::Several(choices, count) => {
-                notes.push(format!("several, with commas: {}", choices.listed()));
+                notes.push(format!(
+                    "several, separated by commas: {}",
+                    choices.listed()
+                ));
                 notes.extend(count.words("of them"));
             }
             Self::Json => notes.push("as JSON".to_owned()),
@@ -213,36 +216,34 @@ impl Kind {
         notes
     }
 
-    /// What was typed, if it can be understood.
+    /// Parses the input without checking its bounds.
     fn parse(&self, typed: &str) -> Result<Value, String> {
         match self {
-            // The one text that cannot be typed otherwise.
+            // The empty string cannot be typed in another way.
             Self::Text { .. } if typed == "\"\"" => Ok(Value::from("")),
             Self::Text { .. } => Ok(Value::from(typed)),
             Self::Number { is_whole: true, .. } => {
                 let small = typed.parse::<i64>().map(Value::from);
                 let number = small.or_else(|_| typed.parse::<u64>().map(Value::from));
-                number.map_err(|_| "that is no whole number".to_owned())
+                number.map_err(|_| "not a whole number".to_owned())
             }
             Self::Number { .. } => match serde_json::from_str(typed) {
                 Ok(number @ Value::Number(_)) => Ok(number),
                 _ => {
                     let number = typed.parse::<f64>().ok();
                     let number = number.and_then(serde_json::Number::from_f64);
-                    number
-                        .map(Value::Number)
-                        .ok_or("that is no number".to_owned())
+                    number.map(Value::Number).ok_or("not a number".to_owned())
                 }
             },
             Self::Truth => match typed.to_lowercase().as_str() {
                 "y" | "yes" | "true" => Ok(Value::Bool(true)),
                 "n" | "no" | "false" => Ok(Value::Bool(false)),
-                _ => Err("that is neither y nor n".to_owned()),
+                _ => Err("enter y or n".to_owned()),
             },
             Self::One(choices) => choices.find(typed),
             Self::Several(choices, _) => {
                 let mut found = Vec::new();
-                // A choice may have a comma in it, if it is the only one.
+                // A single choice may contain a comma.
                 if let Ok(one) = choices.find(typed) {
                     return Ok(Value::Array(vec![one]));
                 }
@@ -261,9 +262,9 @@ impl Kind {
         }
     }
 
-    /// Whether a value is what is wanted.
+    /// Checks a value against the type and its bounds.
     fn fits(&self, value: &Value) -> Result<(), String> {
-        let other = || Err("that is something else".to_owned());
+        let other = || Err("wrong type of value".to_owned());
         match (self, value) {
             (Self::Text { format, length }, Value::String(text)) => {
                 length.holds(text.chars().count(), "characters")?;
@@ -273,7 +274,7 @@ impl Kind {
             }
             (Self::Number { is_whole, range }, Value::Number(number)) => {
                 if *is_whole && !(number.is_i64() || number.is_u64()) {
-                    return Err("that is no whole number".to_owned());
+                    return Err("not a whole number".to_owned());
                 }
                 range.holds(number.as_f64().unwrap_or(f64::NAN))
             }
@@ -289,7 +290,7 @@ impl Kind {
         }
     }
 
-    /// A value of this kind, for a person.
+    /// Formats a value for the user.
     fn shown(&self, value: &Value) -> String {
         match (self, value) {
             (Self::Truth, Value::Bool(true)) => "y".to_owned(),
@@ -298,12 +299,12 @@ impl Kind {
             (Self::Several(_, _), Value::Array(all)) if all.is_empty() => "none".to_owned(),
             (Self::Several(choices, _), Value::Array(all)) => {
                 let titles: Vec<String> = all.iter().map(|one| choices.title(one)).collect();
-                shown(&titles.join(", "), DESCRIPTION)
+                shown(&titles.join(", "), MAX_DESCRIPTION)
             }
             (Self::Text { .. }, Value::String(text)) if !text.trim().is_empty() => {
-                shown(text, NAME)
+                shown(text, MAX_NAME)
             }
-            (_, other) => shown(&other.to_string(), NAME),
+            (_, other) => shown(&other.to_string(), MAX_NAME),
         }
     }
 }
@@ -331,8 +332,8 @@ impl Count {
         match count >= self.least && self.most.is_none_or(|most| count <= most) {
             true => Ok(()),
             false => {
-                let wanted = self.words(what).unwrap_or_default();
-                Err(format!("that is {count}, but it has to be {wanted}"))
+                let expected = self.words(what).unwrap_or_default();
+                Err(format!("got {count}, expected {expected}"))
             }
         }
     }
@@ -372,12 +373,12 @@ impl Range {
             && self.below.is_none_or(|below| number < below);
         match holds {
             true => Ok(()),
-            false => Err(format!("it has to be a number{}", self.words())),
+            false => Err(format!("expected a number{}", self.words())),
         }
     }
 }
 
-/// The type of a field, also of one that may be null.
+/// The type of a field; `null` as an alternative is ignored.
 fn kind_of(schema: &Value) -> Option<&str> {
     match &schema["type"] {
         Value::String(kind) => Some(kind),
@@ -390,14 +391,14 @@ fn kind_of(schema: &Value) -> Option<&str> {
     }
 }
 
-/// A text of somebody else on one line, harmless, and not longer than somebody reads.
+/// Sanitizes untrusted text: one line, limited length.
 pub(super) fn shown(text: &str, most: usize) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {
         if !words.is_empty() {
             words.push(' ');
         }
-        // No more of it is looked at than can be shown.
+        // Do not process more than can be shown.
         words.extend(word.chars().take(most + 1));
         if words.chars().count() > most {
             break;

@@ -1,33 +1,33 @@
-//! A form that a tool wants to have filled in: what a person is shown of it, and what
-//! they have said so far. On a screen or line by line, it is the same.
+//! A form that a tool wants filled in: how it is shown, and the values so far. Shared by
+//! the screen and plain lines.
 
 use super::fields::{self, Field};
-use super::ink::{Line, Style};
 use super::question::{block, fact};
+use super::styled_text::{Line, Style};
 use haft::ops::text::decode::visible;
 use haft::{Error, Filled, Form};
 use serde_json::{Map, Value};
 
-/// How much is shown of what a tool asks, and of what is wrong with an answer.
+/// Maximum length of a tool's message and of an error, in characters.
 const MESSAGE: usize = 4000;
 const WRONG: usize = 200;
 
-/// A form, and how far it is filled in.
+/// A form and the values entered so far.
 #[derive(Debug)]
-pub(crate) struct Sheet {
+pub(crate) struct FormState {
     form: Form,
     fields: Vec<Field>,
-    /// The value of each field so far, none for one that is left out.
-    said: Vec<Option<Value>>,
+    /// Value of each field so far; `None` for a field that is left out.
+    values: Vec<Option<Value>>,
 }
 
-impl Sheet {
+impl FormState {
     /// # Errors
-    /// When nobody could fill it in, in words.
+    /// If the form cannot be filled in, with a message for the user.
     pub(crate) fn new(form: Form) -> Result<Self, String> {
         let refused = |why: String| {
             let tool = visible(&form.tool);
-            format!("{tool} asked for something and was declined: {why}")
+            format!("declined a form from {tool}: {why}")
         };
         let fields = fields::of(&form.schema).map_err(refused)?;
         match form.check(&Value::Object(Map::new())) {
@@ -37,7 +37,7 @@ impl Sheet {
         Ok(Self {
             form,
             fields,
-            said: Vec::new(),
+            values: Vec::new(),
         })
     }
 
@@ -45,12 +45,12 @@ impl Sheet {
         &self.form.call_id
     }
 
-    /// What is shown first: who asks for what, and where it goes.
+    /// The introduction: which tool asks for what, and where the answer goes.
     pub(crate) fn lines(&self, columns: usize) -> Vec<Line> {
         let tool = &self.form.tool;
         let mut out = vec![
             Line::new(tool, Style::BOLD.and(Style::YELLOW))
-                .and(" runs, and wants to know something from you:", Style::PLAIN),
+                .and(" is running and asks for input:", Style::PLAIN),
         ];
         let message = &self.form.message;
         out.extend(block("message", message, Some(MESSAGE), columns));
@@ -58,23 +58,23 @@ impl Sheet {
         if !titles.is_empty() {
             out.push(fact("fields", &titles.join(", ")));
         }
-        let warning = format!("your answer goes to {tool}; give it no password and no key");
+        let warning = format!("your answer goes to {tool}; do not enter passwords or keys");
         out.push(Line::new(&format!("  {warning}"), Style::YELLOW).hanging(4));
         out
     }
 
-    /// Which field is the next; as many as there are when all are filled in.
+    /// Index of the next field; the number of fields when all are filled in.
     pub(crate) fn at(&self) -> usize {
-        self.said.len()
+        self.values.len()
     }
 
-    /// What is asked next, on one line; none when all is said.
+    /// Prompt of the next field, on one line; `None` when all are filled in.
     pub(crate) fn prompt(&self) -> Option<String> {
         let field = self.fields.get(self.at())?;
         Some(format!("{} {}", self.place(), field.prompt()))
     }
 
-    /// The same in a few words.
+    /// Prompt without the description.
     pub(crate) fn short_prompt(&self) -> Option<String> {
         let field = self.fields.get(self.at())?;
         Some(format!("{} {}", self.place(), field.title()))
@@ -84,11 +84,11 @@ impl Sheet {
         format!("{}/{}", self.at() + 1, self.fields.len())
     }
 
-    /// Takes what was typed for the next field.
+    /// Enters the input for the next field.
     ///
     /// # Errors
-    /// What is wrong with it. The same field is asked for again, or all of them where
-    /// each is right and they are not together.
+    /// If the input is not valid: the same field is asked for again. If each field is valid
+    /// but the whole form is not, the form starts over.
     pub(crate) fn take(&mut self, typed: &str) -> Result<(), String> {
         let Some(field) = self.fields.get(self.at()) else {
             return Ok(());
@@ -98,37 +98,37 @@ impl Sheet {
             let checked = self.form.check_field(field.name(), value);
             checked.map_err(|error| cut(&error.to_string()))?;
         }
-        self.said.push(value);
+        self.values.push(value);
         if self.at() < self.fields.len() {
             return Ok(());
         }
         self.form.check(&self.value()).map_err(|error| {
-            self.again();
-            cut(&format!("once more from the beginning: {error}"))
+            self.start_over();
+            cut(&format!("start over: {error}"))
         })
     }
 
-    /// Begins with the first field again.
-    pub(crate) fn again(&mut self) {
-        self.said.clear();
+    /// Starts over with the first field.
+    pub(crate) fn start_over(&mut self) {
+        self.values.clear();
     }
 
-    /// What the tool gets.
+    /// The result for the tool.
     pub(crate) fn filled(&self) -> Filled {
         Filled::Accepted(self.value())
     }
 
     fn value(&self) -> Value {
-        let fields = self.fields.iter().zip(&self.said);
-        let said = fields.filter_map(|(field, value)| {
+        let fields = self.fields.iter().zip(&self.values);
+        let values = fields.filter_map(|(field, value)| {
             let value = value.clone()?;
             Some((field.name().to_owned(), value))
         });
-        Value::Object(said.collect())
+        Value::Object(values.collect())
     }
 }
 
-/// Words about what a tool wants: its own may be among them.
+/// Sanitizes an error message, which may contain text from the tool.
 fn cut(words: &str) -> String {
     fields::shown(words, WRONG)
 }

@@ -1,60 +1,60 @@
-//! What was typed before: in a file that only its owner can read, one entry a line.
+//! Input history: a file that only its owner can read, one entry per line.
 
 use haft::ops::private;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// How many entries are kept.
-const KEPT: usize = 1000;
+/// Maximum number of entries.
+const MAX_ENTRIES: usize = 1000;
 
-/// Who pastes more than this does not want it back by a key.
-const LONGEST: usize = 16 << 10;
+/// Longer input is not recorded, in bytes.
+const MAX_ENTRY_BYTES: usize = 16 << 10;
 
-/// What was typed, oldest first, and where one looks.
+/// Entries, oldest first, and the current position.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     file: Option<PathBuf>,
     entries: Vec<String>,
-    /// The entry that is looked at, and what was typed before one looked.
+    /// Index of the shown entry, and the prefix that was typed before.
     at: Option<(usize, String)>,
 }
 
 impl History {
-    /// With what a file holds. One that cannot be read is as good as none.
+    /// Loads the history of a file. A file that cannot be read counts as empty.
     pub(crate) fn load(file: Option<PathBuf>) -> Self {
         let text = file.as_deref().map(read).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
-        let old = lines.len().saturating_sub(KEPT);
+        let old = lines.len().saturating_sub(MAX_ENTRIES);
         let entries: Vec<String> = lines.into_iter().skip(old).map(decoded).collect();
         let history = Self {
             file,
             entries,
             at: None,
         };
-        if old >= KEPT {
+        if old >= MAX_ENTRIES {
             history.rewrite();
         }
         history
     }
 
-    /// Something was typed. What begins with a space is nobody's business.
+    /// Adds an entry, unless it starts with a space.
     pub(crate) fn add(&mut self, text: &str) {
         self.at = None;
-        if text.starts_with(' ') || text.trim().is_empty() || text.len() > LONGEST {
+        if text.starts_with(' ') || text.trim().is_empty() || text.len() > MAX_ENTRY_BYTES {
             return;
         }
         if self.entries.last().is_some_and(|last| last == text) {
             return;
         }
         self.entries.push(text.to_owned());
-        if self.entries.len() > KEPT {
+        if self.entries.len() > MAX_ENTRIES {
             self.entries.remove(0);
         }
-        // A history that cannot be kept is no reason to stop.
+        // Failing to save the history is not an error.
         let _ = self.append(text);
     }
 
-    /// The entry before, of those that begin as what was typed does.
+    /// Returns the previous entry that starts with the typed text.
     pub(crate) fn older(&mut self, typed: &str) -> Option<String> {
         let (at, prefix) = match &self.at {
             Some((at, prefix)) => (*at, prefix.clone()),
@@ -70,7 +70,7 @@ impl History {
         entry
     }
 
-    /// The entry after; at the end what was typed.
+    /// Returns the next entry; after the newest, the typed text.
     pub(crate) fn newer(&mut self, typed: &str) -> Option<String> {
         let (at, prefix) = self.at.clone()?;
         let found = self
@@ -91,12 +91,12 @@ impl History {
         }
     }
 
-    /// Looks no more: the next look begins at the newest.
+    /// Ends browsing: the next lookup starts at the newest entry.
     pub(crate) fn leave(&mut self) {
         self.at = None;
     }
 
-    /// The newest entry with a text in it, after skipping so many.
+    /// Returns the newest entry that contains a text, after skipping some matches.
     pub(crate) fn search(&self, text: &str, skip: usize) -> Option<&str> {
         let mut found = self
             .entries
@@ -115,11 +115,11 @@ impl History {
         }
         let mut options = std::fs::OpenOptions::new();
         let mut file = private::file(options.append(true).create(true), file)?;
-        // One write, so that two chats at once do not mix their lines.
+        // One write, so that two chats do not mix their lines.
         file.write_all(format!("{}\n", encoded(text)).as_bytes())
     }
 
-    /// Without what is too old.
+    /// Writes the file again without old entries.
     fn rewrite(&self) {
         let Some((file, folder)) = self
             .file
@@ -158,7 +158,7 @@ fn read(file: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An entry in one line.
+/// Encodes an entry as one line.
 fn encoded(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('\n', "\\n")
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_again_and_nobody_else_can_read_it() {
+    fn survives_a_restart_and_is_private() {
         let folder = folder();
         let file = folder.path().join("state/history");
         let mut history = History::load(Some(file.clone()));
@@ -210,22 +210,22 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go() {
+    fn drops_the_oldest_entries() {
         let folder = folder();
         let file = folder.path().join("history");
         let lines: String = (0..2500).map(|number| format!("{number}\n")).collect();
         std::fs::write(&file, lines).unwrap();
         let history = History::load(Some(file.clone()));
-        assert_eq!(history.entries.len(), KEPT);
+        assert_eq!(history.entries.len(), MAX_ENTRIES);
         assert_eq!(history.entries.first().unwrap(), "1500");
         assert_eq!(
             std::fs::read_to_string(&file).unwrap().lines().count(),
-            KEPT
+            MAX_ENTRIES
         );
     }
 
     #[test]
-    fn looking_goes_by_how_it_begins() {
+    fn browsing_matches_the_prefix() {
         let mut history = History::default();
         for text in ["make test", "ls", "make", "exit"] {
             history.add(text);

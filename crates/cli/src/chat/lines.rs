@@ -1,17 +1,17 @@
-//! The chat in plain lines: for a terminal without a cursor, and where what is said
-//! goes into a file. Nothing moves, nothing is drawn twice.
+//! The chat in plain lines: for a terminal without a cursor, or output to a file. Nothing
+//! is redrawn.
 
 use super::Ended;
 use super::card::Length;
-use super::driver::{Asked, Driver, Events, Questions, Waiting};
-use super::form::Sheet;
-use super::ink::{Line, Paint, Style};
+use super::driver::{Driver, Events, Questions, Request, RequestQueue};
+use super::form::FormState;
 use super::question::{self, Extent};
 use super::setup::Setup;
 use super::slash::{self, Typed};
+use super::styled_text::{Line, Paint, Style};
 use super::transcript::Transcript;
 use futures::StreamExt;
-use haft::{Answer, Filled, Question};
+use haft::{ApprovalAnswer as Answer, Filled, Question};
 use haft_agent::{AgentEvent, EventKind};
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -20,47 +20,47 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-/// What lines are made for where nobody says.
+/// Width of lines, in columns.
 const WIDTH: usize = 80;
 
-/// How long a question that nothing announces is waited for, again and again.
+/// Interval at which requests without an announcing event are checked.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// A second interrupt within this ends the chat.
-const TWICE: Duration = Duration::from_secs(2);
+/// A second interrupt within this time ends the chat.
+const DOUBLE_INTERRUPT: Duration = Duration::from_secs(2);
 
 struct Lines {
     driver: Arc<dyn Driver>,
     setup: Setup,
     transcript: Transcript,
     events: Option<Events>,
-    /// What sub-agents in the background do meanwhile.
+    /// Events of sub-agents in the background.
     background: Events,
-    /// A command line that the person runs, and its call.
+    /// Command line that the user runs, and its call id.
     command: Option<(String, Option<String>)>,
     ran: Vec<(String, String)>,
     queue: Vec<String>,
-    asked: Option<Open>,
-    waiting: Waiting,
-    /// Whether a person sees where they type.
+    open: Option<Open>,
+    requests: RequestQueue,
+    /// Whether to print the prompt.
     prompts: bool,
 }
 
-/// What was asked and waits for a line that is typed.
+/// A request that waits for a line of input.
 enum Open {
     Question(Box<Question>, oneshot::Sender<Answer>),
-    /// Whether somebody wants to fill it in at all.
-    Offer(Sheet, oneshot::Sender<Filled>),
+    /// Whether the user wants to fill in the form.
+    ConfirmForm(FormState, oneshot::Sender<Filled>),
     /// The next field.
-    Field(Sheet, oneshot::Sender<Filled>),
+    Field(FormState, oneshot::Sender<Filled>),
 }
 
 impl Open {
-    /// Whether nobody wants to know any more.
+    /// Whether the request was withdrawn.
     fn is_closed(&self) -> bool {
         match self {
             Self::Question(_, answer) => answer.is_closed(),
-            Self::Offer(_, filled) | Self::Field(_, filled) => filled.is_closed(),
+            Self::ConfirmForm(_, filled) | Self::Field(_, filled) => filled.is_closed(),
         }
     }
 }
@@ -85,8 +85,8 @@ pub(super) async fn run(
         command: None,
         ran: Vec::new(),
         queue: Vec::new(),
-        asked: None,
-        waiting: Waiting::default(),
+        open: None,
+        requests: RequestQueue::default(),
         prompts: io::stdout().is_terminal(),
     };
     chat.greet()?;
@@ -94,25 +94,25 @@ pub(super) async fn run(
         chat.ready()?;
         tokio::select! {
             line = typed.recv() => match line {
-                Some(line) if chat.asked.is_some() => chat.answer(line.trim())?,
+                Some(line) if chat.open.is_some() => chat.answer(line.trim())?,
                 Some(line) => if chat.take(&line).await? {
                     break Ended::Quit;
                 },
                 None if chat.events.is_none() => break Ended::Quit,
-                // What was asked for is still done.
+                // Finish the current work.
                 None => chat.drain(questions).await?,
             },
-            seen = next(&mut chat.events) => match seen {
-                Some(seen) => chat.see(&seen)?,
+            event = next(&mut chat.events) => match event {
+                Some(event) => chat.handle(&event)?,
                 None => chat.over().await?,
             },
-            Some(seen) = chat.background.next() => chat.see(&seen)?,
-            Some(asked) = questions.recv() => chat.waiting.add(asked),
-            () = gone(&mut chat.asked) => chat.unasked()?,
-            () = tokio::time::sleep(MOMENT), if !chat.waiting.is_empty() => {}
+            Some(event) = chat.background.next() => chat.handle(&event)?,
+            Some(request) = questions.recv() => chat.requests.add(request),
+            () = gone(&mut chat.open) => chat.withdraw()?,
+            () = tokio::time::sleep(MOMENT), if !chat.requests.is_empty() => {}
             _ = interrupt.recv() => {
                 let now = Instant::now();
-                if chat.events.is_none() || interrupted.is_some_and(|at| now < at + TWICE) {
+                if chat.events.is_none() || interrupted.is_some_and(|at| now < at + DOUBLE_INTERRUPT) {
                     break Ended::Quit;
                 }
                 interrupted = Some(now);
@@ -122,13 +122,15 @@ pub(super) async fn run(
             _ = terminate.recv() => break Ended::Signal(15),
         }
         let transcript = &chat.transcript;
-        if chat.asked.is_none()
-            && let Some(asked) = chat.waiting.take(|asked| transcript.is_asked(asked))
+        if chat.open.is_none()
+            && let Some(request) = chat
+                .requests
+                .take(|request| transcript.is_announced(request))
         {
-            // What was typed before it is no answer to it.
+            // Lines typed before the question do not answer it.
             while typed.try_recv().is_ok() {}
             let _ = tcflush(io::stdin(), QueueSelector::IFlush);
-            chat.ask(asked)?;
+            chat.ask(request)?;
         }
     };
     if let Some(session) = chat.driver.session() {
@@ -163,12 +165,12 @@ impl Lines {
         let mut lines = vec![Line::plain(&parts.join(" · "))];
         lines.extend(greeting.notes.iter().map(|note| Line::plain(note)));
         if let Some(before) = &greeting.before {
-            lines.extend(self.transcript.recalled(before));
+            lines.extend(self.transcript.last_exchange(before));
         }
         self.print(&lines)
     }
 
-    /// Shows that something can be typed.
+    /// Prints the prompt if needed.
     fn ready(&mut self) -> io::Result<()> {
         if !self.prompts || self.events.is_some() {
             return Ok(());
@@ -179,31 +181,33 @@ impl Lines {
         out.flush()
     }
 
-    /// Whether the last line on the terminal is one to type on.
+    /// Whether the last line on the terminal is the prompt.
     fn is_prompting(&self) -> bool {
-        let is_open = self.events.is_none() && self.asked.is_none();
+        let is_open = self.events.is_none() && self.open.is_none();
         is_open && !self.prompts && io::stdout().is_terminal()
     }
 
-    /// Nobody wants to know any more.
-    fn unasked(&mut self) -> io::Result<()> {
-        self.asked = None;
+    /// Removes a request that was withdrawn.
+    fn withdraw(&mut self) -> io::Result<()> {
+        self.open = None;
         let lines = self
             .transcript
             .note("the question was withdrawn", Style::DIM);
         self.print(&lines)
     }
 
-    fn see(&mut self, seen: &super::driver::Seen) -> io::Result<()> {
-        // What happens after a question is not to be torn apart by its end.
-        if self.asked.as_ref().is_some_and(Open::is_closed) {
-            self.unasked()?;
+    fn handle(&mut self, event: &super::driver::ChatEvent) -> io::Result<()> {
+        // Report a withdrawn question before the events that follow it.
+        if self.open.as_ref().is_some_and(Open::is_closed) {
+            self.withdraw()?;
         }
-        match &seen.kind {
-            EventKind::Agent(AgentEvent::Steering { text }) if seen.child.is_none() => {
+        match &event.kind {
+            EventKind::Agent(AgentEvent::Steering { text }) if event.child.is_none() => {
                 self.queue.retain(|queued| queued != text);
             }
-            EventKind::Tool(haft::EventKind::ToolStart { call_id, .. }) if seen.child.is_none() => {
+            EventKind::Tool(haft::EventKind::ToolStart { call_id, .. })
+                if event.child.is_none() =>
+            {
                 if let Some((_, call)) = &mut self.command {
                     *call = Some(call_id.clone());
                 }
@@ -212,30 +216,30 @@ impl Lines {
         }
         let driver = Arc::clone(&self.driver);
         let output = |call: &str| driver.output(call);
-        let lines = self.transcript.see(seen, Instant::now(), &output);
+        let lines = self.transcript.handle(event, Instant::now(), &output);
         if lines.is_empty() {
             return Ok(());
         }
         if self.is_prompting() {
-            // It comes while somebody may be typing: below that, and the prompt again.
+            // The user may be typing: print below that, and then the prompt again.
             self.prompts = true;
             self.print(&[Line::default()])?;
         }
         self.print(&lines)
     }
 
-    /// Something was typed; yes if it is the end.
+    /// Handles a line of input. Returns true if it ends the chat.
     async fn take(&mut self, line: &str) -> io::Result<bool> {
         self.prompts = io::stdout().is_terminal();
         let is_idle = self.events.is_none();
         match Typed::of(line) {
-            Typed::Nothing if is_idle && self.driver.is_left() => {
+            Typed::Nothing if is_idle && self.driver.has_unfinished_run() => {
                 self.prompt(String::new()).await?;
             }
             Typed::Nothing => {}
             Typed::Quit => return Ok(true),
             Typed::Unknown(words) => self.print(&[Line::plain(&words)])?,
-            Typed::Slash(name, rest) => self.order(name, &rest).await?,
+            Typed::Slash(name, rest) => self.slash_command(name, &rest).await?,
             Typed::Prompt(text) if is_idle => self.prompt(text).await?,
             Typed::Prompt(text) if self.command.is_none() => {
                 self.driver.steer(text.clone());
@@ -251,7 +255,7 @@ impl Lines {
                     Err(message) => self.fail(&message)?,
                 }
             }
-            _ => self.print(&[Line::plain("wait until it is done")])?,
+            _ => self.print(&[Line::plain("wait until the current work is done")])?,
         }
         Ok(false)
     }
@@ -274,24 +278,24 @@ impl Lines {
         self.print(&lines)
     }
 
-    async fn order(&mut self, name: &str, rest: &str) -> io::Result<()> {
+    async fn slash_command(&mut self, name: &str, rest: &str) -> io::Result<()> {
         let driver = Arc::clone(&self.driver);
-        let said = match name {
+        let result = match name {
             "/help" => return self.print(&slash::table(&slash::help(), WIDTH)),
             "/tools" => return self.print(&slash::table(&driver.tools(), WIDTH)),
             "/cost" => return self.print(&slash::table(&slash::cost(&driver.usage()), WIDTH)),
             "/model" if rest.is_empty() => Ok(slash::model(&*driver)),
             "/model" | "/compact" if self.events.is_some() => {
-                Err("wait until it is done".to_owned())
+                Err("wait until the current work is done".to_owned())
             }
             "/model" => {
                 let set = driver.set_model(rest).await;
-                set.map(|()| format!("the model is {} from now on", driver.model()))
+                set.map(|()| format!("using {} from now on", driver.model()))
             }
             "/compact" => driver.compact().await,
             _ => driver.sessions().await.map(|all| slash::listed(&all)),
         };
-        let words = said.unwrap_or_else(|error| error);
+        let words = result.unwrap_or_else(|error| error);
         let lines: Vec<Line> = words.lines().map(Line::plain).collect();
         self.print(&lines)
     }
@@ -312,19 +316,19 @@ impl Lines {
         }
     }
 
-    /// Nothing more can be typed: what is worked at is waited for, and what it asks is
-    /// answered another day.
+    /// After the end of input: waits for the current work. Its questions can be answered
+    /// later.
     async fn drain(&mut self, questions: &mut Questions) -> io::Result<()> {
-        self.asked = None;
-        self.waiting = Waiting::default();
+        self.open = None;
+        self.requests = RequestQueue::default();
         loop {
             tokio::select! {
-                seen = next(&mut self.events) => match seen {
-                    Some(seen) => self.see(&seen)?,
+                event = next(&mut self.events) => match event {
+                    Some(event) => self.handle(&event)?,
                     None => return self.over().await,
                 },
-                // Who asks hears that nobody is there.
-                Some(asked) = questions.recv() => drop(asked),
+                // Dropping the request tells the caller that it cannot be answered now.
+                Some(request) = questions.recv() => drop(request),
             }
         }
     }
@@ -335,26 +339,29 @@ impl Lines {
         } else {
             self.driver.abort();
         }
-        self.asked = None;
+        self.open = None;
     }
 
-    fn ask(&mut self, asked: Asked) -> io::Result<()> {
-        match asked {
-            Asked::Question(question, answer) => {
-                let lines = question::lines(&question, &self.setup.around, Extent::Whole, WIDTH);
+    fn ask(&mut self, request: Request) -> io::Result<()> {
+        match request {
+            Request::Question(question, answer) => {
+                let lines = question::lines(&question, &self.setup.context, Extent::Whole, WIDTH);
                 let always = match question.suggestion {
                     Some(_) => ", a: always",
                     None => "",
                 };
-                let keys =
-                    format!("  y yes, n no (n WHY says why), e JSON other arguments{always}");
+                let keys = format!("  y: yes, n [REASON]: no, e JSON: use other arguments{always}");
                 self.show(lines, &question.call_id, &[&keys, "Run it? [y/N]"])?;
-                self.asked = Some(Open::Question(Box::new(question), answer));
+                self.open = Some(Open::Question(Box::new(question), answer));
             }
-            Asked::Form(form, filled) => match Sheet::new(form) {
-                Ok(sheet) => {
-                    self.show(sheet.lines(WIDTH), sheet.call_id(), &["Answer? [y/N]"])?;
-                    self.asked = Some(Open::Offer(sheet, filled));
+            Request::Form(form, filled) => match FormState::new(form) {
+                Ok(form_state) => {
+                    self.show(
+                        form_state.lines(WIDTH),
+                        form_state.call_id(),
+                        &["Answer? [y/N]"],
+                    )?;
+                    self.open = Some(Open::ConfirmForm(form_state, filled));
                 }
                 Err(why) => {
                     let _ = filled.send(Filled::Declined);
@@ -366,44 +373,44 @@ impl Lines {
     }
 
     fn show(&mut self, mut lines: Vec<Line>, call: &str, keys: &[&str]) -> io::Result<()> {
-        if self.transcript.is_childs(call) {
+        if self.transcript.is_sub_agent_call(call) {
             lines.push(question::fact("for", "a sub-agent"));
         }
-        let mut lines = self.transcript.beside(lines);
+        let mut lines = self.transcript.section(lines);
         lines.extend(keys.iter().map(|words| Line::plain(words)));
         self.print(&lines)
     }
 
     fn answer(&mut self, line: &str) -> io::Result<()> {
-        match self.asked.take() {
+        match self.open.take() {
             None => Ok(()),
             Some(Open::Question(question, answer)) => self.decide(question, answer, line),
-            Some(Open::Offer(sheet, filled)) => {
+            Some(Open::ConfirmForm(form_state, filled)) => {
                 if matches!(line.to_ascii_lowercase().as_str(), "y" | "yes") {
-                    return self.go_on(sheet, filled);
+                    return self.go_on(form_state, filled);
                 }
                 let _ = filled.send(Filled::Declined);
                 Ok(())
             }
-            Some(Open::Field(mut sheet, filled)) => {
-                if let Err(why) = sheet.take(line) {
+            Some(Open::Field(mut form_state, filled)) => {
+                if let Err(why) = form_state.take(line) {
                     self.print(&[Line::plain(&format!("  {why}"))])?;
                 }
-                self.go_on(sheet, filled)
+                self.go_on(form_state, filled)
             }
         }
     }
 
-    /// Asks for the next field, or sends them all.
-    fn go_on(&mut self, sheet: Sheet, filled: oneshot::Sender<Filled>) -> io::Result<()> {
-        match sheet.prompt() {
+    /// Asks for the next field, or sends the form.
+    fn go_on(&mut self, form_state: FormState, filled: oneshot::Sender<Filled>) -> io::Result<()> {
+        match form_state.prompt() {
             Some(prompt) => {
-                self.asked = Some(Open::Field(sheet, filled));
+                self.open = Some(Open::Field(form_state, filled));
                 self.print(&[Line::plain(&format!("  {prompt}")).hanging(4)])
             }
             None => {
-                // Whoever asked may have gone.
-                let _ = filled.send(sheet.filled());
+                // Fails if the request was withdrawn.
+                let _ = filled.send(form_state.filled());
                 Ok(())
             }
         }
@@ -423,21 +430,21 @@ impl Lines {
             "e" => match serde_json::from_str(rest) {
                 Ok(arguments @ serde_json::Value::Object(_)) => Answer::ApproveWith { arguments },
                 _ => {
-                    self.asked = Some(Open::Question(question, sender));
-                    let words = "not a JSON object; e {\"name\": value} gives other arguments";
+                    self.open = Some(Open::Question(question, sender));
+                    let words = "not a JSON object; use e {\"name\": value}";
                     return self.print(&[Line::plain(words)]);
                 }
             },
             "n" | "no" => Answer::Reject { reason },
             _ => Answer::Reject { reason: None },
         };
-        // Whoever asked may have gone.
+        // Fails if the request was withdrawn.
         let _ = sender.send(answer);
         Ok(())
     }
 }
 
-/// The lines that are typed, read by a thread of its own.
+/// Reads lines of input in a separate thread.
 fn typed() -> mpsc::UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -451,18 +458,18 @@ fn typed() -> mpsc::UnboundedReceiver<String> {
     lines
 }
 
-async fn next(events: &mut Option<Events>) -> Option<super::driver::Seen> {
+async fn next(events: &mut Option<Events>) -> Option<super::driver::ChatEvent> {
     match events {
         Some(events) => events.next().await,
         None => std::future::pending().await,
     }
 }
 
-/// When nobody wants to know the answer any more.
+/// Completes when the request is withdrawn.
 async fn gone(open: &mut Option<Open>) {
     match open {
         Some(Open::Question(_, answer)) => answer.closed().await,
-        Some(Open::Offer(_, filled) | Open::Field(_, filled)) => filled.closed().await,
+        Some(Open::ConfirmForm(_, filled) | Open::Field(_, filled)) => filled.closed().await,
         None => std::future::pending().await,
     }
 }

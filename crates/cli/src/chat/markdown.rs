@@ -1,9 +1,8 @@
-//! Markdown that is still being written. Finished blocks become lines at once and for
-//! good; what is unfinished can be looked at, and looks the way it will if nothing
-//! more comes.
+//! Streamed Markdown. Finished blocks become lines that never change; the unfinished rest
+//! can be previewed, and looks as it will if nothing more arrives.
 //!
-//! A block is judged only by whole lines, so that the same text gives the same lines
-//! however it was cut into pieces on its way.
+//! Blocks are parsed in whole lines, so the result does not depend on how the text was
+//! split into pieces.
 
 mod block;
 mod page;
@@ -11,25 +10,25 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::ink::{Line, Style};
+use super::styled_text::{Line, Style};
 use block::{Fence, Opening};
 use haft::ops::text::decode::suffix;
 use page::{Numbering, Page};
 
-/// How much of an unfinished block is looked at, for a screen that shows less.
+/// Maximum size of an unfinished block to preview, in bytes; a screen shows less.
 const PENDING: usize = 16 << 10;
 
-/// A text on its way.
+/// A Markdown text that arrives in pieces.
 #[derive(Debug, Clone)]
 pub(crate) struct Markdown {
     columns: usize,
-    /// The line that has not ended.
+    /// Unfinished line.
     line: String,
-    /// The lines of the block that has not ended.
+    /// Lines of the unfinished block.
     block: String,
     place: Place,
     numbering: Numbering,
-    /// Whether anything was shown, and whether the next thing stands apart from it.
+    /// Whether anything was output, and whether an empty line is due before the next block.
     begun: bool,
     apart: bool,
 }
@@ -38,7 +37,7 @@ pub(crate) struct Markdown {
 enum Place {
     Between,
     Paragraph,
-    /// In an item of a list: in code that it holds, or after an empty line.
+    /// In a list item: perhaps in a code block of it, or after an empty line.
     Item {
         fence: Option<Fence>,
         gap: bool,
@@ -47,7 +46,7 @@ enum Place {
 }
 
 impl Markdown {
-    /// For a screen of so many columns.
+    /// Creates a parser for a screen with this many columns.
     pub(crate) fn new(columns: usize) -> Self {
         Self {
             columns: columns.max(8),
@@ -60,12 +59,12 @@ impl Markdown {
         }
     }
 
-    /// The screen has another width now.
+    /// Changes the width of the screen.
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns.max(8);
     }
 
-    /// More of it; the lines that are finished by that.
+    /// Adds text and returns the lines that are finished.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Line> {
         let mut out = Vec::new();
         for piece in text.split_inclusive('\n') {
@@ -79,7 +78,7 @@ impl Markdown {
         out
     }
 
-    /// It is over; the lines that are left.
+    /// Ends the text and returns the remaining lines.
     pub(crate) fn finish(&mut self) -> Vec<Line> {
         let mut out = self.rest();
         if let Place::Code(fence) = &self.place {
@@ -89,7 +88,7 @@ impl Markdown {
         out
     }
 
-    /// What is unfinished, as it looks now; of very much the end.
+    /// Previews the unfinished rest; only its end if it is long.
     pub(crate) fn pending(&self) -> Vec<Line> {
         let mut rest = self.clone();
         for text in [&mut rest.block, &mut rest.line] {
@@ -110,7 +109,7 @@ impl Markdown {
         out
     }
 
-    /// One whole line.
+    /// Handles one whole line.
     fn take(&mut self, line: &str, out: &mut Vec<Line>) {
         let opening = Opening::of(line);
         match &mut self.place {
@@ -158,14 +157,14 @@ impl Markdown {
                     self.apart = apart;
                     self.begin(line, opening, out);
                 } else {
-                    // The paragraph of the item goes on without its indent.
+                    // A lazy continuation of the item's paragraph.
                     self.add(line);
                 }
             }
         }
     }
 
-    /// The first line of something.
+    /// Handles the first line of a block.
     fn begin(&mut self, line: &str, opening: Opening, out: &mut Vec<Line>) {
         match opening {
             Opening::Blank => self.apart = true,
@@ -191,7 +190,7 @@ impl Markdown {
                     gap: false,
                 };
             }
-            // Nothing that was said is hidden, also where it only says what a link is.
+            // Link definitions are shown too: nothing the model wrote is hidden.
             Opening::Other if block::is_definition(line) => {
                 self.stand_apart(out);
                 out.push(Line::plain(line));
@@ -199,7 +198,7 @@ impl Markdown {
             Opening::Underline | Opening::Other => {
                 self.add(line);
                 self.place = Place::Paragraph;
-                // Nothing can follow a rule.
+                // A rule is a block of its own.
                 if opening == Opening::Underline {
                     self.end_block(out);
                 }
@@ -228,7 +227,7 @@ impl Markdown {
         out.append(&mut lines);
     }
 
-    /// An empty line, where one is due before what comes now.
+    /// Outputs an empty line if one is due before the next block.
     fn stand_apart(&mut self, out: &mut Vec<Line>) {
         if self.begun && self.apart {
             out.push(Line::default());

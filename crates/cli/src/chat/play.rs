@@ -1,39 +1,40 @@
-//! One prompt and all that comes of it, line by line, with nobody typing.
+//! Runs one prompt and prints its events line by line, without input.
 
 use super::card::Length;
-use super::driver::{Asked, Driver, Questions};
-use super::ink::{Line, Paint};
-use super::question::{Around, Extent, lines};
+use super::driver::{Driver, Questions, Request};
+use super::question::{Extent, QuestionContext, lines};
+use super::styled_text::{Line, Paint};
 use super::transcript::Transcript;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use haft::{Answer, Filled, Question};
+use haft::{ApprovalAnswer as Answer, Filled, Question};
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// Where it is shown, and who answers questions.
-pub(crate) struct Stage<'a> {
+/// Output settings, and the source of answers.
+pub(crate) struct PlayOptions<'a> {
     pub(crate) paint: Paint,
     pub(crate) columns: usize,
-    pub(crate) around: Around,
-    /// Whether a terminal is that wide, and nothing is to be wrapped by it.
+    pub(crate) context: QuestionContext,
+    /// Whether `columns` is the width of a terminal, so lines are wrapped here and not by
+    /// it.
     pub(crate) is_screen: bool,
-    /// What is said about a question that has been shown.
+    /// Answers a question after it has been shown.
     pub(crate) answers: &'a (dyn Fn(&Question) -> BoxFuture<'static, Answer> + Sync),
 }
 
-/// Plays it.
+/// Runs a prompt to its end.
 ///
 /// # Errors
-/// When nobody can see it, or the agent does not begin.
+/// If the output cannot be written, or the agent does not start.
 pub(crate) async fn play(
     driver: &dyn Driver,
     prompt: &str,
-    stage: &Stage<'_>,
+    options: &PlayOptions<'_>,
     questions: &mut Questions,
 ) -> io::Result<()> {
-    let mut transcript = Transcript::new(stage.columns);
-    print(stage, &transcript.said(prompt))?;
+    let mut transcript = Transcript::new(options.columns);
+    print(options, &transcript.user_input(prompt))?;
     transcript.begin(Instant::now(), Length::Long);
     let mut events = driver
         .prompt(prompt.to_owned())
@@ -42,36 +43,36 @@ pub(crate) async fn play(
     loop {
         tokio::select! {
             biased;
-            seen = events.next() => {
-                let Some(seen) = seen else { break };
+            event = events.next() => {
+                let Some(event) = event else { break };
                 let output = |call: &str| driver.output(call);
-                let shown = transcript.see(&seen, Instant::now(), &output);
-                print(stage, &shown)?;
+                let shown = transcript.handle(&event, Instant::now(), &output);
+                print(options, &shown)?;
             }
-            Some(asked) = questions.recv() => match asked {
-                Asked::Question(question, sender) => {
-                    let shown = lines(&question, &stage.around, Extent::Usual, stage.columns);
-                    print(stage, &transcript.beside(shown))?;
-                    let _ = sender.send((stage.answers)(&question).await);
+            Some(request) = questions.recv() => match request {
+                Request::Question(question, sender) => {
+                    let shown = lines(&question, &options.context, Extent::Usual, options.columns);
+                    print(options, &transcript.section(shown))?;
+                    let _ = sender.send((options.answers)(&question).await);
                 }
-                // Nobody is there to type.
-                Asked::Form(_, sender) => {
+                // Forms need a user who types.
+                Request::Form(_, sender) => {
                     let _ = sender.send(Filled::Declined);
                 }
             },
         }
     }
-    print(stage, &transcript.end())
+    print(options, &transcript.end())
 }
 
-fn print(stage: &Stage<'_>, shown: &[Line]) -> io::Result<()> {
+fn print(options: &PlayOptions<'_>, shown: &[Line]) -> io::Result<()> {
     let mut text = String::new();
-    let rows = |line: &Line| match stage.is_screen {
-        true => line.all_rows(stage.columns),
-        false => line.rows(stage.columns),
+    let rows = |line: &Line| match options.is_screen {
+        true => line.all_rows(options.columns),
+        false => line.rows(options.columns),
     };
     for row in shown.iter().flat_map(rows) {
-        text.push_str(&row.render(stage.paint));
+        text.push_str(&row.render(options.paint));
         text.push('\n');
     }
     let mut out = io::stdout().lock();

@@ -1,44 +1,44 @@
-//! What a person is shown before a call runs: whole, with nothing in it that could act
-//! on the screen, and its length beside it.
+//! An approval question: the whole call, sanitized, with the length of long arguments.
 
 #[cfg(test)]
 mod tests;
 
-use super::card::{Bound, diff_lines, wanted};
-use super::ink::{Line, Style};
+use super::card::{Bound, diff_lines, requested_diff};
+use super::styled_text::{Line, Style};
 use haft::ops::text::decode::visible;
 use haft::{Access, Question, Resource, Subject};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Longer than this, the number of characters is said.
+/// Texts with more characters than this are shown with their length.
 const LONG: usize = 60;
 
-/// How much is shown at first of an argument that is neither command nor path.
+/// Maximum characters of an argument that is not a command or path, before the user asks
+/// for all.
 const BESIDE: usize = 400;
 
-/// What is known around a question.
+/// Context of a question.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Around {
-    /// Where a rule of the person's own would stand.
+pub(crate) struct QuestionContext {
+    /// File for the user's rules.
     pub(crate) file: Option<PathBuf>,
-    /// What the sandbox would hold, in words.
+    /// Description of the sandbox.
     pub(crate) sandbox: Option<String>,
 }
 
-/// How much of it is shown.
+/// How much of the arguments to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Commands and paths whole, other long arguments by their beginning.
+    /// Commands and paths in full, other long arguments truncated.
     Usual,
-    /// Every character.
+    /// Everything.
     Whole,
 }
 
-/// The question, as it stands on a screen of so many columns.
+/// Formats a question for a screen with this many columns.
 pub(crate) fn lines(
     question: &Question,
-    around: &Around,
+    context: &QuestionContext,
     extent: Extent,
     columns: usize,
 ) -> Vec<Line> {
@@ -48,7 +48,7 @@ pub(crate) fn lines(
             .and(" is running and asks before it continues:", Style::PLAIN),
         None => Line::new("Allow ", Style::PLAIN)
             .and(&question.tool, tool)
-            .and(&format!(" to {}?", deed(question)), Style::PLAIN),
+            .and(&format!(" to {}?", action(question)), Style::PLAIN),
     }];
     if let Some(agent) = &question.agent {
         out.push(fact("agent", agent));
@@ -56,7 +56,7 @@ pub(crate) fn lines(
     if let Some(text) = &question.confirm {
         out.extend(block("question", text, None, columns));
     }
-    let mut told: Vec<String> = Vec::new();
+    let mut printed: Vec<String> = Vec::new();
     for resource in &question.resources {
         let (name, whole) = match resource {
             Resource::Command(line) => ("command", line.clone()),
@@ -66,9 +66,9 @@ pub(crate) fn lines(
             _ => continue,
         };
         out.extend(block(name, &whole, None, columns));
-        told.push(whole);
+        printed.push(whole);
     }
-    let change = wanted(&question.arguments);
+    let change = requested_diff(&question.arguments);
     if let Some(diff) = &change {
         out.extend(changed(diff, columns));
     }
@@ -79,23 +79,23 @@ pub(crate) fn lines(
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            let is_told =
-                told.contains(&value) || (change.is_some() && in_change.contains(&name.as_str()));
-            if !is_told {
+            let is_printed = printed.contains(&value)
+                || (change.is_some() && in_change.contains(&name.as_str()));
+            if !is_printed {
                 let most = (extent == Extent::Usual).then_some(BESIDE);
                 out.extend(block(name, &value, most, columns));
             }
         }
     }
     out.extend(who_asks(question));
-    if let Some(sandbox) = &around.sandbox {
+    if let Some(sandbox) = &context.sandbox {
         out.push(fact(
             "sandbox",
             sandbox.strip_prefix("sandbox: ").unwrap_or(sandbox),
         ));
     }
     if let Some(rule) = &question.suggestion {
-        let file = around.file.as_ref().map(|file| file.display().to_string());
+        let file = context.file.as_ref().map(|file| file.display().to_string());
         let file = file.as_deref().unwrap_or("haft.yaml");
         out.push(fact(
             "always",
@@ -105,10 +105,10 @@ pub(crate) fn lines(
     out
 }
 
-/// What a call would do, in words that end the question.
-fn deed(question: &Question) -> &'static str {
+/// The action of a call, as the end of the question.
+fn action(question: &Question) -> &'static str {
     let mut resources = question.resources.iter();
-    let deed = resources.find_map(|resource| match resource {
+    let action = resources.find_map(|resource| match resource {
         Resource::Command(_) => Some("run this command"),
         Resource::Program(_) => Some("run this program"),
         Resource::Path(_, Access::Read) => Some("read this path"),
@@ -120,7 +120,7 @@ fn deed(question: &Question) -> &'static str {
         .arguments
         .as_object()
         .is_some_and(|all| !all.is_empty());
-    deed.unwrap_or(match has_arguments {
+    action.unwrap_or(match has_arguments {
         true => "run with these arguments",
         false => "run",
     })
@@ -128,12 +128,12 @@ fn deed(question: &Question) -> &'static str {
 
 /// Whether [`Extent::Whole`] would show more than [`Extent::Usual`].
 pub(crate) fn has_more(question: &Question, columns: usize) -> bool {
-    let around = Around::default();
-    lines(question, &around, Extent::Usual, columns)
-        != lines(question, &around, Extent::Whole, columns)
+    let context = QuestionContext::default();
+    lines(question, &context, Extent::Usual, columns)
+        != lines(question, &context, Extent::Whole, columns)
 }
 
-/// The rules that ask, each with what it asks about.
+/// The rules that ask for approval, each with what it applies to.
 fn who_asks(question: &Question) -> Vec<Line> {
     let mut asking: Vec<(String, Vec<String>)> = Vec::new();
     for part in question.judgement.decisive() {
@@ -151,7 +151,7 @@ fn who_asks(question: &Question) -> Vec<Line> {
                 more => format!("; and {more} more"),
             };
             let things: Vec<String> = things.into_iter().take(3).collect();
-            // Of the call as a whole there is nothing to add.
+            // A rule about the whole call needs no subject.
             let about = match things.join("; ") {
                 call if call == Subject::Call.to_string() => String::new(),
                 things => format!(", about {things}{more}"),
@@ -161,8 +161,8 @@ fn who_asks(question: &Question) -> Vec<Line> {
         .collect()
 }
 
-/// What a part is about, in a few characters: the whole is above.
-fn about(part: &haft::Part) -> String {
+/// The subject of a part, shortened: it is shown in full above.
+fn about(part: &haft::JudgedPart) -> String {
     let text = part.subject.to_string();
     match text.char_indices().nth(LONG) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -170,7 +170,7 @@ fn about(part: &haft::Part) -> String {
     }
 }
 
-/// Something about it, in words of ours or made harmless.
+/// A fact about the call: `name: words`.
 pub(crate) fn fact(name: &str, words: &str) -> Line {
     Line::new(&format!("  {name}: "), Style::DIM)
         .and(words, Style::PLAIN)
@@ -185,8 +185,8 @@ fn changed(diff: &str, columns: usize) -> Vec<Line> {
     out
 }
 
-/// A text with its name: on its lines, wrapped, each behind a bar, so that none
-/// can be taken for a line of ours.
+/// A named text: its lines, wrapped, each behind a bar, so that none can be mistaken for a
+/// line of haft.
 pub(super) fn block(name: &str, whole: &str, most: Option<usize>, columns: usize) -> Vec<Line> {
     let count = whole.chars().count();
     let cut = most.filter(|most| count > *most);
@@ -199,7 +199,7 @@ pub(super) fn block(name: &str, whole: &str, most: Option<usize>, columns: usize
         notes.push(format!("{count} characters"));
     }
     if let Some(most) = cut {
-        notes.push(format!("the first {most} are shown"));
+        notes.push(format!("first {most} shown"));
     }
     let strange = strange(&text);
     if !strange.is_empty() {
@@ -216,7 +216,7 @@ pub(super) fn block(name: &str, whole: &str, most: Option<usize>, columns: usize
     out
 }
 
-/// The rows of a line behind a bar. No space of it is lost, nor any moved.
+/// Wraps a line and puts a bar before each row. All spaces are kept.
 fn barred(line: &Line, columns: usize) -> Vec<Line> {
     let bar = || Line::new("  |", Style::DIM);
     if line.is_empty() {
@@ -228,7 +228,7 @@ fn barred(line: &Line, columns: usize) -> Vec<Line> {
         .collect()
 }
 
-/// Letters that may look like others, by their numbers; the first few.
+/// The first few non-ASCII characters with their code points: they may look like others.
 fn strange(text: &str) -> String {
     let mut seen: Vec<char> = Vec::new();
     for c in text.chars().filter(|c| !c.is_ascii()) {

@@ -1,41 +1,41 @@
-//! The screen: finished lines scroll up and stay, a small live region below them is
-//! drawn again and again. Each frame is one write.
+//! The screen: finished lines scroll up and stay, and a small live region below them is
+//! redrawn. Each frame is one write.
 
-use super::ink::{Line, Paint, width};
+use super::styled_text::{Line, Paint, width};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// The frame becomes visible as a whole where the terminal knows how; others ignore it.
+/// Synchronized update, and a hidden cursor; terminals without support ignore it.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
 
-/// What stands below the finished lines.
+/// The live region.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Live {
-    /// One row each; none may be wider than the screen.
+    /// Rows, none wider than the screen.
     pub(crate) rows: Vec<Line>,
-    /// Where the cursor stands: row and column.
+    /// Cursor position: row and column.
     pub(crate) cursor: (usize, usize),
 }
 
-/// A terminal that lines are put on.
+/// Writer of lines and frames to a terminal.
 pub(crate) struct Screen<W: Write> {
     out: W,
     paint: Paint,
     columns: usize,
     height: usize,
     above: String,
-    /// The live region as it was drawn last: rows as they were written, and widths.
+    /// The live region as last drawn: rendered rows and their widths.
     drawn: Vec<(String, usize)>,
     cursor: (usize, usize),
-    /// How wide the terminal was then.
+    /// Width of the terminal at that time.
     drawn_columns: usize,
-    /// Whether each row has to be written again.
+    /// Whether every row must be redrawn.
     stale: bool,
 }
 
 impl<W: Write> Screen<W> {
-    /// A screen of this size, in columns and rows.
+    /// Creates a screen of this size, in columns and rows.
     pub(crate) fn new(out: W, paint: Paint, size: (usize, usize)) -> Self {
         Self {
             out,
@@ -58,7 +58,7 @@ impl<W: Write> Screen<W> {
         self.height
     }
 
-    /// The terminal has another size.
+    /// Sets the size of the terminal.
     pub(crate) fn resize(&mut self, size: (usize, usize)) {
         let size = (size.0.max(1), size.1.max(2));
         if size != (self.columns, self.height) {
@@ -67,8 +67,8 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// How many rows above the cursor the live region begins. A terminal that became
-    /// narrower has wrapped its rows, so that they are more than were drawn.
+    /// Number of rows from the start of the live region to the cursor. A terminal that
+    /// became narrower has wrapped its rows, so there are more than were drawn.
     fn rows_above(&self) -> usize {
         let (row, column) = self.cursor;
         if self.columns >= self.drawn_columns {
@@ -80,7 +80,7 @@ impl<W: Write> Screen<W> {
         before + column / self.columns
     }
 
-    /// Puts finished lines above the live region, with the next frame.
+    /// Prints finished lines above the live region, with the next frame.
     pub(crate) fn print<'a>(&mut self, lines: impl IntoIterator<Item = &'a Line>) {
         for line in lines {
             for row in line.rows(self.columns) {
@@ -90,16 +90,16 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Sends something that takes no place, such as a bell.
+    /// Sends a sequence that takes no space, such as a bell.
     pub(crate) fn signal(&mut self, sequence: &str) -> io::Result<()> {
         self.out.write_all(sequence.as_bytes())?;
         self.out.flush()
     }
 
-    /// Draws a frame; nothing is written where nothing has changed.
+    /// Draws a frame; writes nothing if nothing has changed.
     pub(crate) fn draw(&mut self, live: &Live) -> io::Result<()> {
-        // The last row of a screen stays free, so that a frame never scrolls away its
-        // own beginning.
+        // The last row of the screen stays free, so that a frame never scrolls its own
+        // beginning away.
         let most = self.height.saturating_sub(1).max(1);
         let skipped = live.rows.len().saturating_sub(most);
         let rows: Vec<(String, usize)> = live
@@ -121,8 +121,7 @@ impl<W: Write> Screen<W> {
             frame.push_str("\x1b[J");
             frame.push_str(&std::mem::take(&mut self.above));
         }
-        // A terminal that has just become narrower, and has not said so yet, must not
-        // make two rows of one.
+        // No wrapping: the terminal may just have become narrower without reporting it yet.
         frame.push_str("\x1b[?7l");
         for (at, row) in rows.iter().enumerate() {
             if at > 0 {
@@ -153,21 +152,21 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
-    /// Takes the live region away; what is printed next stands in its place.
+    /// Removes the live region; the next output replaces it.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.stale = true;
         self.draw(&Live::default())
     }
 
-    /// Forgets what was drawn: somebody else has written to the terminal, and the
-    /// cursor stands at the beginning of a row.
+    /// Forgets what was drawn: another program has written to the terminal, and the cursor
+    /// is at the start of a row.
     pub(crate) fn forget(&mut self) {
         self.drawn.clear();
         self.cursor = (0, 0);
         self.stale = true;
     }
 
-    /// An empty screen, with the live region at its top.
+    /// Clears the screen and moves the live region to its top.
     pub(crate) fn wipe(&mut self) {
         self.forget();
         self.above = format!("\x1b[H\x1b[2J{}", self.above);
@@ -180,8 +179,8 @@ fn up(frame: &mut String, rows: usize) {
     }
 }
 
-/// A line that is cut in the middle, so that both ends can be read.
-pub(crate) fn squeezed(text: &str, columns: usize) -> String {
+/// Truncates a line in the middle, so that both ends can be read.
+pub(crate) fn truncate_middle(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
@@ -198,7 +197,7 @@ pub(crate) fn squeezed(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::ink::Style;
+    use crate::chat::styled_text::Style;
 
     struct Terminal(vt100::Parser);
 
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_lines_stay_above_what_lives() {
+    fn finished_lines_stay_above_the_live_region() {
         let mut screen = screen(6, 10);
         screen.draw(&live(&["one", "two", "> "])).unwrap();
         assert_eq!(seen(&screen), ["one", "two", ">"]);
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_region_higher_than_the_screen_shows_its_end() {
+    fn a_live_region_taller_than_the_screen_shows_its_end() {
         let mut screen = screen(4, 10);
         screen.print(&[Line::plain("kept")]);
         screen.draw(&live(&["1", "2", "3", "4", "5"])).unwrap();
@@ -281,18 +280,18 @@ mod tests {
     }
 
     #[test]
-    fn a_narrower_terminal_has_wrapped_the_rows() {
+    fn redraws_rows_wrapped_by_a_narrower_terminal() {
         let mut screen = Screen::new(Vec::new(), Paint::Plain, (40, 10));
         screen
             .draw(&live(&["x".repeat(30).as_str(), "12345", "> "]))
             .unwrap();
         screen.out.clear();
-        // By way of another size.
+        // Resized twice before it is drawn.
         screen.resize((20, 10));
         screen.resize((10, 10));
         screen.draw(&live(&["short", "> "])).unwrap();
         let frame = String::from_utf8(std::mem::take(&mut screen.out)).unwrap();
-        // Three rows of what was one, and one more, above that of the cursor.
+        // One row became three; with the next one, four rows above the cursor.
         assert!(
             frame.starts_with(&format!("{BEGIN}\x1b[4A\r\x1b[J")),
             "{frame:?}"
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_frame_is_written_once() {
+    fn an_unchanged_frame_is_not_written() {
         let mut screen = screen(4, 10);
         screen.draw(&live(&["a", "b"])).unwrap();
         screen.out.0.process(b"\r\x1b[2KMARK");

@@ -1,84 +1,83 @@
-//! What a chat is started with. Everything comes from whoever starts it: nothing in
-//! here looks at the environment.
+//! Settings of a chat. The caller provides them: nothing here reads the environment.
 
-use super::ink::Paint;
-use super::question::Around;
+use super::question::QuestionContext;
+use super::styled_text::Paint;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What a chat is started with.
+/// Settings of a chat.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
-    /// The first line.
+    /// The first lines.
     pub(crate) greeting: Greeting,
-    /// What the terminal can do.
-    pub(crate) look: Look,
-    /// Where what was typed is kept.
+    /// Capabilities of the terminal.
+    pub(crate) features: TerminalFeatures,
+    /// File of the input history.
     pub(crate) history: Option<PathBuf>,
-    /// A folder of the person's own that commands cannot reach, for arguments while
-    /// an editor changes them.
+    /// A private folder that commands cannot reach, for arguments while an editor changes
+    /// them.
     pub(crate) scratch: Option<PathBuf>,
-    /// The person's editor, as `$VISUAL` or `$EDITOR` says.
+    /// The user's editor, from `$VISUAL` or `$EDITOR`.
     pub(crate) editor: Option<OsString>,
-    /// What is said around questions.
-    pub(crate) around: Around,
+    /// Context of questions.
+    pub(crate) context: QuestionContext,
 }
 
-/// The first line, and what stands below it.
+/// The first line, and notes below it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Greeting {
     pub(crate) version: String,
     pub(crate) model: String,
     pub(crate) folder: String,
-    /// In a few words: it stands in the status line too.
+    /// Short: also shown in the status line.
     pub(crate) sandbox: String,
-    /// What else is to be known, such as what is not trusted here; a line each.
+    /// Other notes, such as what is not trusted here; one line each.
     pub(crate) notes: Vec<String>,
-    /// What was said last in a session that goes on.
-    pub(crate) before: Option<Before>,
+    /// Last exchange of a session that is resumed.
+    pub(crate) before: Option<LastExchange>,
 }
 
-/// The end of what was said before.
+/// The last exchange of a session.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Before {
-    /// By the person.
+pub(crate) struct LastExchange {
+    /// The user's prompt.
     pub(crate) prompt: String,
-    /// By the model; nothing if it did not come to that.
+    /// The model's answer; empty if there was none.
     pub(crate) answer: String,
 }
 
-/// What the terminal can do.
+/// Capabilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct TerminalFeatures {
     pub(crate) surface: Surface,
     pub(crate) paint: Paint,
-    pub(crate) call: Notice,
+    pub(crate) notice: Notice,
 }
 
-/// What lines are put on.
+/// Kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Surface {
     /// A screen with a cursor.
     Screen,
-    /// Lines, one after the other.
+    /// Plain lines.
     Lines,
 }
 
-/// How a person who looks elsewhere is called.
+/// How to notify a user who looks elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// Not at all.
+    /// No notification.
     Silent,
-    /// By the bell.
+    /// The bell.
     Bell,
-    /// By the bell and a notification.
+    /// The bell and a desktop notification.
     Shown,
 }
 
-impl Look {
-    /// By what the variable `TERM` says, and whether colours and noise are welcome.
-    /// `is_terminal` holds for both the keyboard and the screen.
-    pub(crate) fn of(is_terminal: bool, term: Option<&str>, colour: bool, noise: bool) -> Self {
+impl TerminalFeatures {
+    /// Derives the capabilities from `TERM`, and whether colours and notifications are
+    /// wanted. `is_terminal` is true if both input and output are terminals.
+    pub(crate) fn detect(is_terminal: bool, term: Option<&str>, colour: bool, noise: bool) -> Self {
         let has_cursor = is_terminal && term.is_some_and(|term| term != "dumb");
         Self {
             surface: if has_cursor {
@@ -91,9 +90,9 @@ impl Look {
             } else {
                 Paint::Plain
             },
-            call: match term {
+            notice: match term {
                 _ if !has_cursor || !noise => Notice::Silent,
-                // The console of Linux takes such a sequence for text.
+                // The Linux console prints such a sequence as text.
                 Some("linux") => Notice::Bell,
                 _ => Notice::Shown,
             },
@@ -102,7 +101,7 @@ impl Look {
 }
 
 impl Notice {
-    /// What calls the person. The words are our own.
+    /// The escape sequence of a notification. `words` must be haft's own text.
     pub(crate) fn sequence(self, words: &str) -> String {
         match self {
             Self::Silent => String::new(),

@@ -1,52 +1,56 @@
-//! The commands of the chat: `/help` and its like.
+//! Slash commands of the chat.
 
 use super::driver::Driver;
-use super::ink::{Line, Style};
-use super::transcript::counted;
+use super::styled_text::{Line, Style};
+use super::transcript::format_count;
 use haft::ops::text::spelling::closest;
 use haft_agent::Usage;
 
-/// A command with what it takes and what it does.
+/// Name, arguments and description of each command.
 pub(crate) const COMMANDS: [(&str, &str, &str); 7] = [
-    ("/help", "", "this"),
-    ("/tools", "", "what the model can call"),
-    ("/model", "[NAME]", "which model answers, or another one"),
-    ("/compact", "", "make the conversation shorter"),
-    ("/sessions", "", "what can be gone on with"),
-    ("/cost", "", "what this took so far"),
-    ("/quit", "", "end (also: quit, exit, Ctrl-D)"),
+    ("/help", "", "show this help"),
+    ("/tools", "", "list the tools the model can call"),
+    (
+        "/model",
+        "[NAME]",
+        "show the model, or switch to another one",
+    ),
+    ("/compact", "", "compact the conversation"),
+    ("/sessions", "", "list sessions that can be resumed"),
+    ("/cost", "", "show tokens and cost so far"),
+    ("/quit", "", "quit (also: quit, exit, Ctrl-D)"),
 ];
 
-/// Keys worth knowing.
+/// Keys that `/help` lists.
 pub(crate) const KEYS: [(&str, &str); 9] = [
-    ("Enter", "send; while it works: say something to it"),
-    ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
-    ("Ctrl-C, Esc", "stop what it does; Ctrl-C twice: end"),
-    ("Up, Down, Ctrl-R", "what was typed before"),
-    ("@file Tab", "the name of a file"),
+    ("Enter", "send; also while the agent works"),
+    ("Alt-Enter, Ctrl-J, \\ Enter", "insert a new line"),
+    ("Ctrl-C, Esc", "stop the agent; Ctrl-C twice: quit"),
+    ("Up, Down, Ctrl-R", "browse or search the history"),
+    ("@file Tab", "complete a file name"),
     (
         "!command",
-        "run it yourself; the model sees what came of it",
+        "run a command yourself; the model sees its output",
     ),
-    ("Ctrl-O", "all of the last call"),
+    ("Ctrl-O", "show the whole last call"),
     ("Ctrl-L", "clear the screen"),
-    ("Ctrl-Z", "back to the shell for a while (fg returns)"),
+    ("Ctrl-Z", "suspend (fg returns)"),
 ];
 
-/// What was typed.
+/// Kind of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
-    /// For the model.
+    /// A prompt for the model.
     Prompt(String),
-    /// A command line to run.
+    /// A command line that the user runs.
     Command(String),
-    /// A command of the chat, with the rest of the line.
+    /// A slash command, with the rest of the line.
     Slash(&'static str, String),
-    /// None of those, and what may have been meant.
+    /// An unknown slash command, as a message for the user.
     Unknown(String),
-    /// The end.
+    /// End of the chat.
     Quit,
-    /// Nothing.
+    /// Empty input.
     Nothing,
 }
 
@@ -66,7 +70,7 @@ impl Typed {
             };
         }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        // A path is no command.
+        // A path is not a command.
         if !word.starts_with('/') || word.get(1..).is_some_and(|word| word.contains('/')) {
             return Self::Prompt(text.to_owned());
         }
@@ -81,12 +85,12 @@ impl Typed {
 fn unknown(word: &str) -> String {
     let names = COMMANDS.iter().map(|(name, ..)| (*name).to_owned());
     match closest(word, names, 1).first() {
-        Some(near) => format!("there is no {word}; did you mean {near}?"),
-        None => format!("there is no {word}; /help lists what there is"),
+        Some(near) => format!("unknown command: {word}; did you mean {near}?"),
+        None => format!("unknown command: {word}; /help lists all commands"),
     }
 }
 
-/// What there is to know, in rows.
+/// Rows of `/help`.
 pub(crate) fn help() -> Vec<(String, String)> {
     let commands = COMMANDS
         .iter()
@@ -98,31 +102,31 @@ pub(crate) fn help() -> Vec<(String, String)> {
         .collect()
 }
 
-/// What a session took, in rows.
+/// Rows of `/cost`.
 pub(crate) fn cost(usage: &Usage) -> Vec<(String, String)> {
     let mut rows = vec![
         (
             "sent".to_owned(),
-            format!("{} tokens", counted(usage.input)),
+            format!("{} tokens", format_count(usage.input)),
         ),
         (
-            "came back".to_owned(),
-            format!("{} tokens", counted(usage.output)),
+            "received".to_owned(),
+            format!("{} tokens", format_count(usage.output)),
         ),
     ];
     if usage.cache_read > 0 {
-        let words = format!("{} tokens of those sent", counted(usage.cache_read));
+        let words = format!("{} tokens of those sent", format_count(usage.cache_read));
         rows.push(("from cache".to_owned(), words));
     }
     let cost = match usage.cost {
         Some(cost) => format!("${cost:.4}"),
-        None => "not known for this model".to_owned(),
+        None => "unknown for this model".to_owned(),
     };
     rows.push(("cost".to_owned(), cost));
     rows
 }
 
-/// Which model answers, and which others could.
+/// The current model, and the others to choose from.
 pub(crate) fn model(driver: &dyn Driver) -> String {
     let mut words = format!("the model is {}", driver.model());
     let others = driver.models();
@@ -132,15 +136,15 @@ pub(crate) fn model(driver: &dyn Driver) -> String {
     words
 }
 
-/// What can be gone on with.
+/// List of sessions that can be resumed.
 pub(crate) fn listed(sessions: &[String]) -> String {
     match sessions.is_empty() {
-        true => "there is no other session in this folder".to_owned(),
-        false => format!("{}\nhaft resume ID goes on with one", sessions.join("\n")),
+        true => "no other sessions in this folder".to_owned(),
+        false => format!("{}\nresume with: haft resume ID", sessions.join("\n")),
     }
 }
 
-/// Names and words beside each other.
+/// Formats rows as two columns.
 pub(crate) fn table(rows: &[(String, String)], columns: usize) -> Vec<Line> {
     let widest = rows.iter().map(|(name, _)| name.chars().count()).max();
     let names = widest.unwrap_or(0).min(columns / 2);
@@ -158,7 +162,7 @@ mod tests {
     use super::Typed;
 
     #[test]
-    fn what_was_typed_is_understood() {
+    fn classifies_input() {
         let of = Typed::of;
         assert_eq!(of("  "), Typed::Nothing);
         assert_eq!(of("quit"), Typed::Quit);
@@ -168,9 +172,9 @@ mod tests {
         assert_eq!(of("!"), Typed::Nothing);
         assert_eq!(of("/model  x"), Typed::Slash("/model", "x".to_owned()));
         assert_eq!(of("/etc/passwd?"), Typed::Prompt("/etc/passwd?".to_owned()));
-        let near = Typed::Unknown("there is no /modle; did you mean /model?".to_owned());
+        let near = Typed::Unknown("unknown command: /modle; did you mean /model?".to_owned());
         assert_eq!(of("/modle"), near);
-        let none = Typed::Unknown("there is no /zzzzzz; /help lists what there is".to_owned());
+        let none = Typed::Unknown("unknown command: /zzzzzz; /help lists all commands".to_owned());
         assert_eq!(of("/zzzzzz"), none);
     }
 }

@@ -1,5 +1,4 @@
-//! The terminal itself: its modes, its keys, and giving it back as it was, however the
-//! chat ends.
+//! The terminal: its modes and keys, and restoring it however the chat ends.
 
 use crossterm::event::{self, Event};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
@@ -12,21 +11,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// A paste comes as one piece.
+/// Bracketed paste.
 const ENTER: &str = "\x1b[?2004h";
-/// Whatever was begun ends: a frame, a style, a hidden cursor.
+/// Ends a frame, a style, bracketed paste and a hidden cursor.
 const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
 
-/// How long the thread that reads keys may take to notice that it should not.
+/// Maximum time until the thread that reads keys notices that it must pause.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// How long a key that was typed is waited for: it is there.
+/// Wait for a key that is known to be available.
 const BURST: Duration = Duration::from_millis(1);
 
-/// The terminal, made ready for a screen of ours; given back when dropped.
+/// The terminal in raw mode; restored when dropped.
 pub(crate) struct Terminal {
     out: File,
-    /// What panicked meanwhile, to be said when there is a place for it.
+    /// Panic messages, printed after the terminal is restored.
     panics: Arc<Mutex<Vec<String>>>,
     is_ready: bool,
 }
@@ -38,8 +37,8 @@ impl Terminal {
             panics: Arc::default(),
             is_ready: false,
         };
-        // A message in the middle of a frame helps nobody; a tool may panic without
-        // harm, and its call says so.
+        // A message in the middle of a frame would garble the screen. A tool may panic
+        // without harm, and the reply of its call says so.
         let panics = Arc::clone(&terminal.panics);
         std::panic::set_hook(Box::new(move |panic| {
             let mut panics = panics.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,14 +48,14 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Makes it ready, at first and after somebody else has used it.
+    /// Enters raw mode, at the start and after another program has used the terminal.
     pub(crate) fn ready(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         self.is_ready = true;
         self.out.write_all(ENTER.as_bytes())
     }
 
-    /// Gives it to somebody else.
+    /// Restores the terminal for another program.
     pub(crate) fn lend(&mut self) -> io::Result<()> {
         self.is_ready = false;
         let left = self.out.write_all(LEAVE.as_bytes());
@@ -65,8 +64,8 @@ impl Terminal {
     }
 }
 
-/// Stops haft as a shell's job. Other threads may hear of it a little later: whoever
-/// calls waits for the signal that lets it go on.
+/// Stops haft as a job of the shell. The signal may reach other threads a little later, so
+/// the caller waits for SIGCONT.
 pub(crate) fn suspend() -> io::Result<()> {
     let signal = rustix::process::Signal::TSTP;
     Ok(rustix::process::kill_current_process_group(signal)?)
@@ -75,10 +74,10 @@ pub(crate) fn suspend() -> io::Result<()> {
 impl Drop for Terminal {
     fn drop(&mut self) {
         if self.is_ready {
-            // Nobody is left to tell if the terminal is gone.
+            // An error cannot be reported if the terminal is gone.
             let _ = self.lend();
         }
-        // Not while it unwinds: to change it then would be a second panic.
+        // Not while unwinding: changing the hook then panics again.
         if !std::thread::panicking() {
             let _ = std::panic::take_hook();
         }
@@ -90,15 +89,15 @@ impl Drop for Terminal {
     }
 }
 
-/// The screen, written to at once: a frame is not to be seen in parts.
+/// Stdout without a buffer: a frame must not be shown in parts.
 pub(crate) fn screen() -> io::Result<File> {
     Ok(File::from(rustix::io::dup(io::stdout())?))
 }
 
-/// Its size in columns and rows.
+/// Size of the terminal in columns and rows.
 pub(crate) fn size() -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    // A terminal that was never told its size says 0.
+    // A terminal without a known size reports 0.
     let or = |given: Option<u16>, usual: usize| match given.map(usize::from) {
         None | Some(0) => usual,
         Some(given) => given,
@@ -110,11 +109,11 @@ pub(crate) fn size() -> (usize, usize) {
 enum Typed {
     Nothing,
     Something,
-    /// There is no terminal any more.
+    /// The terminal is closed.
     Gone,
 }
 
-/// Waits a moment for a key.
+/// Waits for a key, up to `NOTICE`.
 fn typed() -> Typed {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
@@ -131,7 +130,7 @@ fn typed() -> Typed {
     }
 }
 
-/// What is typed, read by a thread of its own.
+/// Terminal input, read by a separate thread.
 pub(crate) struct Input {
     events: mpsc::UnboundedReceiver<(Instant, Event)>,
     gate: Arc<Gate>,
@@ -139,7 +138,7 @@ pub(crate) struct Input {
 
 #[derive(Default)]
 struct Gate {
-    /// Held while the thread reads.
+    /// Locked while the thread reads.
     reading: Mutex<()>,
     closed: AtomicBool,
     over: AtomicBool,
@@ -158,7 +157,7 @@ impl Input {
                     std::thread::sleep(NOTICE / 10);
                     continue;
                 }
-                // Without a terminal crossterm would look for keys again and again.
+                // Without a terminal crossterm would poll in a busy loop.
                 match typed() {
                     Typed::Nothing => continue,
                     Typed::Gone => break,
@@ -175,23 +174,23 @@ impl Input {
         Self { events, gate }
     }
 
-    /// The next; none when the terminal is gone.
+    /// Returns the next event, or `None` when the terminal is closed.
     pub(crate) async fn next(&mut self) -> Option<(Instant, Event)> {
         self.events.recv().await
     }
 
-    /// Forgets what was typed and not yet looked at.
+    /// Drops input that was not handled yet.
     pub(crate) fn forget(&mut self) {
         while self.events.try_recv().is_ok() {}
     }
 
-    /// Reads nothing until [`Self::resume`]: another program has the terminal.
+    /// Stops reading until [`Self::resume`]: another program uses the terminal.
     pub(crate) fn pause(&self) {
         self.gate.closed.store(true, Ordering::SeqCst);
         drop(self.gate.reading.lock());
     }
 
-    /// Reads again, and forgets what was typed until now.
+    /// Continues reading, and drops input from the meantime.
     pub(crate) fn resume(&mut self) {
         self.forget();
         self.gate.closed.store(false, Ordering::SeqCst);

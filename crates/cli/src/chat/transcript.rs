@@ -1,15 +1,15 @@
-//! From events to lines: what is finished goes up and stays, what is under way is
-//! looked at. The same for a screen and for plain lines.
+//! Turns events into lines: finished ones for printing, and a preview of work in progress.
+//! Shared by the screen and plain lines.
 
 mod background;
 #[cfg(test)]
 mod tests;
 
-use super::card::{Call, End, Length, spoken};
-use super::driver::{Asked, Seen};
-use super::ink::{Line, Style};
+use super::card::{Call, End, Length, format_duration};
+use super::driver::{ChatEvent, Request};
 use super::markdown::Markdown;
-use super::setup::Before;
+use super::setup::LastExchange;
+use super::styled_text::{Line, Style};
 use background::Background;
 pub(crate) use background::background_task;
 use haft::Content;
@@ -18,19 +18,19 @@ use std::time::{Duration, Instant};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// How often the spinner turns.
+/// Interval of the spinner.
 pub(crate) const TURN: Duration = Duration::from_millis(100);
 
-/// Longer lines of prose are hard to read.
+/// Maximum width of prose, in columns.
 const READABLE: usize = 120;
 
-/// Rows of reasoning that are shown while it goes on.
+/// Rows of reasoning to show while the model thinks.
 const REASONING: usize = 2;
 
-/// Lines that are shown of what was said before.
+/// Maximum lines of the last prompt and of the last answer when resuming.
 const RECALLED: usize = 12;
 
-/// What the last thing was, to know what stands apart from it.
+/// Kind of the last output: an empty line separates different kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -40,21 +40,21 @@ enum Kind {
     Note,
 }
 
-/// What was said and done so far, as far as it is not finished.
+/// State of everything that is not finished.
 pub(crate) struct Transcript {
     columns: usize,
     markdown: Markdown,
     last: Kind,
     running: Vec<Call>,
     reasoning: String,
-    /// The tool that the model is writing a call for.
+    /// Tool for which the model is writing a call.
     writing: Option<String>,
     waiting: Option<String>,
-    /// Since when it works.
+    /// Start of the current work.
     since: Option<Instant>,
-    /// The last call, for whoever wants to see all of it.
+    /// Last finished call, for showing all of it.
     shown: Option<(Call, End)>,
-    /// How much is shown of calls.
+    /// How much to show of calls.
     length: Length,
     background: Background,
 }
@@ -81,14 +81,13 @@ impl Transcript {
         self.markdown.resize(columns.min(READABLE));
     }
 
-    /// Work begins, for a prompt or, if the person runs something themselves, for
-    /// that.
+    /// Starts work: a prompt, or a command that the user runs.
     pub(crate) fn begin(&mut self, now: Instant, length: Length) {
         self.since = Some(now);
         self.length = length;
     }
 
-    /// Work is over, whatever was under way.
+    /// Ends work, and drops calls that are still running.
     pub(crate) fn end(&mut self) -> Vec<Line> {
         let mut out = Vec::new();
         self.finish_words(&mut out);
@@ -98,17 +97,17 @@ impl Transcript {
         out
     }
 
-    /// How long it has worked.
+    /// Duration of the current work.
     pub(crate) fn elapsed(&self, now: Instant) -> Duration {
         let since = self.since.unwrap_or(now);
         now.saturating_duration_since(since)
     }
 
-    /// What the person said.
-    pub(crate) fn said(&mut self, text: &str) -> Vec<Line> {
+    /// Lines of the user's input.
+    pub(crate) fn user_input(&mut self, text: &str) -> Vec<Line> {
         let mut out = Vec::new();
         self.finish_words(&mut out);
-        self.apart(Kind::Prompt, &mut out);
+        self.separate(Kind::Prompt, &mut out);
         for (at, line) in text.lines().enumerate() {
             let mark = if at == 0 { "› " } else { "  " };
             let line = Line::new(line, Style::BOLD).indented(mark, Style::CYAN);
@@ -117,9 +116,9 @@ impl Transcript {
         out
     }
 
-    /// What was said before, as it looked then; of much the end.
-    pub(crate) fn recalled(&mut self, before: &Before) -> Vec<Line> {
-        let mut out = self.said(&before.prompt);
+    /// Lines of the last exchange; only the end of long texts.
+    pub(crate) fn last_exchange(&mut self, before: &LastExchange) -> Vec<Line> {
+        let mut out = self.user_input(&before.prompt);
         let hidden = out.len().saturating_sub(RECALLED);
         out.drain(..hidden);
         let mut answer = Vec::new();
@@ -134,48 +133,48 @@ impl Transcript {
         out
     }
 
-    /// Something that is neither said nor done.
+    /// Lines of a note.
     pub(crate) fn note(&mut self, text: &str, style: Style) -> Vec<Line> {
         let mut out = Vec::new();
         self.finish_words(&mut out);
-        self.apart(Kind::Note, &mut out);
+        self.separate(Kind::Note, &mut out);
         out.extend(text.lines().map(|line| Line::new(line, style).hanging(2)));
         out
     }
 
-    /// Lines of some other part of the chat.
-    pub(crate) fn beside(&mut self, lines: Vec<Line>) -> Vec<Line> {
+    /// Lines from another part of the chat.
+    pub(crate) fn section(&mut self, lines: Vec<Line>) -> Vec<Line> {
         let mut out = Vec::new();
         self.finish_words(&mut out);
-        self.apart(Kind::Prompt, &mut out);
+        self.separate(Kind::Prompt, &mut out);
         out.extend(lines);
         self.last = Kind::Card;
         out
     }
 
-    /// All of the last call.
+    /// Lines of the whole last call.
     pub(crate) fn whole(&self) -> Option<Vec<Line>> {
         let (call, end) = self.shown.as_ref()?;
         Some(call.whole(end, self.columns))
     }
 
-    /// Something happened; the lines that are finished by that. `output` knows what
-    /// a call has answered.
-    pub(crate) fn see(
+    /// Handles an event and returns the lines that are finished. `output` returns the reply
+    /// of a call.
+    pub(crate) fn handle(
         &mut self,
-        seen: &Seen,
+        chat_event: &ChatEvent,
         now: Instant,
         output: &dyn Fn(&str) -> Option<String>,
     ) -> Vec<Line> {
         let mut out = Vec::new();
-        match &seen.kind {
-            EventKind::Tool(event) => self.tool(event, seen, now, output, &mut out),
-            // What it was asked about and nobody answered is not under way any more.
-            EventKind::Agent(AgentEvent::AgentEnd { .. }) if seen.is_background => {
-                self.running.retain(|call| call.child != seen.child);
+        match &chat_event.kind {
+            EventKind::Tool(event) => self.tool(event, chat_event, now, output, &mut out),
+            // Its unanswered questions are no longer pending.
+            EventKind::Agent(AgentEvent::AgentEnd { .. }) if chat_event.is_background => {
+                self.running.retain(|call| call.child != chat_event.child);
             }
-            // A sub-agent's words are for the agent; its calls say enough.
-            EventKind::Agent(_) if seen.child.is_some() => {}
+            // A sub-agent's text is for the agent; showing its calls is enough.
+            EventKind::Agent(_) if chat_event.child.is_some() => {}
             EventKind::Agent(AgentEvent::BackgroundTask {
                 task_id,
                 agent,
@@ -183,18 +182,18 @@ impl Transcript {
                 status,
             }) => {
                 let work = (agent.as_str(), description.as_str());
-                let is_new = self
-                    .background
-                    .see(task_id, work, status, seen.is_background, now);
+                let is_new =
+                    self.background
+                        .update(task_id, work, status, chat_event.is_background, now);
                 if is_new {
-                    // It may come in the middle of an answer, whose words stay together.
+                    // May arrive in the middle of an answer, whose text stays together.
                     let mut words = background_task(task_id, agent, description, status);
                     if *status == "waiting" {
                         words.push_str(
                             " for your approval; your next message brings the question back",
                         );
                     }
-                    self.apart(Kind::Note, &mut out);
+                    self.separate(Kind::Note, &mut out);
                     out.push(Line::new(&words, Style::DIM).hanging(2));
                 }
             }
@@ -211,9 +210,9 @@ impl Transcript {
             AgentEvent::TurnEnd { .. } => self.finish_words(out),
             AgentEvent::Compaction { before, after } => out.extend(self.note(
                 &format!(
-                    "the conversation was made shorter: {} → {} tokens",
-                    counted(*before),
-                    counted(*after)
+                    "conversation compacted: {} → {} tokens",
+                    format_count(*before),
+                    format_count(*after)
                 ),
                 Style::DIM,
             )),
@@ -223,26 +222,26 @@ impl Transcript {
                 delay_ms,
                 reason,
             } => {
-                let delay = spoken(Duration::from_millis(*delay_ms));
-                let words = format!("{reason}\ntrying again in {delay} ({attempt} of {of})");
+                let delay = format_duration(Duration::from_millis(*delay_ms));
+                let words = format!("{reason}\nretrying in {delay} ({attempt} of {of})");
                 out.extend(self.note(&words, Style::YELLOW));
-                self.waiting = Some("waiting to try again".to_owned());
+                self.waiting = Some("waiting to retry".to_owned());
             }
             AgentEvent::PictureLeftOut {
                 picture, reason, ..
             } => {
                 let words =
-                    format!("{picture} is left out from now on, the provider refused it: {reason}");
+                    format!("{picture} is left out from now on: the provider refused it: {reason}");
                 out.extend(self.note(&words, Style::YELLOW));
             }
-            AgentEvent::Steering { text } => out.extend(self.said(text)),
+            AgentEvent::Steering { text } => out.extend(self.user_input(text)),
             AgentEvent::TurnLimitReached { reason } => {
                 let words = match reason {
-                    Limit::MaxTurns => "stopped: as many turns as allowed (max_turns)",
-                    Limit::MaxTokens => "stopped: as many tokens as allowed (max_tokens)",
-                    Limit::MaxCost => "stopped: as much money as allowed (max_cost)",
-                    Limit::Loop => "stopped: it did the same again and again",
-                    _ => "stopped: a limit was reached",
+                    Limit::MaxTurns => "stopped: turn limit reached (max_turns)",
+                    Limit::MaxTokens => "stopped: token limit reached (max_tokens)",
+                    Limit::MaxCost => "stopped: cost limit reached (max_cost)",
+                    Limit::Loop => "stopped: the same calls were repeated",
+                    _ => "stopped: limit reached",
                 };
                 out.extend(self.note(words, Style::YELLOW));
             }
@@ -264,7 +263,7 @@ impl Transcript {
                 self.reasoning.clear();
                 let lines = self.markdown.push(delta);
                 if !lines.is_empty() {
-                    self.apart(Kind::Words, out);
+                    self.separate(Kind::Words, out);
                     out.extend(lines);
                 }
             }
@@ -286,13 +285,13 @@ impl Transcript {
     fn tool(
         &mut self,
         event: &haft::EventKind,
-        seen: &Seen,
+        chat_event: &ChatEvent,
         now: Instant,
         output: &dyn Fn(&str) -> Option<String>,
         out: &mut Vec<Line>,
     ) {
         use haft::EventKind as Tool;
-        let child = seen.child.as_deref();
+        let child = chat_event.child.as_deref();
         if child.is_none() {
             self.finish_words(out);
         }
@@ -304,10 +303,10 @@ impl Transcript {
             } => {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.child = child.map(str::to_owned);
-                call.is_background = seen.is_background;
+                call.is_background = chat_event.is_background;
                 call.by = self.background.name_of(child);
                 call.length = self.length;
-                // It may have been asked about.
+                // Replaces the entry of its approval.
                 self.running.retain(|known| !known.is(call_id, child));
                 self.running.push(call);
             }
@@ -335,7 +334,7 @@ impl Transcript {
                     bytes: *bytes,
                     output: output(call_id),
                 };
-                self.apart(Kind::Card, out);
+                self.separate(Kind::Card, out);
                 out.extend(call.finished(&end, self.columns));
                 if child.is_none() {
                     self.shown = Some((call, end));
@@ -347,7 +346,7 @@ impl Transcript {
                 reason,
             } => {
                 let call = self.taken(call_id, tool, child, now);
-                self.apart(Kind::Card, out);
+                self.separate(Kind::Card, out);
                 out.extend(call.refused(reason, self.columns));
             }
             Tool::ApprovalNeeded {
@@ -356,19 +355,19 @@ impl Transcript {
                 arguments,
                 ..
             } => {
-                // Remembered for the line of a refusal, which knows no arguments.
+                // Kept for `ToolDenied`, which has no arguments.
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.child = child.map(str::to_owned);
-                call.is_background = seen.is_background;
+                call.is_background = chat_event.is_background;
                 call.by = self.background.name_of(child);
-                call.is_asked = true;
+                call.awaits_approval = true;
                 self.running.push(call);
             }
             _ => {}
         }
     }
 
-    /// A call that ended, also one whose beginning nobody saw.
+    /// Removes a call that ended, or creates one whose start was not seen.
     fn taken(&mut self, id: &str, tool: &str, child: Option<&str>, now: Instant) -> Call {
         match self.running.iter().position(|call| call.is(id, child)) {
             Some(at) => self.running.remove(at),
@@ -386,20 +385,20 @@ impl Transcript {
         self.writing = None;
         let lines = self.markdown.finish();
         if !lines.is_empty() {
-            self.apart(Kind::Words, out);
+            self.separate(Kind::Words, out);
             out.extend(lines);
         }
     }
 
-    /// An empty line, where what comes now is of another kind than what was before.
-    fn apart(&mut self, kind: Kind, out: &mut Vec<Line>) {
+    /// Outputs an empty line between different kinds of output.
+    fn separate(&mut self, kind: Kind, out: &mut Vec<Line>) {
         if self.last != kind && self.last != Kind::Nothing || kind == Kind::Prompt {
             out.push(Line::default());
         }
         self.last = kind;
     }
 
-    /// What is under way, in rows of the screen and at most so many of them.
+    /// Rows of work in progress, at most `room`.
     pub(crate) fn live(&self, now: Instant, room: usize) -> Vec<Line> {
         let mut rows = self.at_work(now);
         let mut behind = self.behind(now);
@@ -411,17 +410,17 @@ impl Transcript {
         rows.into_iter().skip(hidden).collect()
     }
 
-    /// What goes on in the background: who works there, and what they call.
+    /// Rows of background tasks and their calls.
     fn behind(&self, now: Instant) -> Vec<Line> {
         let mut rows = self.background.rows(now, self.columns);
         let calls = self.running.iter();
-        for call in calls.filter(|call| call.is_background && !call.is_asked) {
+        for call in calls.filter(|call| call.is_background && !call.awaits_approval) {
             rows.extend(call.running(spinner(call.since, now), now, self.columns));
         }
         rows
     }
 
-    /// What the agent itself works at.
+    /// Rows of the agent's own work.
     fn at_work(&self, now: Instant) -> Vec<Line> {
         let Some(since) = self.since else {
             return Vec::new();
@@ -437,15 +436,15 @@ impl Transcript {
             rows.extend(words.iter().flat_map(|line| line.all_rows(self.columns)));
         }
         let running = self.running.iter().filter(|call| !call.is_background);
-        let is_asking = running.clone().any(|call| call.is_asked);
+        let is_asking = running.clone().any(|call| call.awaits_approval);
         let is_calling = running.clone().next().is_some();
         let cards: Vec<Line> = running
-            .filter(|call| !call.is_asked)
+            .filter(|call| !call.awaits_approval)
             .flat_map(|call| call.running(spinner, now, self.columns))
             .collect();
         let status = match (&self.writing, &self.waiting) {
             _ if !cards.is_empty() || is_asking => None,
-            (Some(tool), _) => Some(format!("writing a call of {tool}")),
+            (Some(tool), _) => Some(format!("writing a call to {tool}")),
             (None, Some(waiting)) => Some(waiting.clone()),
             (None, None) if !words.is_empty() => Some("answering".to_owned()),
             (None, None) => Some("thinking".to_owned()),
@@ -456,7 +455,7 @@ impl Transcript {
         rows.extend(cards);
         if let Some(status) = status {
             let line = Line::new(spinner, Style::CYAN).and(&format!(" {status}"), Style::DIM);
-            rows.push(line.and(&format!(" · {}", spoken(elapsed)), Style::DIM));
+            rows.push(line.and(&format!(" · {}", format_duration(elapsed)), Style::DIM));
         }
         if !is_calling {
             rows.extend(last_thoughts(&self.reasoning, self.columns));
@@ -464,33 +463,33 @@ impl Transcript {
         rows
     }
 
-    /// Whether something that is asked was announced.
-    pub(crate) fn is_asked(&self, asked: &Asked) -> bool {
-        self.running.iter().any(|call| match asked {
-            Asked::Question(question, _) => call.is_asked && call.id == question.call_id,
-            // A call that runs may want something at any time.
-            Asked::Form(form, _) => call.id == form.call_id,
+    /// Whether the event that announces a request has arrived.
+    pub(crate) fn is_announced(&self, request: &Request) -> bool {
+        self.running.iter().any(|call| match request {
+            Request::Question(question, _) => call.awaits_approval && call.id == question.call_id,
+            // A running call may send a form at any time.
+            Request::Form(form, _) => call.id == form.call_id,
         })
     }
 
-    /// Whether the call that is asked about is a sub-agent's.
-    pub(crate) fn is_childs(&self, call_id: &str) -> bool {
+    /// Whether a call is a sub-agent's.
+    pub(crate) fn is_sub_agent_call(&self, call_id: &str) -> bool {
         let mut children = self.running.iter().filter(|call| call.child.is_some());
         children.any(|call| call.id == call_id)
     }
 
-    /// Whether the agent works.
+    /// Whether the agent is working.
     pub(crate) fn is_working(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Whether something works in the background.
+    /// Whether a background task is running.
     pub(crate) fn has_background(&self) -> bool {
         !self.background.is_empty() || self.running.iter().any(|call| call.is_background)
     }
 }
 
-/// The spinner of something that goes on since then.
+/// Current frame of a spinner.
 fn spinner(since: Instant, now: Instant) -> &'static str {
     let elapsed = now.saturating_duration_since(since);
     let turn = elapsed.as_millis() / TURN.as_millis();
@@ -498,7 +497,7 @@ fn spinner(since: Instant, now: Instant) -> &'static str {
     SPINNER.get(at).copied().unwrap_or("*")
 }
 
-/// The last rows of reasoning.
+/// Returns the last rows of reasoning.
 fn last_thoughts(reasoning: &str, columns: usize) -> Vec<Line> {
     let style = Style::DIM.and(Style::ITALIC);
     let rows: Vec<Line> = reasoning
@@ -523,8 +522,8 @@ fn text_of(content: &[Content]) -> String {
     texts.collect()
 }
 
-/// A number of tokens, as short as it can be understood.
-pub(crate) fn counted(tokens: u64) -> String {
+/// A number of tokens in short form.
+pub(crate) fn format_count(tokens: u64) -> String {
     match tokens {
         0..1000 => tokens.to_string(),
         1000..100_000 => format!("{}.{}k", tokens / 1000, tokens % 1000 / 100),

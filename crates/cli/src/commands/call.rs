@@ -1,4 +1,4 @@
-//! `haft call`: one tool, its reply, an exit code.
+//! `haft call`: calls one tool and prints its reply.
 
 pub(crate) mod arguments;
 
@@ -9,24 +9,29 @@ use crate::signals::{self, Signals};
 use crate::{ask, output, record};
 use arguments::Arguments;
 use haft::{Reply, Runtime};
-use haft_store::sessions::Kind;
+use haft_store::sessions::SessionKind;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// Makes the call and prints the reply.
 pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
     let settings = session::settings(&without_preset(shared))?;
-    let record = record::calls(&settings, Kind::Call);
-    let runtime = session::build_with(&settings, Offer::Every, ask::here(&settings), record)?;
+    let record = record::calls(&settings, SessionKind::Call);
+    let runtime = session::build_with(
+        &settings,
+        Offer::Every,
+        ask::terminal_approver(&settings),
+        record,
+    )?;
     let given = arguments::parse(&args.arguments)?;
     signals::block_on(async {
         let mut signals = Signals::listen()?;
-        // A tool that is built in does not wait for programs that bring others.
+        // A built-in tool need not wait for plugins and servers to start.
         if runtime.tools().get(&args.tool).is_none() {
             session::ready(&runtime, settings.quiet).await;
         }
         let exit = match runtime.tools().get(&args.tool) {
-            Some(_) => made(&runtime, args, given, &mut signals).await,
+            Some(_) => call_and_print(&runtime, args, given, &mut signals).await,
             None => Err(session::unknown_tool(&runtime, &args.tool)),
         };
         let stopped = session::close_unless(&runtime, &mut signals).await;
@@ -34,8 +39,8 @@ pub(crate) fn run(shared: &Shared, args: &Call) -> Result<Exit, Failure> {
     })
 }
 
-/// A call may be of any tool, so the preset of a file does not matter; it may be one that the
-/// toolset of the command line does not have.
+/// Ignores the preset in the configuration, because any tool can be called. That preset
+/// may not even exist in the toolset named on the command line.
 fn without_preset(shared: &Shared) -> Shared {
     let mut shared = shared.clone();
     if let (Some(toolset), None) = (&shared.toolset, &shared.preset) {
@@ -45,8 +50,8 @@ fn without_preset(shared: &Shared) -> Shared {
     shared
 }
 
-/// Makes the call, and prints what came of it.
-async fn made(
+/// Makes the call and prints the reply.
+async fn call_and_print(
     runtime: &Runtime,
     args: &Call,
     given: Arguments,
@@ -74,8 +79,8 @@ async fn made(
     })
 }
 
-/// Waits for the reply. A signal cancels the call, which may still say what it
-/// has; the next one does not wait for that.
+/// Waits for the reply. A signal cancels the call, which may still return partial output;
+/// a second signal does not wait for that.
 async fn call(
     runtime: &Runtime,
     tool: &str,
@@ -96,7 +101,7 @@ async fn call(
     }
 }
 
-/// A reply as text; a picture is a line that names it.
+/// Formats a reply as text. An image becomes a line that describes it.
 pub(crate) fn shown(reply: &Reply) -> String {
     let mut out = String::new();
     for block in reply.content() {
@@ -113,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_named_with_its_size() {
+    fn an_image_is_described_with_its_size() {
         let reply = Reply::from("before").and_image(&[0; 1537], "image/png");
         assert_eq!(shown(&reply), "before\n[image image/png, 1.5KB]");
     }

@@ -1,30 +1,30 @@
-//! `haft` in a terminal: a chat with an agent.
+//! `haft` in a terminal: a chat with the agent.
 
 use super::resume;
-use super::sessions::told;
+use super::sessions::failure;
 use crate::agent::driver::Live;
 use crate::agent::{self, Past};
 use crate::args::Shared;
 use crate::args::agent::Resume;
-use crate::chat::{self, Around, Before, Ended, Greeting, Look, Setup};
+use crate::chat::{self, Ended, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures};
 use crate::config::{FILE, Settings};
 use crate::exit::{Exit, Failure};
-use crate::{env, output, place, session, signals, text};
+use crate::{confinement, env, output, session, signals, text};
 use haft::Content;
 use haft::ops::text::brief;
 use haft_agent::{Message, Origin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// What a chat begins with.
+/// Session that a chat starts with.
 pub(crate) enum Begin {
-    /// Nothing.
+    /// With a new session.
     New,
-    /// A session; the newest of this folder if it is not named.
+    /// With an existing session; the latest in this folder if none is named.
     Session(Option<String>),
 }
 
-/// Talks until the person has had enough.
+/// Runs a chat until the user quits.
 pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
     let mut settings = session::settings_of_chat(shared)?;
     if agent::model(&settings)?.is_none() {
@@ -34,17 +34,17 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
     let past = match begin {
         Begin::New => Past::New,
         Begin::Session(session) => {
-            let sessions = sessions.as_ref().ok_or_else(|| {
-                Failure::usage("there is no state folder, so no sessions: set HOME")
-            })?;
+            let sessions = sessions
+                .as_ref()
+                .ok_or_else(|| Failure::usage("sessions need a state folder: set HOME"))?;
             let args = Resume {
                 session,
                 ..Resume::default()
             };
-            let (id, _) = resume::which(sessions, &settings, &args)?;
-            let looked = sessions.look(&id).map_err(told)?;
+            let (id, _) = resume::session_and_prompt(sessions, &settings, &args)?;
+            let looked = sessions.load(&id).map_err(failure)?;
             settings = resume::in_its_folder(shared, settings, &looked.info.work_dir)?;
-            Past::Session(Box::new(sessions.take(&id).map_err(told)?))
+            Past::Session(Box::new(sessions.resume(&id).map_err(failure)?))
         }
     };
     settings.open_to_tools()?;
@@ -52,10 +52,10 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let chosen = settings.model.clone()?;
     let ended = signals::block_on(async {
-        let (approver, questions) = chat::person();
+        let (approver, questions) = chat::chat_approver();
         let agent = agent::agent(&settings, model, past, sessions.as_ref(), approver).await?;
-        let is_left = is_resumed && agent.has_work();
-        let notes = notes(&agent, is_resumed, is_left);
+        let has_unfinished_run = is_resumed && agent.has_work();
+        let notes = notes(&agent, is_resumed, has_unfinished_run);
         let mut setup = setup(&settings, agent.model().id().model, notes);
         setup.greeting.before = before(&agent);
         let live = Arc::new(Live {
@@ -63,14 +63,14 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
             chosen,
             sessions: sessions.clone(),
             work_dir: settings.work_dir.clone(),
-            is_left: AtomicBool::new(is_left),
+            has_unfinished_run: AtomicBool::new(has_unfinished_run),
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
         });
         let ended = chat::run(live.clone(), setup, questions).await;
         note_background(&live.agent.background_tasks(), live.agent.session());
         agent::close_now(&live.agent).await;
-        ended.map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))
+        ended.map_err(|error| Failure::failed(format!("cannot use the terminal: {error}")))
     })?;
     Ok(match ended {
         Ended::Quit => Exit::Done,
@@ -78,26 +78,26 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
     })
 }
 
-/// Says that sub-agents in the background end with the chat.
+/// Reports background sub-agents that are stopped because the chat ends.
 fn note_background(tasks: &[String], session: &str) {
     let plural = if tasks.len() == 1 { "" } else { "s" };
     if !tasks.is_empty() {
         output::note(&format!(
-            "stopped {} background sub-agent{plural}: {}; haft resume {session} goes on with the session",
+            "stopped {} background sub-agent{plural}: {}; to resume the session: haft resume {session}",
             tasks.len(),
             tasks.join(", ")
         ));
     }
 }
 
-/// Pending calls that are named.
-const NAMED: usize = 3;
+/// Number of pending calls that are listed.
+const MAX_LISTED: usize = 3;
 
-/// Characters of a pending call that are shown.
-const CALL: usize = 100;
+/// Maximum characters shown of a pending call.
+const MAX_CALL_CHARS: usize = 100;
 
-/// What somebody should know who goes on with a session.
-fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<String> {
+/// Returns the notes shown when a session is resumed.
+fn notes(agent: &haft_agent::Agent, is_resumed: bool, has_unfinished_run: bool) -> Vec<String> {
     if !is_resumed {
         return Vec::new();
     }
@@ -106,34 +106,33 @@ fn notes(agent: &haft_agent::Agent, is_resumed: bool, is_left: bool) -> Vec<Stri
         agent.session(),
         agent.history().len()
     )];
-    // Those of sub-agents too, also where they work in the background.
-    let questions = agent.questions();
+    // Includes calls of sub-agents, even those in the background.
+    let questions = agent.pending_approvals();
     let questions: Vec<_> = questions
         .iter()
-        .map(|asked| {
+        .map(|pending| {
             (
-                format!("{} {}", asked.tool, asked.about),
-                asked.agent.as_deref(),
+                format!("{} {}", pending.tool, pending.about),
+                pending.agent.as_deref(),
             )
         })
         .collect();
     notes.extend(pending(&questions));
-    if questions.is_empty() && is_left {
+    if questions.is_empty() && has_unfinished_run {
         notes.push("interrupted: press Enter to continue".to_owned());
     }
     notes
 }
 
-/// Names the calls that need the user's approval, each with its sub-agent, and says how to
-/// answer.
+/// Lists the calls that need the user's approval and says how to answer them.
 fn pending(questions: &[(String, Option<&str>)]) -> Vec<String> {
     let mut notes = Vec::new();
-    for (call, agent) in questions.iter().take(NAMED) {
-        let of = agent.map_or_else(String::new, |agent| format!(" (sub-agent {agent})"));
-        let call = brief(text::on_one_line(call), CALL);
-        notes.push(format!("waiting for your approval: {call}{of}"));
+    for (call, agent) in questions.iter().take(MAX_LISTED) {
+        let origin = agent.map_or_else(String::new, |agent| format!(" (sub-agent {agent})"));
+        let call = brief(text::on_one_line(call), MAX_CALL_CHARS);
+        notes.push(format!("waiting for your approval: {call}{origin}"));
     }
-    if let Some(more @ 1..) = questions.len().checked_sub(NAMED) {
+    if let Some(more @ 1..) = questions.len().checked_sub(MAX_LISTED) {
         notes.push(format!("and {more} more"));
     }
     if !questions.is_empty() {
@@ -142,11 +141,11 @@ fn pending(questions: &[(String, Option<&str>)]) -> Vec<String> {
     notes
 }
 
-/// What was said last.
-fn before(agent: &haft_agent::Agent) -> Option<Before> {
-    let mut before = Before::default();
-    for said in agent.history().iter().rev() {
-        match &said.message {
+/// Returns the last prompt and the answer to it.
+fn before(agent: &haft_agent::Agent) -> Option<LastExchange> {
+    let mut before = LastExchange::default();
+    for message in agent.history().iter().rev() {
+        match &**message {
             Message::Assistant(answer) if before.answer.is_empty() => before.answer = answer.text(),
             Message::User {
                 content,
@@ -166,7 +165,7 @@ fn before(agent: &haft_agent::Agent) -> Option<Before> {
 }
 
 fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
-    let sandbox = match place::is_off(settings) {
+    let sandbox = match confinement::is_off(settings) {
         true => "off".to_owned(),
         false => settings.mode.clone(),
     };
@@ -186,10 +185,10 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             notes,
             before: None,
         },
-        look: Look::of(
+        features: TerminalFeatures::detect(
             output::can_chat(),
             env::text("TERM").as_deref(),
-            env::colour_welcome(),
+            env::allows_colour(),
             true,
         ),
         history: settings
@@ -199,9 +198,9 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             .map(|state| state.join("history")),
         scratch: settings.folders.state.clone(),
         editor: env::editor(),
-        around: Around {
+        context: QuestionContext {
             file: config.map(|config| config.join(FILE)),
-            sandbox: Some(place::on_a_line(settings)),
+            sandbox: Some(confinement::summary(settings)),
         },
     }
 }
@@ -223,7 +222,7 @@ mod tests {
         );
         let many: Vec<_> = (0..5).map(|_| (call(), None)).collect();
         let many = pending(&many);
-        assert_eq!(many.len(), NAMED + 2);
-        assert_eq!(many[NAMED], "and 2 more");
+        assert_eq!(many.len(), MAX_LISTED + 2);
+        assert_eq!(many[MAX_LISTED], "and 2 more");
     }
 }

@@ -1,4 +1,4 @@
-//! `haft completions`: a script for a shell.
+//! `haft completions`: prints a shell completion script.
 
 use crate::args;
 use crate::exit::{Exit, Failure};
@@ -7,8 +7,8 @@ use clap_complete::Shell;
 
 /// Prints the script.
 pub(crate) fn run(shell: Shell) -> Result<Exit, Failure> {
-    // Into memory first: the generator panics when its writer fails, and a
-    // closed pipe is no reason to.
+    // Generated in memory first, because the generator panics if its writer fails, as it
+    // does on a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut args::command(), "haft", &mut script);
     output::raw(&String::from_utf8_lossy(&script))?;

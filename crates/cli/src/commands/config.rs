@@ -1,4 +1,4 @@
-//! `haft config`: what is in force, and the schema of the file.
+//! `haft config`: shows the effective settings and the schema of the file.
 
 use crate::args::{Config, Shared};
 use crate::config::{Shown, schema};
@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::{output, session, text};
 use serde_json::{Map, Value, json};
 
-/// Prints one of them.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, command: &Config) -> Result<Exit, Failure> {
     match command {
         Config::Show { json } => {
@@ -18,7 +18,7 @@ pub(crate) fn run(shared: &Shared, command: &Config) -> Result<Exit, Failure> {
             }
         }
         Config::Schema => {
-            // Only a map with keys that are no strings could fail.
+            // Serialising cannot fail: all keys are strings.
             let schema = serde_json::to_string_pretty(&schema::schema()).unwrap_or_default();
             output::text(&schema)?;
         }

@@ -1,8 +1,8 @@
-//! `haft demo`: a recorded model with real tools, in a folder that is gone afterwards.
+//! `haft demo`: plays a recorded model with real tools, in a temporary folder.
 
 use crate::agent::driver::Live;
 use crate::args::Shared;
-use crate::chat::{self, Around, Stage};
+use crate::chat::{self, PlayOptions, QuestionContext};
 use crate::config::model::Model as Chosen;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
@@ -10,28 +10,31 @@ use crate::signals::{self, Signals};
 use crate::{env, log, session};
 use async_trait::async_trait;
 use haft::ops::executor::sandbox::Network;
-use haft::{Answer, Draft, Place, Policy, Rule, RuleFile, Runtime, Verdict, Whose};
+use haft::{
+    ApprovalAnswer as Answer, Policy, Rule, RuleDraft, RuleFile, RuleLocation, RuleOwner, Runtime,
+    Verdict,
+};
 use haft_agent::provider::Recording;
 use haft_agent::{
-    Agent, Message, Model, ModelError, ModelId, Piece, Prompt, Request, system_prompt,
+    Agent, Chunk, Message, Model, ModelError, ModelId, Prompt, Request, system_prompt,
 };
-use haft_store::sessions::{Kind, New, Sessions, new_id};
+use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-/// The model's side.
+/// Recording of the model.
 const RECORDING: &str = include_str!("../demo/session.jsonl");
 
-/// The session in it that has the last words for somebody who said no.
+/// Session in the recording with the model's answer to a rejected call.
 const DECLINED: &str = "declined";
 
-/// The person's side.
-const PROMPT: &str = "The check fails. Find out why, mend it, and note it in CHANGELOG.md.";
+/// The user's prompt.
+const PROMPT: &str = "The check fails. Find out why, fix it, and note it in CHANGELOG.md.";
 
-/// What lies in the folder: name, text, whether it can be run.
+/// Files in the folder: name, text, and whether it is executable.
 const FILES: [(&str, &str, bool); 3] = [
     (
         "greet.sh",
@@ -50,22 +53,23 @@ const FILES: [(&str, &str, bool); 3] = [
     ),
 ];
 
-/// How long the person may think about a question before the demo answers.
-const THINKS: Duration = Duration::from_secs(30);
+/// Time for the user to answer; after that the demo approves by itself.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Plays it.
+/// Plays the demo.
 pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
     log::start(shared.log.as_deref().unwrap_or("warn"), &[]);
-    let failed =
-        |error: std::io::Error| Failure::failed(format!("cannot make a scratch folder: {error}"));
+    let failed = |error: std::io::Error| {
+        Failure::failed(format!("cannot create a temporary folder: {error}"))
+    };
     let folder = tempfile::Builder::new()
         .prefix("haft-demo-")
         .tempdir()
         .map_err(failed)?;
-    // The umask may have taken away what the owner needs.
+    // The umask may have removed permissions that the owner needs.
     haft::ops::private::folder(folder.path()).map_err(failed)?;
     let work = folder.path().join("work");
-    lay_out(&work).map_err(failed)?;
+    create_files(&work).map_err(failed)?;
     let exit = signals::block_on(async {
         let mut signals = Signals::listen()?;
         tokio::select! {
@@ -75,11 +79,11 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
     })?;
     folder
         .close()
-        .map_err(|error| Failure::failed(format!("cannot remove the scratch folder: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot remove the temporary folder: {error}")))?;
     if exit == Exit::Done {
         goodbye()?;
     } else if output::can_ask() {
-        // The prompt of the shell is not to stand behind ours.
+        // The shell's prompt must start on a new line.
         output::note("");
     }
     Ok(exit)
@@ -87,9 +91,9 @@ pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the scratch folder is made before there is a scope"
+    reason = "the temporary folder is filled before a scope exists"
 )]
-fn lay_out(work: &Path) -> std::io::Result<()> {
+fn create_files(work: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     haft::ops::private::folder(work)?;
     for (name, text, runs) in FILES {
@@ -105,22 +109,22 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
     let paint = Paint::for_stdout();
     let on_terminal = output::is_terminal();
     output::raw(&format!(
-        "{}\nThe model's words are a recording. The tools, the sandbox, the question and the\nsession are real, in a scratch folder: no key, no network.\n",
+        "{}\nThe model's answers are recorded. The tools, the sandbox, the question and the\nsession are real, in a temporary folder: no key, no network.\n",
         paint.bold("An agent at work with haft.")
     ))?;
     let failed = |error: String| Failure::failed(error);
-    let (approver, mut questions) = chat::person();
+    let (approver, mut questions) = chat::chat_approver();
     let id = new_id();
     let runtime = Runtime::builder()
         .dir(work)
         .session(&id)
         .folders(haft::Folders {
-            // It leaves nothing behind, outputs neither.
+            // Leaves nothing behind, not even saved outputs.
             state: Some(folder.join("state")),
             ..env::folders()
         })
         .preset("all")
-        .commands(session::here(Network::Off, &[]))
+        .commands(session::local_commands(Network::Off, &[]))
         .policy(policy().map_err(failed)?)
         .approver(approver)
         .build()
@@ -129,8 +133,8 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
     let pace = Duration::from_millis(if on_terminal { 25 } else { 0 });
     let recording = recording.pace(pace);
     let declined = recording.session(DECLINED);
-    let model = Arc::new(Played {
-        usual: recording.model(),
+    let model = Arc::new(RecordedModel {
+        approved: recording.model(),
         declined: declined.map_err(|error| failed(error.to_string()))?,
     });
     let tools = runtime.prompt_section();
@@ -145,9 +149,9 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
     });
     let sessions = Sessions::open(folder.join("state").join("sessions.db"))
         .map_err(|error| failed(error.to_string()))?;
-    let begun = sessions.begin(New {
+    let begun = sessions.begin(NewSession {
         id: Some(id),
-        kind: Kind::Agent,
+        kind: SessionKind::Agent,
         work_dir: work.to_owned(),
         toolset: "standard".to_owned(),
         provider: "replay".to_owned(),
@@ -163,54 +167,55 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         chosen: Chosen::default(),
         sessions: Some(sessions),
         work_dir: work.to_owned(),
-        is_left: AtomicBool::new(false),
+        has_unfinished_run: AtomicBool::new(false),
         commands: AtomicU64::new(0),
         outputs: Arc::default(),
     };
-    let stage = Stage {
-        paint: chat::Look::of(
+    let options = PlayOptions {
+        paint: chat::TerminalFeatures::detect(
             on_terminal,
             env::text("TERM").as_deref(),
-            env::colour_welcome(),
+            env::allows_colour(),
             false,
         )
         .paint,
         columns: output::width().unwrap_or(80).clamp(40, 100),
-        around: Around {
+        context: QuestionContext {
             file: None,
             sandbox: Some(
-                "it would run in the sandbox: only this folder can be written, no network"
+                "it would run in the sandbox: it can write only this folder and has no network"
                     .to_owned(),
             ),
         },
         is_screen: on_terminal,
-        answers: &|_| Box::pin(answered()),
+        answers: &|_| Box::pin(answer()),
     };
-    match chat::play(&live, PROMPT, &stage, &mut questions).await {
-        // The reader has seen enough.
+    match chat::play(&live, PROMPT, &options, &mut questions).await {
+        // The reader of stdout closed it early.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         played => played.map_err(|error| failed(error.to_string())),
     }
 }
 
-/// The recording. It does not claim to have done what the person did not allow.
-struct Played {
-    usual: Arc<dyn Model>,
+/// The recording. If the user rejects a call, it switches to an answer that does not
+/// claim the call was made.
+struct RecordedModel {
+    approved: Arc<dyn Model>,
     declined: Arc<dyn Model>,
 }
 
 #[async_trait]
-impl Model for Played {
+impl Model for RecordedModel {
     fn id(&self) -> ModelId {
-        self.usual.id()
+        self.approved.id()
     }
 
     async fn answer(
         &self,
         request: Request<'_>,
-        show: &(dyn Fn(Piece) + Send + Sync),
-    ) -> Result<haft_agent::Answer, ModelError> {
-        let was_refused = match request.history.last().map(|said| &said.message) {
+        show: &(dyn Fn(Chunk) + Send + Sync),
+    ) -> Result<haft_agent::ModelAnswer, ModelError> {
+        let was_refused = match request.history.last().map(|message| &**message) {
             Some(Message::Tool { results }) => results
                 .iter()
                 .any(|result| result.tool == "write" && result.is_error),
@@ -218,41 +223,42 @@ impl Model for Played {
         };
         match was_refused {
             true => self.declined.answer(request, show).await,
-            false => self.usual.answer(request, show).await,
+            false => self.approved.answer(request, show).await,
         }
     }
 }
 
-/// The log of changes is the person's: writing to it is asked about.
+/// Asks before writes to CHANGELOG.md.
 fn policy() -> Result<Policy, String> {
-    let place = Place {
+    let place = RuleLocation {
         file: "haft.yaml".to_owned(),
         line: 2,
     };
-    let mut draft = Draft::new(Verdict::Ask, "write", place);
+    let mut draft = RuleDraft::new(Verdict::Ask, "write", place);
     draft.path = Some("CHANGELOG.md".to_owned());
     let rule = Rule::new(draft).map_err(|error| error.to_string())?;
     Ok(Policy::new(vec![RuleFile {
-        whose: Whose::Person,
+        owner: RuleOwner::User,
         rules: vec![rule],
     }]))
 }
 
-/// What the person says; the demo says yes where nobody is, or nobody answers.
-async fn answered() -> Answer {
+/// Returns the user's answer; approves by itself if the user cannot be asked or does not
+/// answer.
+async fn answer() -> Answer {
     if !output::can_ask() {
-        let _ = output::raw("  y (nobody is here to be asked, so the demo says yes)\n\n");
+        let _ = output::raw("  y (no terminal to ask on, so the demo approves)\n\n");
         return Answer::Approve;
     }
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-    let mut says = typed();
+    let mut lines = typed_lines();
     loop {
         output::prompt("y approve · n reject, then Enter › ");
-        let word = match tokio::time::timeout(THINKS, says.recv()).await {
+        let word = match tokio::time::timeout(ANSWER_TIMEOUT, lines.recv()).await {
             Ok(Some(word)) => word.trim().to_ascii_lowercase(),
             Ok(None) => return Answer::Reject { reason: None },
             Err(_) => {
-                output::note("y (the demo goes on)");
+                output::note("y (no answer, so the demo approves)");
                 return Answer::Approve;
             }
         };
@@ -264,25 +270,25 @@ async fn answered() -> Answer {
     }
 }
 
-/// The lines that are typed, read by a thread that keeps nobody from leaving.
-fn typed() -> tokio::sync::mpsc::UnboundedReceiver<String> {
-    let (said, says) = tokio::sync::mpsc::unbounded_channel();
+/// Reads lines on a separate thread, which does not keep the demo from ending.
+fn typed_lines() -> tokio::sync::mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if said.send(line).is_err() {
+            if sender.send(line).is_err() {
                 break;
             }
         }
     });
-    says
+    receiver
 }
 
 fn goodbye() -> Result<(), Failure> {
     let paint = Paint::for_stdout();
     output::raw(&format!(
-        "\n{}\n  export ANTHROPIC_API_KEY=…   then `haft` is this, live, in your folder\n  \
-         haft mcp                     the same tools for the agent you have\n  \
+        "\n{}\n  export ANTHROPIC_API_KEY=…   then run `haft` for the real thing in your folder\n  \
+         haft mcp                     the same tools for the agent you already use\n  \
          haft call ls path=.          one tool, from the shell\n",
-        paint.bold("The scratch folder and all it started are gone. Next:")
+        paint.bold("The temporary folder and everything started in it are gone. Next:")
     ))
 }

@@ -1,16 +1,15 @@
-//! `haft doctor`: what is enforced here, why, and what would raise it; who can be
-//! asked, and what tools can be run by.
+//! `haft doctor`: checks the sandbox, the models and the tools on this machine.
 
-mod around;
+mod environment;
 mod web;
 
 use crate::args::{Doctor, Shared};
 use crate::config::Settings;
 use crate::config::commands::Executor;
-use crate::config::files::{Execution, has_a_tree};
+use crate::config::files::{Execution, has_virtual_paths};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
-use crate::{external, output, place, sandbox as isolated, signals};
+use crate::{confinement, external, haft_sandbox, output, signals};
 use haft::Runtime;
 use haft::commands::limits;
 use haft::ops::exec::{self, Exec};
@@ -20,9 +19,8 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// What was found.
 struct Findings {
-    /// The line that says what confines commands, and what else there is to it.
+    /// Line about what confines commands.
     sandbox: String,
     remarks: Vec<String>,
     level: &'static str,
@@ -31,26 +29,27 @@ struct Findings {
     network: String,
     commands: String,
     has_commands: bool,
-    /// What runs code where commands do not.
+    /// How code runs, if not as commands.
     code: Option<String>,
+    /// Time that a command took, or why it could not run.
     works: Result<Duration, String>,
-    around: around::Around,
+    environment: environment::Environment,
     web: web::Web,
 }
 
-/// Looks, tries, and says what was found.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
     let mut settings = session::settings(shared)?;
     let code = code(&settings);
     if matches!(settings.files.execution, Execution::Sandbox(_))
-        && isolated::find(&settings).is_none()
+        && haft_sandbox::find(&settings).is_none()
     {
-        // It is among the findings; the session does without.
+        // Reported as a finding; the session starts without it.
         settings.files.execution = Execution::None;
     }
     let runtime = session::build(&settings, Offer::Every)?;
     let mut findings = signals::block_on(async {
-        let findings = look(&settings, &runtime).await;
+        let findings = examine(&settings, &runtime).await;
         session::close(&runtime).await;
         findings
     })?;
@@ -63,32 +62,35 @@ pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What runs the model's code, where that is not `execute`.
+/// Describes how code runs, if not with `execute`.
 fn code(settings: &Settings) -> Option<String> {
-    if !has_a_tree(&settings.toolset) {
+    if !has_virtual_paths(&settings.toolset) {
         return None;
     }
     match &settings.files.execution {
         Execution::Local | Execution::None => None,
-        Execution::Sandbox(_) => Some(match isolated::find(settings) {
-            Some(program) => format!("code: in {}, apart from this machine", program.display()),
-            None => format!("code: not run; {}", isolated::missing()),
+        Execution::Sandbox(_) => Some(match haft_sandbox::find(settings) {
+            Some(program) => format!(
+                "code: runs in {}, isolated from this machine",
+                program.display()
+            ),
+            None => format!("code: cannot run; {}", haft_sandbox::missing()),
         }),
         Execution::Server(_) => {
-            Some("code: by the MCP server of `execution`; `haft mcp list` shows it".to_owned())
+            Some("code: runs in the MCP server set in `execution`; see `haft mcp list`".to_owned())
         }
     }
 }
 
-async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failure> {
-    // Whatever the mode: the question is what the machine can do.
-    let enforcement = place::found();
+async fn examine(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failure> {
+    // Regardless of the mode: this reports what the machine can do.
+    let enforcement = confinement::probe();
     let processes = sandbox::processes(&Itself::new().helper(), &enforcement, limits());
     let (commands, mut remarks) = match &settings.commands.executor {
-        _ if runtime.surroundings().is_none() => ("not run (execution)".to_owned(), Vec::new()),
+        _ if runtime.exec_context().is_none() => ("disabled by `execution`".to_owned(), Vec::new()),
         Executor::Local => ("on this machine".to_owned(), Vec::new()),
         Executor::Ssh(host) => (
-            format!("on {host}, by ssh"),
+            format!("on {host}, over ssh"),
             vec![
                 "commands run on another machine without a sandbox".to_owned(),
                 "file tools stay on this machine".to_owned(),
@@ -96,9 +98,9 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
         ),
     };
     remarks.extend(enforcement.remarks());
-    let is_held = settings.mode != "off" && !matches!(enforcement, Enforcement::None { .. });
-    let closed = external::held_back(settings);
-    if is_held && !closed.is_empty() {
+    let is_confined = settings.mode != "off" && !matches!(enforcement, Enforcement::None { .. });
+    let closed = external::untrusted_folders(settings);
+    if is_confined && !closed.is_empty() {
         remarks.push(format!(
             "your own plugins, MCP servers and tools cannot start programs in {}, because it is \
              not trusted; `haft trust` allows it if you run it there",
@@ -120,17 +122,17 @@ async fn look(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failur
             Network::On => "on".to_owned(),
         },
         commands,
-        has_commands: runtime.surroundings().is_some(),
+        has_commands: runtime.exec_context().is_some(),
         code: None,
         works: attempt(runtime).await,
-        around: around::look(settings).await,
-        web: web::look(settings).await?,
+        environment: environment::examine(settings).await,
+        web: web::examine(settings).await?,
     })
 }
 
-/// Runs a command as the tools would, and tells how long that took.
+/// Runs a command as the tools would, and returns how long it took.
 async fn attempt(runtime: &Runtime) -> Result<Duration, String> {
-    let surroundings = runtime.surroundings().ok_or("there is no way to run one")?;
+    let exec_context = runtime.exec_context().ok_or("commands are disabled")?;
     let request = Exec {
         program: Program::Shell {
             shell: "bash".into(),
@@ -149,15 +151,15 @@ async fn attempt(runtime: &Runtime) -> Result<Duration, String> {
         input: Input::Nothing,
     };
     let begun = Instant::now();
-    let done = exec::run(surroundings, request, &|_, _| {}, &CancellationToken::new())
+    let done = exec::run(exec_context, request, &|_, _| {}, &CancellationToken::new())
         .await
         .map_err(|error| error.to_string())?;
     let took = begun.elapsed();
     if done.finished.status == Ended::Code(7) {
         Ok(took)
     } else {
-        let said = String::from_utf8_lossy(&done.finished.output.tail).into_owned();
-        Err(format!("it ended otherwise than it should: {said}"))
+        let output = String::from_utf8_lossy(&done.finished.output.tail).into_owned();
+        Err(format!("the test command ended unexpectedly: {output}"))
     }
 }
 
@@ -181,20 +183,17 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
     lines.extend(findings.remarks.iter().map(|remark| format!("  {remark}")));
     lines.push(findings.processes.clone());
     lines.push(String::new());
-    lines.extend(place::rules(settings));
+    lines.extend(confinement::rules(settings));
     lines.push(format!("work folder: {}", work_dir(settings)));
     lines.push(format!("commands: {}", findings.commands));
     match &findings.works {
-        Ok(took) => lines.push(format!(
-            "  bash was run and ended as it should ({:.1} ms)",
-            took.as_secs_f64() * 1e3
-        )),
+        Ok(took) => lines.push(format!("  bash works ({:.1} ms)", took.as_secs_f64() * 1e3)),
         Err(_) if !findings.has_commands => {}
-        Err(reason) => lines.push(format!("  bash could not be run: {reason}")),
+        Err(reason) => lines.push(format!("  bash does not work: {reason}")),
     }
     lines.extend(findings.code.clone());
     lines.push(String::new());
-    lines.extend(findings.around.lines());
+    lines.extend(findings.environment.lines());
     lines.extend(findings.web.lines());
     lines.join("\n")
 }
@@ -219,8 +218,8 @@ fn as_json(settings: &Settings, findings: &Findings) -> Value {
         },
         "code": findings.code,
     });
-    if let (Some(all), Value::Object(around)) = (all.as_object_mut(), findings.around.json()) {
-        all.extend(around);
+    if let (Some(all), Value::Object(more)) = (all.as_object_mut(), findings.environment.json()) {
+        all.extend(more);
         all.insert("web".to_owned(), findings.web.json());
     }
     all

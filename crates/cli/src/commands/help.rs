@@ -12,8 +12,8 @@ pub(crate) fn run(command: &[String]) -> Result<Exit, Failure> {
     }
     let words = command.iter().map(String::as_str);
     match args::parse(["haft"].into_iter().chain(words).chain(["--help"])) {
-        Err(said) => Ok(output::usage(&said)),
+        Err(help) => Ok(output::usage(&help)),
         // After a `--`, `--help` is an ordinary argument. Help must not run the command.
-        Ok(_) => Err(Failure::usage("haft help takes the name of a command")),
+        Ok(_) => Err(Failure::usage("`haft help` expects the name of a command")),
     }
 }

@@ -1,4 +1,4 @@
-//! `haft init`: a commented `haft.yaml`, or one made from another program's settings.
+//! `haft init`: writes a commented `haft.yaml`, or converts another program's settings.
 
 mod agent_yaml;
 mod claude;
@@ -32,7 +32,7 @@ struct Source {
     given: Map<String, Value>,
 }
 
-/// Writes the file, unless there is one.
+/// Writes the file, unless it exists.
 pub(crate) fn run(shared: &Shared, init: &Init) -> Result<Exit, Failure> {
     let folder = config::folder(shared)?;
     let path = match &shared.config {
@@ -46,8 +46,8 @@ pub(crate) fn run(shared: &Shared, init: &Init) -> Result<Exit, Failure> {
             output::text(&format!("wrote {}", path.display()))?;
             if !shared.quiet {
                 output::note(
-                    "Next: take the `# ` from the lines you want, then run `haft config show`.\n\
-                     Editors complete it by the schema that `haft config schema` prints.",
+                    "Next: remove `# ` from the lines you want to change, then run `haft config show`.\n\
+                     Editors can complete the file with the schema from `haft config schema`.",
                 );
             }
             Ok(Exit::Done)
@@ -63,7 +63,8 @@ fn convert(
     from: &Path,
 ) -> Result<Exit, Failure> {
     let shown = from.display().to_string();
-    // Before anything is read, so that the answer is the same whatever the file holds.
+    // Checked before anything is read, so that the result does not depend on the file's
+    // content.
     if !init.force && is_there(path) {
         return Err(exists(path));
     }
@@ -87,9 +88,9 @@ fn convert(
         if let Some(beside) = &beside {
             advise_own(&draft, beside);
             return Err(Failure::failed(format!(
-                "wrote nothing: all that {shown} names needs secret variables"
+                "wrote nothing: everything in {shown} needs secret variables"
             ))
-            .hint("add the lines above to your own file; a project's file could not use them"));
+            .hint("add the lines above to your own file; a project's file cannot use them"));
         }
         return Err(
             Failure::failed(format!("nothing in {shown} can be carried over"))
@@ -99,7 +100,7 @@ fn convert(
     let text = draft.text(&shown);
     config::check(&text, path).map_err(|failure| {
         Failure::failed(format!(
-            "cannot make a valid haft.yaml from {shown}: {}",
+            "cannot create a valid haft.yaml from {shown}: {}",
             failure.message
         ))
         .hint(format!(
@@ -172,13 +173,13 @@ fn advise_own(draft: &Draft, beside: &str) {
     let there: Vec<&str> = there.collect();
     output::note(&match (is_there(&own), own.parent()) {
         (false, Some(folder)) => format!(
-            "What needs secrets goes into your own file. This writes it:\n\n\
+            "Settings with secrets belong in your own file. This command writes it:\n\n\
              mkdir -p {} && cat > {} <<'END'\n{beside}END\n",
             quoted(folder),
             quoted(&own),
         ),
         _ => format!(
-            "What needs secrets goes into your own file, {}. Add these lines, below the keys of\n\
+            "Settings with secrets belong in your own file, {}. Add these lines, below the keys of\n\
              the same names if it has them:\n\n{beside}",
             own.display()
         ),
@@ -190,12 +191,12 @@ fn advise_own(draft: &Draft, beside: &str) {
         ));
     }
     output::note(
-        "Read these lines first: they may hold secrets that haft did not recognise. What they\n\
-         name runs without `haft trust`, because the file is your own, and in every folder.",
+        "Read these lines first: they may contain secrets that haft did not recognise. The programs\n\
+         they name run without `haft trust`, because the file is your own, and in every folder.",
     );
 }
 
-/// The MCP servers of a file, if it can be read.
+/// Returns the MCP servers in a file, if it can be read.
 fn servers_of(path: &Path) -> Map<String, Value> {
     let shown = path.display().to_string();
     let text = config::read_text(path, &shown).ok().flatten();
@@ -207,7 +208,7 @@ fn servers_of(path: &Path) -> Map<String, Value> {
     }
 }
 
-/// A path as a word for a shell.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%~".contains(c);
@@ -222,10 +223,10 @@ fn advise(draft: &Draft) {
     output::note("Values that look like secrets are not copied; check the file for others.");
     output::note(match draft.is_own {
         true => {
-            "Next: read the file. What it names runs without `haft trust`, because it is your own."
+            "Next: read the file. The programs it names run without `haft trust`, because it is your own."
         }
         false => {
-            "Next: `haft config show`; then `haft trust`, which shows what the file would run."
+            "Next: run `haft config show`, then `haft trust`, which shows what the file would run."
         }
     });
 }
@@ -236,7 +237,7 @@ fn is_there(path: &Path) -> bool {
 
 fn exists(path: &Path) -> Failure {
     Failure::failed(format!("{} already exists; left unchanged", path.display()))
-        .hint("--force replaces it; `haft config show` says what is in force")
+        .hint("use --force to replace it; `haft config show` shows the effective settings")
 }
 
 #[expect(
@@ -250,7 +251,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(cannot)?;
-    // Whole or not at all; a link in its place is replaced, not followed.
+    // Replaced atomically; a link at this path is replaced, not followed.
     let mut file = tempfile::Builder::new()
         .prefix(".haft-init-")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))

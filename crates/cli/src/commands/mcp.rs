@@ -1,4 +1,4 @@
-//! `haft mcp`: the tools for MCP clients.
+//! `haft mcp`: serves the tools to MCP clients.
 
 mod address;
 mod http;
@@ -12,16 +12,16 @@ use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
 use haft::Runtime;
 use haft_mcp::ServerName;
-use haft_store::sessions::Kind;
+use haft_store::sessions::SessionKind;
 use tokio_util::sync::CancellationToken;
 
-/// Serves until the client is gone or a signal comes.
+/// Serves until the client disconnects or a signal comes.
 pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
     if let Some(address) = &arguments.http {
         return http::run(shared, address, arguments.no_token);
     }
     let settings = session::settings(shared)?;
-    let record = record::calls(&settings, Kind::Mcp);
+    let record = record::calls(&settings, SessionKind::Mcp);
     let runtime = session::build_with(&settings, Offer::Preset, None, record)?;
     signals::block_on(async {
         let mut signals = Signals::listen()?;
@@ -29,32 +29,32 @@ pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
         session::ready(&runtime, settings.quiet).await;
         session::note_interrupts(&settings, &runtime);
         let shutdown = CancellationToken::new();
-        let serving = haft_mcp::serve_stdio(runtime.clone(), name(), shutdown.clone());
-        let exit = ended(serving, shutdown, &mut signals).await;
+        let serving = haft_mcp::serve_stdio(runtime.clone(), server_name(), shutdown.clone());
+        let exit = wait(serving, shutdown, &mut signals).await;
         let stopped = session::close_unless(&runtime, &mut signals).await;
         stopped.map_or(exit, Ok)
     })
 }
 
-/// What the server calls itself.
-fn name() -> ServerName {
+/// Name and version that the server reports.
+fn server_name() -> ServerName {
     ServerName::new("haft", env!("CARGO_PKG_VERSION"))
 }
 
-/// Waits until serving has ended by itself or by a signal.
-async fn ended(
+/// Waits until serving ends, by itself or by a signal.
+async fn wait(
     serving: impl Future<Output = Result<(), haft_mcp::ServeError>>,
     shutdown: CancellationToken,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     tokio::pin!(serving);
-    let failed = |error| Failure::failed(format!("the MCP server ended: {error}"));
+    let failed = |error| Failure::failed(format!("the MCP server failed: {error}"));
     let exit = tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Done).map_err(failed),
         exit = signals.next() => exit,
     };
     shutdown.cancel();
-    // It ends what it started; a second signal does not wait for that.
+    // It first ends what it started; a second signal does not wait for that.
     tokio::select! {
         _ = serving => {}
         _ = signals.next() => {}
@@ -62,13 +62,13 @@ async fn ended(
     Ok(exit)
 }
 
-/// Finds out what confines commands before the first one comes; what is less
-/// than full is logged.
+/// Probes the sandbox before the first command; anything less than full confinement is
+/// logged.
 fn note_enforcement(runtime: &Runtime) {
     let runs_commands = runtime.tools().any_executes();
     let sandbox = runtime
-        .surroundings()
-        .and_then(|surroundings| surroundings.sandbox.clone());
+        .exec_context()
+        .and_then(|exec_context| exec_context.sandbox.clone());
     if let (true, Some(sandbox)) = (runs_commands, sandbox) {
         tokio::spawn(async move { sandbox.enforcement().await });
     }

@@ -1,22 +1,22 @@
-//! `haft mcp list` and `haft mcp test`: the MCP servers whose tools haft has.
+//! `haft mcp list` and `haft mcp test`: the MCP servers whose tools haft uses.
 
 mod list;
 mod sign_in;
 mod test;
 
-pub(crate) use list::{Known, known};
+pub(crate) use list::{ServerStatus, statuses};
 
 use crate::args::Shared;
 use crate::args::mcp_servers::Servers;
 use crate::config::Settings;
-use crate::config::mcp::How;
+use crate::config::mcp::Connection;
 use crate::config::redact;
 use crate::exit::{Exit, Failure};
 use crate::external::servers::Server;
 use crate::text::shell_word;
 use serde_json::Value;
 
-/// Does one of them.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, command: &Servers) -> Result<Exit, Failure> {
     match command {
         Servers::List(args) => list::run(shared, args),
@@ -24,11 +24,11 @@ pub(crate) fn run(shared: &Shared, command: &Servers) -> Result<Exit, Failure> {
     }
 }
 
-/// How a server is reached, in a line that shows no secret.
-fn reached(server: &Server, settings: &Settings) -> String {
+/// Describes how a server is reached, without secrets.
+fn describe(server: &Server, settings: &Settings) -> String {
     let written = &server.configured.written;
-    match &server.configured.how {
-        How::Program { .. } => {
+    match &server.configured.connection {
+        Connection::Program { .. } => {
             let program = server.configured.written_program(Some(&settings.started));
             let program = program.unwrap_or_default();
             let none = Vec::new();
@@ -46,12 +46,12 @@ fn reached(server: &Server, settings: &Settings) -> String {
                     Value::String(word) => word.clone(),
                     other => other.to_string(),
                 };
-                words.push(shell_word(&hidden(&before, &word)));
+                words.push(shell_word(&redacted(&before, &word)));
                 before = word;
             }
             words.join(" ")
         }
-        How::Address { url, .. } => {
+        Connection::Address { url, .. } => {
             let key = ["url", "uri"]
                 .into_iter()
                 .find_map(|key| written[key].as_str());
@@ -60,8 +60,8 @@ fn reached(server: &Server, settings: &Settings) -> String {
     }
 }
 
-/// An argument whose flag says that it is a secret is not shown.
-fn hidden(flag: &str, word: &str) -> String {
+/// Hides an argument if its flag says that it is a secret.
+fn redacted(flag: &str, word: &str) -> String {
     match word.split_once('=') {
         Some((name, value)) if word.starts_with('-') => {
             format!("{name}={}", redact::text(name, value))

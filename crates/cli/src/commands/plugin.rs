@@ -1,4 +1,4 @@
-//! `haft plugin`: programs in any language that are tools.
+//! `haft plugin`: tests, creates and inspects plugins.
 
 mod conformance;
 mod log;
@@ -8,7 +8,7 @@ use crate::args::Shared;
 use crate::args::plugin::Plugin;
 use crate::exit::{Exit, Failure};
 
-/// Does one of them.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, command: &Plugin) -> Result<Exit, Failure> {
     match command {
         Plugin::Test(args) => conformance::run(shared, args),

@@ -1,21 +1,21 @@
-//! `haft resume`: go on with a session, and answer what waits in it.
+//! `haft resume`: resumes a session, and answers its pending approvals.
 
 use super::chat;
-use super::sessions::told;
-use crate::agent::{self, Away, Manner, Past, Task, work};
+use super::sessions::failure;
+use crate::agent::{self, DeferApprovals, OutputMode, Past, Task, work};
 use crate::args::Shared;
 use crate::args::agent::Resume;
-use crate::config::{Chosen, Settings};
+use crate::config::{FolderChoice, Settings};
 use crate::exit::{Exit, Failure};
 use crate::signals::{self, Signals};
 use crate::{ask, output, session};
-use haft::Answer;
-use haft_agent::{Agent, Resumed, Waits};
+use haft::ApprovalAnswer as Answer;
+use haft_agent::{Agent, PendingApproval, Resumed};
 use haft_store::sessions::Sessions;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Goes on, as the command line says.
+/// Resumes in a chat if there is a terminal and no task, otherwise non-interactively.
 pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
     let is_task = args.prompt.is_some()
         || args.json
@@ -25,32 +25,33 @@ pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
     if !is_task && output::can_chat() && !args.session.as_ref().is_some_and(several_words) {
         return chat::run(shared, chat::Begin::Session(args.session.clone()));
     }
-    go_on(shared, args)
+    run_task(shared, args)
 }
 
-/// Goes on with nobody there.
-pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
+/// Resumes a session non-interactively.
+pub(crate) fn run_task(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
     let settings = session::settings_of_agent(shared)?;
     let answers = args.answer.iter().map(|text| answer(text));
     let answers: Vec<_> = answers.collect::<Result<_, _>>()?;
     let sessions = agent::sessions(&settings)?
-        .ok_or_else(|| Failure::usage("there is no state folder, so no sessions: set HOME"))?;
-    let found = which(&sessions, &settings, args);
+        .ok_or_else(|| Failure::usage("sessions need a state folder: set HOME"))?;
+    let found = session_and_prompt(&sessions, &settings, args);
     let (id, prompt) = found.inspect_err(|_| session::note_model(&settings))?;
-    let looked = sessions.look(&id).map_err(told)?;
+    let looked = sessions.load(&id).map_err(failure)?;
     let settings = in_its_folder(shared, settings, &looked.info.work_dir)?;
     settings.open_to_tools()?;
     let format = agent::response_format(&settings, args.response_format.as_deref())?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
-    let taken = sessions.take(&id).map_err(told)?;
-    let manner = Manner {
+    let taken = sessions.resume(&id).map_err(failure)?;
+    let mode = OutputMode {
         json: args.json,
         quiet: settings.quiet,
         is_recorded: true,
     };
     signals::block_on(async {
         let mut signals = Signals::listen()?;
-        let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
+        let approver = ask::terminal_approver(&settings);
+        let approver = approver.unwrap_or_else(|| Arc::new(DeferApprovals));
         let past = Past::Session(Box::new(taken));
         let agent = agent::agent(&settings, model, past, Some(&sessions), approver).await?;
         let agent = agent.response_format(format).waits_for_background(true);
@@ -64,28 +65,28 @@ pub(crate) fn go_on(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
         if let (Some(_), Some(first)) = (&prompt, open.first()) {
             agent::close(&agent, &mut signals).await;
             return Err(Failure::usage(format!(
-                "calls wait for an answer before something new can be said: {}",
+                "pending calls must be answered before a new prompt: {}",
                 open.join(", ")
             ))
             .hint(format!(
-                "--answer {} (or reject, reject:REASON, or JSON with changed arguments)",
+                "add --answer {} (or reject, reject:REASON, or JSON with changed arguments)",
                 crate::text::shell_word(&format!("{first}=approve"))
             )));
         }
         if prompt.is_none() && !agent.has_work() && !settings.quiet {
             output::note(&format!(
-                "session {id} waits for nothing; its last answer follows. Say what to do next: haft resume {id} \"Go on with …\""
+                "session {id} has no pending work; its last answer follows. To give it a new task: haft resume {id} \"PROMPT\""
             ));
         }
         let resumed = Resumed { answers, prompt };
-        let exit = work(&agent, Task::Resume(resumed), manner, &mut signals).await;
+        let exit = work(&agent, Task::Resume(resumed), mode, &mut signals).await;
         let stopped = agent::close(&agent, &mut signals).await;
         stopped.map_or(exit, Ok)
     })
 }
 
-/// Which session, and what to do in it.
-pub(crate) fn which(
+/// Returns the session to resume and the prompt for it.
+pub(crate) fn session_and_prompt(
     sessions: &Sessions,
     settings: &Settings,
     args: &Resume,
@@ -93,23 +94,23 @@ pub(crate) fn which(
     let newest = || {
         sessions
             .newest(&settings.work_dir)
-            .map_err(told)?
+            .map_err(failure)?
             .ok_or_else(|| {
-                Failure::usage("there is no session of this folder yet")
-                    .hint("`haft sessions list --all` lists those of others")
+                Failure::usage("no session found for this folder")
+                    .hint("`haft sessions list --all` lists the sessions of all folders")
             })
     };
     match (&args.session, &args.prompt) {
         (None, prompt) => Ok((newest()?, prompt.clone())),
-        // One word may be a session; several are something to do.
+        // One word may be a session id; several words are a prompt.
         (Some(text), None) if text.contains(char::is_whitespace) => {
             Ok((newest()?, Some(text.clone())))
         }
-        (Some(id), prompt) => Ok((sessions.find(id).map_err(told)?, prompt.clone())),
+        (Some(id), prompt) => Ok((sessions.find(id).map_err(failure)?, prompt.clone())),
     }
 }
 
-/// A session is of its folder, wherever one is.
+/// Returns the settings for the session's own folder, unless `--dir` names another.
 pub(crate) fn in_its_folder(
     shared: &Shared,
     settings: Settings,
@@ -123,8 +124,8 @@ pub(crate) fn in_its_folder(
         ..shared.clone()
     };
     let mut settings = crate::config::load(&shared)?;
-    // By the record, which is not a person's word.
-    settings.chosen = Chosen::ByNobody;
+    // The folder comes from the record; the user did not choose it now.
+    settings.folder_choice = FolderChoice::Default;
     session::note_warnings(&settings);
     Ok(settings)
 }
@@ -136,9 +137,9 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
             "--answer must be CALL_ID=approve, CALL_ID=reject, CALL_ID=reject:REASON or CALL_ID=JSON, got \"{text}\""
         ))
     };
-    // Ids are the provider's: one may have such a sign in it.
-    let ends = text.match_indices('=').map(|(at, _)| text.split_at(at));
-    let mut read = ends.filter_map(|(id, rest)| {
+    // Providers choose the ids, which may contain `=`.
+    let splits = text.match_indices('=').map(|(at, _)| text.split_at(at));
+    let mut answers = splits.filter_map(|(id, rest)| {
         let answer = match rest.strip_prefix('=')?.trim() {
             "approve" => Answer::Approve,
             "reject" => Answer::Reject { reason: None },
@@ -152,33 +153,36 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
         };
         (!id.trim().is_empty()).then(|| (id.to_owned(), answer))
     });
-    read.next().ok_or_else(wrong)
+    answers.next().ok_or_else(wrong)
 }
 
-/// The calls that would still wait. An answer to nothing is a mistake, and so are two.
+/// Returns the calls that stay pending. Fails if an answer matches no call, or two
+/// answers match the same one.
 fn unanswered(agent: &Agent, answers: &[(String, Answer)]) -> Result<Vec<String>, Failure> {
-    let waiting = agent.questions();
-    let names = |open: &[Waits]| open.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    let waiting = agent.pending_approvals();
+    let names =
+        |open: &[PendingApproval]| open.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
     let mut open = waiting.clone();
     for (id, _) in answers {
-        // The call of the agent that waits for a sub-agent stands for all of that one's.
-        let is_meant = |one: &Waits| one.own == *id || one.is_called(id);
-        if !waiting.iter().any(is_meant) {
-            let is_one_of = waiting.iter().filter(|one| one.call_id == *id).count();
-            let there = match (waiting.is_empty(), is_one_of) {
-                (true, _) => "no call waits in this session".to_owned(),
-                (_, 0) => format!("calls that wait: {}", names(&waiting).join(", ")),
+        // An id of the main agent's call answers all pending calls of the sub-agent it
+        // started.
+        let matches = |one: &PendingApproval| one.own == *id || one.is_named(id);
+        if !waiting.iter().any(matches) {
+            let same_id = waiting.iter().filter(|one| one.call_id == *id).count();
+            let hint = match (waiting.is_empty(), same_id) {
+                (true, _) => "this session has no pending calls".to_owned(),
+                (_, 0) => format!("pending calls: {}", names(&waiting).join(", ")),
                 _ => format!(
-                    "several have that id; calls that wait: {}",
+                    "several pending calls have this id; use one of: {}",
                     names(&waiting).join(", ")
                 ),
             };
-            return Err(Failure::usage(format!("no call {id} waits for an answer")).hint(there));
+            return Err(Failure::usage(format!("no pending call {id}")).hint(hint));
         }
-        if !open.iter().any(is_meant) {
-            return Err(Failure::usage(format!("call {id} is answered twice")));
+        if !open.iter().any(matches) {
+            return Err(Failure::usage(format!("call {id} has two answers")));
         }
-        open.retain(|one| !is_meant(one));
+        open.retain(|one| !matches(one));
     }
     Ok(names(&open))
 }
@@ -188,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_may_have_the_sign_that_ends_them() {
+    fn call_ids_may_contain_equals_signs() {
         for (text, id, expected) in [
             ("c=approve", "c", Answer::Approve),
             ("sig==approve", "sig=", Answer::Approve),

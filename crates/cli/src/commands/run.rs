@@ -1,7 +1,7 @@
-//! `haft run`: one task, with nobody there.
+//! `haft run`: runs one task non-interactively.
 
 use super::resume;
-use crate::agent::{self, Away, Manner, Past, Task, work};
+use crate::agent::{self, DeferApprovals, OutputMode, Past, Task, work};
 use crate::args::Shared;
 use crate::args::agent::{Resume, Run};
 use crate::exit::{Exit, Failure};
@@ -11,12 +11,12 @@ use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How much stdin may hold.
-const MOST: u64 = 16 << 20;
+/// Maximum bytes read from stdin.
+const MAX_STDIN: u64 = 16 << 20;
 
-/// Works on it.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
-    if args.goes_on || args.resume.is_some() {
+    if args.continue_latest || args.resume.is_some() {
         let prompt = prompt(args.prompt.as_deref())?;
         let resume = Resume {
             session: args.resume.clone(),
@@ -25,7 +25,7 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
             json: args.json,
             response_format: args.response_format.clone(),
         };
-        return resume::go_on(shared, &resume);
+        return resume::run_task(shared, &resume);
     }
     let settings = session::settings_of_agent(shared)?;
     settings.open_to_tools()?;
@@ -33,34 +33,33 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let prompt = prompt(args.prompt.as_deref())?;
     if prompt.trim().is_empty() {
-        return Err(
-            Failure::usage("there is nothing to do: the prompt is empty")
-                .hint("haft run \"Fix the failing test\""),
-        );
+        return Err(Failure::usage("the prompt is empty")
+            .hint("describe the task, such as `haft run \"Fix the failing test\"`"));
     }
     let past = match &args.files {
         None => Past::New,
         Some(folder) => Past::Files(agent::seed::read(folder)?),
     };
     let sessions = agent::sessions(&settings)?;
-    let manner = Manner {
+    let mode = OutputMode {
         json: args.json,
         quiet: settings.quiet,
         is_recorded: sessions.is_some(),
     };
     signals::block_on(async {
         let mut signals = Signals::listen()?;
-        let approver = ask::here(&settings).unwrap_or_else(|| Arc::new(Away));
+        let approver = ask::terminal_approver(&settings);
+        let approver = approver.unwrap_or_else(|| Arc::new(DeferApprovals));
         let sessions = sessions.as_ref();
         let agent = agent::agent(&settings, model, past, sessions, approver).await?;
         let agent = agent.response_format(format).waits_for_background(true);
-        let exit = work(&agent, Task::Prompt(prompt), manner, &mut signals).await;
+        let exit = work(&agent, Task::Prompt(prompt), mode, &mut signals).await;
         let stopped = agent::close(&agent, &mut signals).await;
         stopped.map_or(exit, Ok)
     })
 }
 
-/// What is asked: the words of the command line, and what stdin holds.
+/// Returns the prompt: the argument, followed by the text on stdin.
 pub(crate) fn prompt(words: Option<&str>) -> Result<String, Failure> {
     let mut prompt = words.unwrap_or_default().to_owned();
     let stdin = std::io::stdin();
@@ -68,22 +67,22 @@ pub(crate) fn prompt(words: Option<&str>) -> Result<String, Failure> {
         return Ok(prompt);
     }
     let (done, waits) = std::sync::mpsc::channel::<()>();
-    // It only tells; where no thread is to be had nothing is told.
+    // Without a thread there is just no hint.
     let hint = std::thread::Builder::new().spawn(move || {
         if waits.recv_timeout(Duration::from_secs(3))
             == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
         {
-            output::note("reading the rest of the prompt from stdin, up to its end");
+            output::note("reading the rest of the prompt from stdin (Ctrl-D ends it)");
         }
     });
     let mut bytes = Vec::new();
-    let read = stdin.lock().take(MOST + 1).read_to_end(&mut bytes);
+    let read = stdin.lock().take(MAX_STDIN + 1).read_to_end(&mut bytes);
     drop(done);
     let _ = hint.map(std::thread::JoinHandle::join);
     read.map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
-    if bytes.len() as u64 > MOST {
+    if bytes.len() as u64 > MAX_STDIN {
         return Err(Failure::usage(
-            "stdin holds more than 16 MB; put it into a file and name that",
+            "stdin has more than 16 MB; put the text into a file and name the file in the prompt",
         ));
     }
     let text = String::from_utf8_lossy(&bytes);

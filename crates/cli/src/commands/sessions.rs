@@ -1,4 +1,4 @@
-//! `haft sessions`: what was said and done, and what came of it.
+//! `haft sessions`: lists, shows, exports and deletes recorded sessions.
 
 mod delete;
 mod export;
@@ -8,8 +8,8 @@ mod list;
 mod markdown;
 mod outputs;
 mod page;
-mod pieces;
 mod todos;
+mod transcript;
 
 use crate::args::Shared;
 use crate::args::sessions::Sessions as Command;
@@ -19,7 +19,7 @@ use crate::{output, record, session};
 use haft_store::sessions::{Error, Sessions};
 use std::path::Path;
 
-/// Does one of them.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
     if let Command::Resume(args) = command {
         return super::resume::run(shared, args);
@@ -29,28 +29,28 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
         .folders
         .state
         .as_deref()
-        .ok_or_else(|| Failure::usage("there is no state folder, so no sessions: set HOME"))?;
+        .ok_or_else(|| Failure::usage("sessions need a state folder: set HOME"))?;
     if let Command::List(args) = command {
-        let found = match opened(&settings, state)? {
+        let found = match open(&settings, state)? {
             Some(sessions) => list::find(&sessions, &settings, args)?,
             None => Vec::new(),
         };
         return list::show(&found, args).map(|()| Exit::Done);
     }
-    let Some(sessions) = opened(&settings, state)? else {
-        return Err(Failure::usage("there are no sessions yet"));
+    let Some(sessions) = open(&settings, state)? else {
+        return Err(Failure::usage("no sessions found"));
     };
     match command {
         Command::List(_) | Command::Resume(_) => {}
         Command::Show { session } => page::show(&sessions, session)?,
         Command::Fork { session, at } => {
-            let id = sessions.fork(session, *at).map_err(told)?;
+            let id = sessions.fork(session, *at).map_err(failure)?;
             output::text(&id)?;
         }
         Command::Export { session, format } => export::run(&sessions, session, format)?,
         Command::Output { call, session } => {
-            let places = (state, settings.work_dir.as_path());
-            outputs::show(&sessions, places, call, session.as_deref())?;
+            let folders = (state, settings.work_dir.as_path());
+            outputs::show(&sessions, folders, call, session.as_deref())?;
         }
         Command::Files {
             session,
@@ -66,8 +66,8 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The sessions, if there ever was one.
-fn opened(settings: &Settings, state: &Path) -> Result<Option<Sessions>, Failure> {
+/// Opens the session database; `None` if it does not exist yet.
+fn open(settings: &Settings, state: &Path) -> Result<Option<Sessions>, Failure> {
     if !state.join(record::FILE).exists() {
         return Ok(None);
     }
@@ -76,20 +76,20 @@ fn opened(settings: &Settings, state: &Path) -> Result<Option<Sessions>, Failure
         .map_err(Failure::failed)
 }
 
-/// What the database says, as the end of a command.
-pub(super) fn told(error: Error) -> Failure {
+/// Converts a database error into an error of the command.
+pub(super) fn failure(error: Error) -> Failure {
     let text = error.to_string();
     match error {
         Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
-            Failure::usage(text).hint("`haft sessions list --all` lists all of them")
+            Failure::usage(text).hint("`haft sessions list --all` lists all sessions")
         }
         Error::UnknownMessage { .. } => {
-            Failure::usage(text).hint("`haft sessions show` has the number of each message")
+            Failure::usage(text).hint("`haft sessions show` prints the number of each message")
         }
-        Error::AmbiguousCall { .. } => Failure::usage(text).hint("name one with --session"),
+        Error::AmbiguousCall { .. } => Failure::usage(text).hint("choose one with --session"),
         Error::UnknownCall { .. } => Failure::usage(text),
         Error::InUse { id, .. } => Failure::failed(text).hint(format!(
-            "end it there first, or work on with a copy: `haft sessions fork {id}`"
+            "end it there first, or continue in a copy: `haft sessions fork {id}`"
         )),
         _ => Failure::failed(text),
     }

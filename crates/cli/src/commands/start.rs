@@ -1,4 +1,4 @@
-//! `haft` alone: a chat, or what to do to get one.
+//! `haft` without a command: starts a chat, or explains what is missing for one.
 
 use super::chat::{self, Begin};
 use crate::args::Shared;
@@ -6,8 +6,8 @@ use crate::args::agent::Chat;
 use crate::exit::{Exit, Failure};
 use crate::{agent, config, output};
 
-/// Chats in a terminal. Without a key or a configuration, and without a terminal, it
-/// says what to do next: nothing was done, so it is no success.
+/// Starts a chat in the terminal. Without a model or a terminal it prints what to do next
+/// and fails, because nothing was done.
 pub(crate) fn run(shared: &Shared, args: &Chat) -> Result<Exit, Failure> {
     let settings = config::load(shared)?;
     if agent::model(&settings)?.is_none() {
@@ -25,7 +25,7 @@ pub(crate) fn run(shared: &Shared, args: &Chat) -> Result<Exit, Failure> {
         return Err(Failure::usage("a chat needs a terminal")
             .hint("use `haft run \"PROMPT\"` to run one task without a terminal"));
     }
-    let begin = match (&args.resume, args.goes_on) {
+    let begin = match (&args.resume, args.continue_latest) {
         (Some(session), _) => Begin::Session(session.clone()),
         (None, true) => Begin::Session(None),
         (None, false) => Begin::New,

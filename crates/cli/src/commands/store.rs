@@ -1,11 +1,11 @@
-//! `haft store`: the files that outlive sessions, with `backend: store`.
+//! `haft store`: files that outlive sessions, with `backend: store`.
 
 use crate::args::Shared;
 use crate::args::store::Store as Command;
 use crate::config::Settings;
 use crate::config::files::{Backend as Configured, Namespace};
 use crate::exit::{Exit, Failure};
-use crate::{backing, output, session, signals, text};
+use crate::{file_backend, output, session, signals, text};
 use haft::ops::backend::{Expect, Kind};
 use haft::ops::text::decode::visible;
 use haft::ops::text::moment;
@@ -16,7 +16,7 @@ use serde_json::json;
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
-/// Does one of them.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let part = match command {
@@ -25,23 +25,23 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
         | Command::Put { part, .. }
         | Command::Delete { part, .. } => part,
     };
-    let opened = Opened {
+    let store = SelectedStore {
         namespace: namespace(&settings, part.namespace.as_deref())?,
         settings: &settings,
     };
     signals::block_on(async {
         match command {
-            Command::List { folder, json, .. } => opened.list(folder.as_deref(), *json).await,
-            Command::Get { path, .. } => opened.get(path).await,
-            Command::Put { path, file, .. } => opened.put(path, file.as_deref()).await,
-            Command::Delete { paths, .. } => opened.delete(paths).await,
+            Command::List { folder, json, .. } => store.list(folder.as_deref(), *json).await,
+            Command::Get { path, .. } => store.get(path).await,
+            Command::Put { path, file, .. } => store.put(path, file.as_deref()).await,
+            Command::Delete { paths, .. } => store.delete(paths).await,
         }
     })?;
     Ok(Exit::Done)
 }
 
-/// The part of the store that is meant: the one that is named, or the only one that the
-/// settings name, or the person's own without a name.
+/// Returns the namespace to use: the given one, or the only one in the settings, or the
+/// user's unnamed one.
 fn namespace(settings: &Settings, given: Option<&str>) -> Result<Namespace, Failure> {
     let mut known = Vec::new();
     match &settings.files.backend {
@@ -71,7 +71,7 @@ fn namespace(settings: &Settings, given: Option<&str>) -> Result<Namespace, Fail
         (None, several) => {
             let names: Vec<_> = several.iter().map(|one| visible(&one.name)).collect();
             Err(Failure::usage(format!(
-                "{} names several parts of the store",
+                "{} uses several namespaces of the store",
                 settings.files.from
             ))
             .hint(format!(
@@ -82,20 +82,20 @@ fn namespace(settings: &Settings, given: Option<&str>) -> Result<Namespace, Fail
     }
 }
 
-struct Opened<'a> {
+struct SelectedStore<'a> {
     settings: &'a Settings,
     namespace: Namespace,
 }
 
-impl Opened<'_> {
+impl SelectedStore<'_> {
     /// Opens the store. `None` if it was never written to.
     fn existing(&self) -> Result<Option<Store>, Failure> {
-        let is_there = backing::store_file(self.settings)?.exists();
+        let is_there = file_backend::store_file(self.settings)?.exists();
         is_there.then(|| self.store()).transpose()
     }
 
     fn store(&self) -> Result<Store, Failure> {
-        backing::store(self.settings, &self.namespace)
+        file_backend::store(self.settings, &self.namespace)
     }
 
     async fn list(&self, folder: Option<&str>, as_json: bool) -> Result<(), Failure> {
@@ -109,7 +109,7 @@ impl Opened<'_> {
                 }
                 Ok(stat) => files.push((start, stat)),
                 Err(Error::NotFound { .. }) if folder == "/" => {}
-                Err(error) => return Err(self.told(folder, &error)),
+                Err(error) => return Err(self.failure(folder, &error)),
             }
         }
         if files.is_empty() && !as_json {
@@ -143,7 +143,7 @@ impl Opened<'_> {
             return Err(self.missing(path));
         };
         let content = store.read(&file).await;
-        let content = content.map_err(|error| self.told(path, &error))?;
+        let content = content.map_err(|error| self.failure(path, &error))?;
         output::bytes(content.reader)
     }
 
@@ -151,14 +151,14 @@ impl Opened<'_> {
         let file = named(path, Access::Write)?;
         let bytes = content(from)?;
         let written = self.store()?.write(&file, bytes, Expect::Anything).await;
-        written.map_err(|error| self.told(path, &error))?;
+        written.map_err(|error| self.failure(path, &error))?;
         Ok(())
     }
 
     async fn delete(&self, paths: &[String]) -> Result<(), Failure> {
         let store = self.existing()?;
         let mut files = Vec::new();
-        // All are looked at before the first one is deleted.
+        // Check all files before deleting any.
         for path in paths {
             let file = named(path, Access::Unlink)?;
             let Some(store) = &store else {
@@ -167,16 +167,16 @@ impl Opened<'_> {
             match store.stat(&file).await {
                 Ok(stat) if stat.kind == Kind::Directory => {
                     let path = file.real().to_string_lossy().into_owned();
-                    return Err(self.told(&path.clone(), &Error::IsDirectory { path }));
+                    return Err(self.failure(&path.clone(), &Error::IsDirectory { path }));
                 }
                 Ok(_) => files.push((path, file)),
-                Err(error) => return Err(self.told(path, &error)),
+                Err(error) => return Err(self.failure(path, &error)),
             }
         }
         for (path, file) in files {
             if let Some(store) = &store {
                 let removed = store.remove(&file).await;
-                removed.map_err(|error| self.told(path, &error))?;
+                removed.map_err(|error| self.failure(path, &error))?;
             }
         }
         Ok(())
@@ -185,10 +185,10 @@ impl Opened<'_> {
     fn missing(&self, path: &str) -> Failure {
         let similar = Vec::new();
         let path = path.to_owned();
-        self.told(&path.clone(), &Error::NotFound { path, similar })
+        self.failure(&path.clone(), &Error::NotFound { path, similar })
     }
 
-    /// The command that lists a folder of the same namespace.
+    /// Returns the command that lists a folder of the same namespace.
     fn list_command(&self, folder: &str) -> String {
         let mut words = vec!["haft store list".to_owned()];
         if !folder.is_empty() {
@@ -202,12 +202,12 @@ impl Opened<'_> {
     }
 
     /// Turns an error of the store into the failure of the command.
-    fn told(&self, path: &str, error: &Error) -> Failure {
+    fn failure(&self, path: &str, error: &Error) -> Failure {
         let failure = Failure::failed(visible(&error.to_string()));
         match error {
             Error::NotFound { .. } => {
                 let list = self.list_command("");
-                let mut failure = failure.hint(format!("`{list}` lists what there is"));
+                let mut failure = failure.hint(format!("`{list}` lists all files"));
                 if let Configured::Routes(routes) = &self.settings.files.backend {
                     let stores = routes.iter().filter(|(at, backend)| {
                         let at = at.trim_end_matches('/');
@@ -215,7 +215,7 @@ impl Opened<'_> {
                         is_store && !at.is_empty() && Path::new(path).starts_with(at)
                     });
                     for (at, _) in stores {
-                        let note = "is where tools see the store; leave it out of the path";
+                        let note = "is where tools see the store; omit it from the path";
                         failure = failure.hint(format!("{at} {note}"));
                     }
                 }
@@ -223,12 +223,14 @@ impl Opened<'_> {
             }
             Error::IsDirectory { .. } => {
                 let list = self.list_command(path);
-                failure.hint(format!("name a file; `{list}` lists those in it"))
+                failure.hint(format!(
+                    "name a file; `{list}` lists the files in this folder"
+                ))
             }
             Error::NotADirectory { .. } => {
                 let list = self.list_command("");
                 failure.hint(format!(
-                    "a part of this path is a file; `{list}` lists what there is"
+                    "a part of this path is a file; `{list}` lists all files"
                 ))
             }
             _ => failure,
@@ -236,24 +238,24 @@ impl Opened<'_> {
     }
 }
 
-/// The path of a file in the store.
+/// Resolves the path of a file in the store.
 fn named(path: &str, access: Access) -> Result<FilePath, Failure> {
     let is_folder = path.ends_with('/') || path.split('/').all(|part| matches!(part, "" | "."));
     if is_folder {
         let shown = visible(path);
         return Err(
-            Failure::usage(format!("not a file of the store: \"{shown}\""))
-                .hint("name a file, such as /notes.md; `haft store list` lists what there is"),
+            Failure::usage(format!("not a file in the store: \"{shown}\""))
+                .hint("name a file, such as /notes.md; `haft store list` lists all files"),
         );
     }
     resolved(path, access)
 }
 
-/// A path of the store, with or without a slash at its beginning.
+/// Resolves a path in the store, with or without a leading slash.
 fn resolved(path: &str, access: Access) -> Result<FilePath, Failure> {
     let has_parent = path.split('/').any(|part| part == "..");
     if has_parent {
-        return Err(Failure::usage(format!("not a path of the store: {path}"))
+        return Err(Failure::usage(format!("not a path in the store: {path}"))
             .hint("write the path without .."));
     }
     let rooted = format!("/{}", path.trim_start_matches('/'));
@@ -262,7 +264,7 @@ fn resolved(path: &str, access: Access) -> Result<FilePath, Failure> {
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Every file below a folder, in the order of their paths.
+/// Returns every file below a folder, sorted by path.
 async fn walked(
     store: &Store,
     start: FilePath,
@@ -271,7 +273,7 @@ async fn walked(
     while let Some(folder) = open.pop() {
         let entries = match store.list(&folder).await {
             Ok(entries) => entries,
-            // It was deleted meanwhile.
+            // The folder was deleted meanwhile.
             Err(Error::NotFound { .. }) => continue,
             Err(error) => return Err(Failure::failed(visible(&error.to_string()))),
         };
@@ -292,7 +294,7 @@ async fn walked(
 /// Reads the content to write, from a file or from stdin.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the person names a file of theirs to be read"
+    reason = "the user names this file on the command line"
 )]
 fn content(from: Option<&Path>) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
@@ -300,7 +302,7 @@ fn content(from: Option<&Path>) -> Result<Vec<u8>, Failure> {
         None => {
             let stdin = std::io::stdin().lock();
             if stdin.is_terminal() {
-                output::note("reading what you type; Ctrl-D on an empty line ends it");
+                output::note("reading from the terminal; press Ctrl-D on an empty line to end");
             }
             (
                 stdin.take(MAX_FILE + 1).read_to_end(&mut bytes),

@@ -1,4 +1,4 @@
-//! `haft tools`: what a model would see.
+//! `haft tools`: shows the tools that a model gets.
 
 mod page;
 
@@ -9,7 +9,7 @@ use crate::{output, signals, text};
 use haft::{Definition, Runtime};
 use serde_json::Value;
 
-/// Shows the tools of the preset, or one of the toolset.
+/// Lists the tools of the preset, or shows one tool of the toolset.
 pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let offer = match &args.name {
@@ -24,7 +24,7 @@ pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
     })?;
     let mut definitions = runtime.definitions();
     let runtime = match &args.name {
-        Some(name) => only(runtime, name)?,
+        Some(name) => keep_only(runtime, name)?,
         None => runtime,
     };
     if let Some(name) = &args.name {
@@ -51,8 +51,8 @@ pub(crate) fn run(shared: &Shared, args: &Tools) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The session with one tool alone.
-fn only(runtime: Runtime, name: &str) -> Result<Runtime, Failure> {
+/// Removes all other tools from the session.
+fn keep_only(runtime: Runtime, name: &str) -> Result<Runtime, Failure> {
     if runtime.tools().get(name).is_none() {
         return Err(session::unknown_tool(&runtime, name));
     }
@@ -64,7 +64,7 @@ fn only(runtime: Runtime, name: &str) -> Result<Runtime, Failure> {
     Ok(runtime)
 }
 
-/// A definition as a model's service gets it.
+/// Returns a definition as sent to the provider.
 fn shown(definition: &Definition) -> Value {
     serde_json::to_value(definition).unwrap_or_default()
 }
@@ -79,11 +79,12 @@ fn table(definitions: &[Definition]) -> String {
             ]
         })
         .collect();
-    // A line each for programs, columns for people.
+    // One line per tool for programs, wrapped columns for people.
     text::table(&rows, output::is_terminal().then_some(text::WIDTH))
 }
 
-/// About four characters of JSON make a token, with any model.
+/// Estimates the tokens of each definition: about four characters of JSON per token, for
+/// any model.
 fn cost(definitions: &[Definition]) -> String {
     let tokens = |each: &Definition| shown(each).to_string().len().div_ceil(4);
     let mut rows: Vec<(String, usize)> = definitions

@@ -1,4 +1,4 @@
-//! `haft trust`: what this folder would run, and whether it may.
+//! `haft trust`: shows what this folder wants to run, and records the user's trust.
 
 use crate::args::{Shared, TrustArgs};
 use crate::exit::{Exit, Failure};
@@ -8,9 +8,10 @@ use crate::trust::{Item, Trust};
 use crate::{ask, external};
 use haft::ops::text::decode::visible;
 
-/// Shows it, asks, and keeps the answer.
+/// Runs the command.
 pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
-    // As it would be once it is trusted: that is what somebody says yes to.
+    // Load the settings as if the folder were trusted, because that is what the user
+    // decides about.
     let settings = session::settings(&Shared {
         trust: true,
         ..shared.clone()
@@ -35,7 +36,8 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         output::text(&format!("Nothing in {folder} needs trust.\n"))?;
         return Ok(Exit::Done);
     }
-    // What is trusted is what is shown, not what it may be once somebody said yes.
+    // Hash the items before asking, so that only what was shown is trusted, even if a
+    // file changes meanwhile.
     let mut seen = Vec::new();
     for item in items {
         let hash = item.pin.hash().map_err(Failure::failed)?;
@@ -56,8 +58,8 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         output::text("\nAll of it is already trusted.\n")?;
         return Ok(Exit::Done);
     }
-    if !args.yes && !yes()? {
-        output::text("Nothing was changed.\n")?;
+    if !args.yes && !confirm()? {
+        output::text("Not trusted; nothing changed.\n")?;
         return Ok(Exit::Failed);
     }
     trust.set(&seen)?;
@@ -65,15 +67,15 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What the answer means, once it is kept.
+/// Explains what trusting these items means.
 fn closing(seen: &[(Item, String)]) -> &'static str {
     let is_checked = |(item, _): &(Item, String)| item.kind != external::STARTED;
     match seen.iter().any(is_checked) {
         true => {
-            "\nTrusted in its current form. If one of these files changes, it will not run until\nyou review it again; files that they load are not checked. Programs of the project\nhave network access if commands do.\n"
+            "\nTrusted in their current form. If one of these files changes, it will not run until\nyou review it again; files that they load are not checked. The project's programs\nhave network access if commands do.\n"
         }
         false => {
-            "\nTrusted. Your own plugins, MCP servers and tools may start the programs in this\nfolder, also after those change.\n"
+            "\nTrusted. Your own plugins, MCP servers and tools may start programs in this folder,\neven after those change.\n"
         }
     }
 }
@@ -83,7 +85,7 @@ fn listed(seen: &[(Item, String)], all: &[Item], trust: &Trust) -> String {
     let mut out = String::new();
     for (item, hash) in seen {
         let short: String = hash.chars().take(12).collect();
-        let state = match (trust.allows(item), trust.knew(item, all)) {
+        let state = match (trust.allows(item), trust.trusted_before(item, all)) {
             (true, _) => "trusted",
             (false, true) => "changed",
             (false, false) => "new",
@@ -109,16 +111,16 @@ fn listed(seen: &[(Item, String)], all: &[Item], trust: &Trust) -> String {
     out
 }
 
-/// A text that stays on its line, so that it cannot pass for another entry.
+/// Keeps a text on one line, so that it cannot imitate another entry.
 fn on_a_line(text: &str) -> String {
     visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// Asks the person at this terminal.
-fn yes() -> Result<bool, Failure> {
+/// Asks the user.
+fn confirm() -> Result<bool, Failure> {
     if !output::can_ask() {
         return Err(Failure::usage("cannot prompt without a terminal")
             .hint("pass `--yes` to trust without asking"));
     }
-    ask::yes("\nTrust it? [y/N] ")
+    ask::confirm("\nTrust it? [y/N] ")
 }

@@ -1,5 +1,5 @@
-//! `haft why`: what would be decided about a call, and by which rule. Nothing
-//! runs and nobody is asked.
+//! `haft why`: explains whether a call would be allowed, and by which rule. Nothing runs,
+//! and the user is not asked.
 
 use super::call::arguments::{self, Arguments};
 use crate::args::{Shared, Why};
@@ -7,16 +7,16 @@ use crate::config::{Settings, approve};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
-use crate::{output, place, text};
+use crate::{confinement, output, text};
 use haft::ops::text::decode::visible;
-use haft::{Approve, By, Call, Effect, Explained, Part, Refused, Subject, Verdict};
+use haft::{Approve, Call, DecidedBy, Effect, Explained, JudgedPart, Refused, Subject, Verdict};
 use serde_json::{Value, json};
 
 /// Prints the decision and its reasons.
 pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let runtime = session::build(&settings, Offer::Every)?;
-    // Whether a plugin brings it is known once the plugins have been met.
+    // A plugin's tools are known only after it has started.
     if runtime.tools().get(&args.tool).is_none() {
         signals::block_on(async {
             session::ready(&runtime, settings.quiet).await;
@@ -59,11 +59,11 @@ fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
     let mut out = format!("{verdict}\n\n");
     let mut rows = Vec::new();
     for (path, real) in &explained.paths {
-        let (said, why) = match real {
+        let (decision, why) = match real {
             Ok(real) => ("allow", format!("the scope: {}", real.display())),
             Err(Refused { what, .. }) => ("deny", format!("the scope: {what}")),
         };
-        rows.push([on_a_line(path), said.to_owned(), on_a_line(&why)].to_vec());
+        rows.push([on_a_line(path), decision.to_owned(), on_a_line(&why)].to_vec());
     }
     if let Some(Refused { what, .. }) = &explained.refusal {
         let tool = format!("tool {tool}");
@@ -80,7 +80,7 @@ fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
             out.push_str(&format!("\nnot analysed: {why}\n"));
         }
     }
-    let is_unreadable = |part: &Part| matches!(part.by, By::Unreadable { .. });
+    let is_unreadable = |part: &JudgedPart| matches!(part.by, DecidedBy::Unreadable { .. });
     if explained.judgement.parts.iter().any(is_unreadable) {
         out.push_str(
             "\nwrite each command with literal words, or change the rule that denies it\n",
@@ -102,31 +102,31 @@ fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
             "to always allow it, add this at the top of `policy` in your own settings:\n  - {rule}\n"
         ));
     }
-    for line in place(settings, explained) {
+    for line in confinement_lines(settings, explained) {
         out.push_str(&format!("{line}\n"));
     }
     out
 }
 
-/// Where it would run, and for a command what holds it there.
-fn place(settings: &Settings, explained: &Explained) -> Vec<String> {
-    let mut lines = place::rules(settings);
+/// Describes the sandbox, and for a command how it is enforced.
+fn confinement_lines(settings: &Settings, explained: &Explained) -> Vec<String> {
+    let mut lines = confinement::rules(settings);
     if explained.effect == Effect::Execute {
-        lines.extend(place::enforcement(settings));
-        let hidden = place::hidden(settings, &explained.hidden);
+        lines.extend(confinement::enforcement(settings));
+        let hidden = confinement::hidden_paths(settings, &explained.hidden);
         lines.extend(hidden.map(|line| on_a_line(&line)));
     }
     lines
 }
 
-/// What is refused before any rule is consulted.
+/// Returns what is refused before any rule is consulted.
 fn refused(explained: &Explained) -> impl Iterator<Item = &Refused> {
     let paths = explained.paths.iter();
     let paths = paths.filter_map(|(_, real)| real.as_ref().err());
     paths.chain(&explained.refusal)
 }
 
-/// What becomes of a call in the end.
+/// Describes what happens to the call.
 fn outcome(approve: Approve, explained: &Explained) -> &'static str {
     match (explained.verdict(), approve) {
         (Verdict::Allow, _) => "runs without asking",
@@ -140,15 +140,15 @@ fn outcome(approve: Approve, explained: &Explained) -> &'static str {
     }
 }
 
-/// A line that was not analysed is said apart from its reason.
-fn subject(part: &Part) -> String {
+/// Names the subject; the reason why a line was not analysed is printed separately.
+fn subject(part: &JudgedPart) -> String {
     match &part.subject {
         Subject::Line(line, _) => format!("line {line}"),
         other => other.to_string(),
     }
 }
 
-/// Text that stays in its row.
+/// Keeps a text in its row.
 fn on_a_line(text: &str) -> String {
     visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
@@ -182,11 +182,11 @@ fn as_json(tool: &str, settings: &Settings, explained: &Explained) -> Value {
         "outcome": outcome(settings.approve, explained),
         "suggestion": explained.suggestion.as_ref().map(ToString::to_string),
         "sandbox": settings.mode,
-        "where": place(settings, explained),
+        "where": confinement_lines(settings, explained),
     })
 }
 
-fn part_json(part: &Part) -> Value {
+fn part_json(part: &JudgedPart) -> Value {
     let (kind, what, why) = match &part.subject {
         Subject::Command(words) => ("command", json!(words), None),
         Subject::Line(line, why) => ("line", json!(line), Some(why)),
@@ -195,14 +195,14 @@ fn part_json(part: &Part) -> Value {
         _ => ("call", Value::Null, None),
     };
     let (rule, place) = match &part.by {
-        By::Rule(rule, place) | By::Unreadable { rule, place, .. } => {
+        DecidedBy::Rule(rule, place) | DecidedBy::Unreadable { rule, place, .. } => {
             (Some(rule), Some(place.to_string()))
         }
-        By::NotAnalysed(place) => (None, Some(place.to_string())),
+        DecidedBy::NotAnalysed(place) => (None, Some(place.to_string())),
         _ => (None, None),
     };
     let reason = match &part.by {
-        By::Session(reason) | By::Unreadable { why: reason, .. } => Some(reason),
+        DecidedBy::Session(reason) | DecidedBy::Unreadable { why: reason, .. } => Some(reason),
         _ => None,
     };
     json!({

@@ -1,11 +1,11 @@
-//! What becomes of calls that a rule asks about.
+//! `approve`: how to handle calls that need approval.
 
 use super::sources::{Origin, Sources};
 use super::{given_or, text, written};
 use crate::exit::Failure;
 use haft::Approve;
 
-/// What the person says, made stricter by the project if it likes.
+/// Returns the user's setting, which the project can make stricter.
 pub(crate) fn load(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
@@ -40,7 +40,7 @@ fn strictness(name: &str) -> u8 {
     }
 }
 
-/// Its name, as the file and the flag write it.
+/// Returns the name used in the file and on the command line.
 pub(crate) fn name(approve: Approve) -> &'static str {
     match approve {
         Approve::Ask => "ask",

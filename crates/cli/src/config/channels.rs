@@ -1,5 +1,5 @@
-//! The channels that messages go to. They hold keys and leave this machine, so only
-//! the person sets them up; a project may have a console.
+//! Channels for messages. They contain keys and send data off this machine, so only the
+//! user can configure them; a project may only add a console.
 
 use super::redact;
 use super::sources::{Listed, Origin, Sources};
@@ -11,10 +11,10 @@ use haft_web::channels::{Channel, Email, Encryption};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The port at which mail is handed in.
-const SUBMISSION: u64 = 587;
+/// Default port for submitting mail.
+const SUBMISSION_PORT: u64 = 587;
 
-/// Reads them.
+/// Reads the channels.
 pub(crate) fn load(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) fn load(
     let mut channels = BTreeMap::new();
     let mut from = Vec::new();
     let mut all = sources.entries("tools.channels");
-    // A name of the person's is the person's.
+    // The user's channels come first, so a project cannot replace one.
     all.sort_by_key(|channel| channel.is_project);
     for Listed {
         name,
@@ -38,9 +38,9 @@ pub(crate) fn load(
         }
         let value = match value {
             Ok(value) => value,
-            // Whoever does not need it should not be kept from working.
+            // A broken channel does not stop users who do not need it.
             Err(failure) => {
-                warnings.push(format!("{}: the channel is left out", failure.message));
+                warnings.push(format!("{}: skipped this channel", failure.message));
                 continue;
             }
         };
@@ -52,7 +52,7 @@ pub(crate) fn load(
         let channel = reader.channel(&value)?;
         if is_project && !matches!(channel, Channel::Console) {
             warnings.push(format!(
-                "{origin}: tools.channels.{name} is ignored: only the person's own file may set it up (or --config)"
+                "{origin}: tools.channels.{name} is ignored: only your own haft.yaml or --config can set it"
             ));
             continue;
         }
@@ -77,7 +77,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What is wrong. Values are not repeated: they may be keys.
+    /// Creates an error. It never contains values, which may be keys.
     fn wrong(&self, what: &str) -> Failure {
         Failure::usage(format!(
             "{}: tools.channels.{}: {what}",
@@ -87,10 +87,13 @@ impl Reader<'_> {
 
     fn channel(&self, value: &Value) -> Result<Channel, Failure> {
         let Value::Object(map) = value else {
-            return Err(self.wrong("a channel is a map with a kind"));
+            return Err(self.wrong("a channel must be a map with a kind"));
         };
         let kind = self.text(map, "kind")?.ok_or_else(|| {
-            self.wrong(&format!("kind is missing: {}", Channel::KINDS.join(", ")))
+            self.wrong(&format!(
+                "kind is missing; valid kinds: {}",
+                Channel::KINDS.join(", ")
+            ))
         })?;
         let service = ["kind", "token", "base_url"];
         let base_url = || self.text(map, "base_url");
@@ -125,15 +128,15 @@ impl Reader<'_> {
                 let known = Channel::KINDS.iter().map(|kind| (*kind).to_owned());
                 let near = closest(other, known, 1);
                 let is_plain = self.written["kind"] == other;
-                let meant = near
+                let suggestion = near
                     .first()
                     .filter(|_| is_plain)
                     .map(|near| format!("; did you mean \"{near}\"?"));
                 Err(self.wrong(&format!(
-                    "there is no kind \"{}\"{}",
+                    "unknown kind \"{}\"{}",
                     // A variable may hold a secret.
                     redact::text("kind", self.written["kind"].as_str().unwrap_or_default()),
-                    meant.unwrap_or_default()
+                    suggestion.unwrap_or_default()
                 )))
             }
         }
@@ -151,7 +154,7 @@ impl Reader<'_> {
                 .ok_or_else(|| self.wrong(&format!("{key} is missing")))
         };
         let port = match map.get("port") {
-            None => Some(SUBMISSION),
+            None => Some(SUBMISSION_PORT),
             Some(Value::Number(port)) => port.as_u64(),
             Some(Value::String(port)) => port.trim().parse().ok(),
             Some(_) => None,
@@ -179,7 +182,7 @@ impl Reader<'_> {
         match map.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),
             Some(other) => Err(self.wrong(&format!(
-                "there is no \"{other}\" here; there are: {}",
+                "unknown key \"{other}\"; known keys: {}",
                 known.join(", ")
             ))),
         }

@@ -1,5 +1,5 @@
-//! What the settings say about commands: the network, the environment, where
-//! they run. A project's file may take away and never give.
+//! Settings for commands: network, environment, and where they run. A project's file can
+//! only take permissions away.
 
 use super::sources::{Given, Sources};
 use super::{Shown, given_or, text, written};
@@ -9,32 +9,32 @@ use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
 
-/// How commands run.
+/// Effective settings for commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Commands {
     pub(crate) network: Network,
-    /// Names of variables that they may see whatever they hold.
+    /// Variables that commands get even if they look secret.
     pub(crate) granted: Vec<String>,
     pub(crate) executor: Executor,
 }
 
-/// Where they run.
+/// Machine that commands run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Executor {
     Local,
     Ssh(Host),
 }
 
-/// Another machine.
+/// Machine that commands run on over ssh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Host {
-    /// As ssh takes it.
+    /// Name for ssh.
     pub(crate) name: String,
-    /// As it is shown, with the names of variables in it.
+    /// Name for messages, with variables unexpanded.
     pub(crate) shown: String,
-    /// The folder there that stands for the work folder.
+    /// Folder on that machine that corresponds to the work folder.
     pub(crate) dir: Option<PathBuf>,
-    /// More options for ssh, `Name=value`.
+    /// Extra ssh options, `Name=value`.
     pub(crate) options: Vec<String>,
 }
 
@@ -44,15 +44,15 @@ impl fmt::Display for Host {
     }
 }
 
-/// Reads them.
+/// Reads the settings.
 pub(crate) fn commands(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
     shown: &mut Vec<Shown>,
 ) -> Result<Commands, Failure> {
     let network = network(sources, warnings)?;
-    let granted = person_only(sources, "tools.env", Value::Array(Vec::new()), warnings)?;
-    let executor = person_only(sources, "executor", "local".into(), warnings)?;
+    let granted = user_only(sources, "tools.env", Value::Array(Vec::new()), warnings)?;
+    let executor = user_only(sources, "executor", "local".into(), warnings)?;
     let commands = Commands {
         network: if text(&network) == "on" {
             Network::On
@@ -82,7 +82,8 @@ pub(crate) fn commands(
     Ok(commands)
 }
 
-/// The network: on if the person says so and the project does not mind.
+/// Returns whether commands get network access: only if the user enables it and the
+/// project does not disable it.
 fn network(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, Failure> {
     let (person, project) = sources.apart("network")?;
     let person = given_or(person, "off".into());
@@ -100,8 +101,8 @@ fn network(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, F
     }
 }
 
-/// A value that is no business of a project.
-pub(super) fn person_only(
+/// Returns a value that only the user can set; a project's value causes a warning.
+pub(super) fn user_only(
     sources: &Sources<'_>,
     key: &str,
     default: Value,
@@ -110,7 +111,7 @@ pub(super) fn person_only(
     let (person, project) = sources.apart(key)?;
     if let Some(project) = project {
         warnings.push(format!(
-            "{}: {key} is ignored: only the person's own file may set it",
+            "{}: {key} is ignored: only your own haft.yaml can set it",
             project.from
         ));
     }

@@ -1,5 +1,5 @@
-//! What the settings say about where files live and how code is run, for the
-//! toolset of absolute paths. A project's file may choose among what is its own.
+//! Settings for where files live and how code runs, used by toolsets with virtual paths.
+//! A project's file may only choose backends inside the project.
 
 use super::sources::{Given, Sources};
 use super::{Shown, given_or, mcp, text};
@@ -8,106 +8,107 @@ use haft::ops::text::spelling::closest;
 use serde_json::{Map, Value};
 use std::path::{Component, Path, PathBuf};
 
-/// Where files live.
+/// Backend for files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Backend {
-    /// On the disk, below a folder.
+    /// On disk, below a folder.
     Filesystem {
         root: Option<PathBuf>,
         is_virtual: bool,
-        /// The largest file that is read, in bytes.
+        /// Largest file that is read, in bytes.
         largest: Option<u64>,
     },
     /// In the session.
     State,
     /// In the store.
     Store(Namespace),
-    /// Each path in another one.
+    /// Different backends by path.
     Routes(Vec<(String, Self)>),
 }
 
-/// A part of the store.
+/// A namespace of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Namespace {
     pub(crate) name: String,
-    /// The folder of the project that asks for it: a project has namespaces of its
-    /// own, and what it calls one tells nothing of the person's.
+    /// Set if a project's file names it. A project has its own namespaces, so it cannot
+    /// reach the user's by name.
     pub(crate) project: Option<PathBuf>,
 }
 
-/// How code is run.
+/// Executor of the model's code.
 #[derive(Debug, Clone)]
 pub(crate) enum Execution {
-    /// As commands of this machine.
+    /// As commands on this machine.
     Local,
-    /// In a sandbox of its own, by haft-sandbox.
+    /// In an interpreter, by haft-sandbox.
     Sandbox(Sandbox),
-    /// By the tools of an MCP server.
+    /// With the tools of an MCP server.
     Server(Box<mcp::Configured>),
     /// Not at all.
     None,
 }
 
-/// How haft-sandbox runs code.
+/// Settings of haft-sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sandbox {
-    /// The package index.
+    /// Address of the Python package index.
     pub(crate) index: url::Url,
-    /// How many seconds a call may take.
+    /// Time limit of a call in seconds.
     pub(crate) timeout: u64,
-    /// How many MiB a call of Python may take.
+    /// Memory limit of a Python call in MiB.
     pub(crate) memory: u64,
 }
 
-/// Python's own index.
+/// Default package index.
 const INDEX: &str = "https://pypi.org/simple";
 
 const KINDS: [&str; 3] = ["filesystem", "state", "store"];
 
-/// What is in force.
+/// Effective settings of backend and execution.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
-    /// Where the backend was chosen.
+    /// Source of `backend`, for messages.
     pub(crate) from: String,
-    /// Whether what it says depends on variables, whose values are not shown.
+    /// Whether `backend` contains variables, owner values are not shown.
     pub(crate) has_variables: bool,
     pub(crate) backend: Backend,
     pub(crate) execution: Execution,
 }
 
-/// Reads it.
+/// Reads the settings.
 pub(crate) fn load(
     sources: &Sources<'_>,
     toolset: &str,
     warnings: &mut Vec<String>,
     shown: &mut Vec<Shown>,
 ) -> Result<Files, Failure> {
-    let (backend, whose) = backend_given(sources, warnings)?;
-    let project = match whose {
-        Whose::Project => sources.project(),
-        Whose::Person => None,
+    let (backend, owner) = backend_given(sources, warnings)?;
+    let project = match owner {
+        Owner::Project => sources.project(),
+        Owner::User => None,
     };
     let files = Files {
         from: backend.from.to_string(),
-        has_variables: whose == Whose::Person && has_variables(&backend.written),
-        // A project has no say over variables: what they hold is the person's.
+        has_variables: owner == Owner::User && has_variables(&backend.written),
+        // Variables in a project's value stay unexpanded: their values belong to the
+        // user.
         backend: Reader {
             given: &backend,
             project,
         }
-        .backend(match whose {
-            Whose::Project => &backend.written,
-            Whose::Person => &backend.value,
+        .backend(match owner {
+            Owner::Project => &backend.written,
+            Owner::User => &backend.value,
         })?,
         execution: execution(sources, warnings, shown)?,
     };
     let is_default = matches!(files.backend, Backend::Filesystem { root: None, .. });
-    if !is_default && !has_a_tree(toolset) {
+    if !is_default && !has_virtual_paths(toolset) {
         return Err(Failure::usage(format!(
-            "{}: backend is for the toolset deepagents; {toolset} works on the files of the work folder",
+            "{}: backend works only with toolset deepagents; {toolset} uses the files in the work folder",
             backend.from
         ))
-        .hint("use `--toolset deepagents`, or take it out"));
+        .hint("use `--toolset deepagents`, or remove `backend`"));
     }
     shown.push(Shown {
         key: "backend",
@@ -117,38 +118,38 @@ pub(crate) fn load(
     Ok(files)
 }
 
-/// Whether a value as it is written names variables.
+/// Whether a value contains variables.
 fn has_variables(written: &Value) -> bool {
     written.to_string().contains("${")
 }
 
-/// Whether the paths of a toolset are those of a tree of its own.
-pub(crate) fn has_a_tree(toolset: &str) -> bool {
+/// Whether a toolset has virtual paths.
+pub(crate) fn has_virtual_paths(toolset: &str) -> bool {
     haft::toolsets::by_name(toolset).is_some_and(|toolset| toolset.paths == haft::Paths::Virtual)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    Person,
+enum Owner {
+    User,
     Project,
 }
 
-/// The person's word, or else the project's.
+/// Returns the user's setting, or else the project's.
 fn backend_given(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
-) -> Result<(Given, Whose), Failure> {
+) -> Result<(Given, Owner), Failure> {
     let (person, project) = sources.apart("backend")?;
     match (person, project) {
         (Some(person), Some(project)) => {
             warnings.push(format!(
-                "{}: backend is ignored: {} sets it",
+                "{}: backend is ignored: already set in {}",
                 project.from, person.from
             ));
-            Ok((person, Whose::Person))
+            Ok((person, Owner::User))
         }
-        (None, Some(project)) => Ok((project, Whose::Project)),
-        (person, None) => Ok((given_or(person, "filesystem".into()), Whose::Person)),
+        (None, Some(project)) => Ok((project, Owner::Project)),
+        (person, None) => Ok((given_or(person, "filesystem".into()), Owner::User)),
     }
 }
 
@@ -159,34 +160,34 @@ fn execution(
 ) -> Result<Execution, Failure> {
     let (person, project) = sources.apart("execution")?;
     let is_none = |given: &Given| text(given) == "none";
-    let (given, whose) = match (person, project) {
-        (_, Some(project)) if is_none(&project) => (project, Whose::Project),
+    let (given, owner) = match (person, project) {
+        (_, Some(project)) if is_none(&project) => (project, Owner::Project),
         (Some(person), Some(project)) => {
             warnings.push(format!(
-                "{}: execution is ignored: {} sets it",
+                "{}: execution is ignored: already set in {}",
                 project.from, person.from
             ));
-            (person, Whose::Person)
+            (person, Owner::User)
         }
-        (None, Some(project)) => (project, Whose::Project),
-        (person, None) => (given_or(person, "local".into()), Whose::Person),
+        (None, Some(project)) => (project, Owner::Project),
+        (person, None) => (given_or(person, "local".into()), Owner::User),
     };
     let execution = match &given.value {
         Value::String(name) if name == "local" => Execution::Local,
         Value::String(name) if name == "none" => Execution::None,
-        Value::String(name) if is_sandbox(name) => sandbox(&given, &Map::new(), whose)?,
+        Value::String(name) if is_sandbox(name) => sandbox(&given, &Map::new(), owner)?,
         Value::Object(map)
             if map
                 .get("kind")
                 .and_then(Value::as_str)
                 .is_some_and(is_sandbox) =>
         {
-            sandbox(&given, map, whose)?
+            sandbox(&given, map, owner)?
         }
         Value::Object(map) if map.contains_key("command") || map.contains_key("uri") => {
             match mcp::of_execution(sources, &given.from, &given.value)? {
                 Some(mut server) => {
-                    server.whose = super::plugins::Whose::of(sources.role_of(&given.from));
+                    server.owner = super::plugins::Owner::of(sources.role_of(&given.from));
                     server.written = given.written.clone();
                     Execution::Server(Box::new(server))
                 }
@@ -203,8 +204,8 @@ fn execution(
     shown.push(Shown {
         key: "execution",
         value: match given.written {
-            // What it holds may be secret.
-            Value::Object(map) => format!("({} in a map)", map.len()).into(),
+            // The map may contain secrets.
+            Value::Object(map) => format!("(map with {} keys)", map.len()).into(),
             written => written,
         },
         from: given.from.to_string(),
@@ -216,41 +217,41 @@ fn is_sandbox(name: &str) -> bool {
     name == "sandbox" || name == "heimdall"
 }
 
-/// Reads how haft-sandbox runs code.
-fn sandbox(given: &Given, map: &Map<String, Value>, whose: Whose) -> Result<Execution, Failure> {
+/// Reads the settings of haft-sandbox.
+fn sandbox(given: &Given, map: &Map<String, Value>, owner: Owner) -> Result<Execution, Failure> {
     let wrong = |problem: &str| Failure::usage(format!("{}: execution: {problem}", given.from));
     const KNOWN: [&str; 4] = ["kind", "index", "timeout", "memory_mb"];
     if let Some(other) = map.keys().find(|key| !KNOWN.contains(&key.as_str())) {
         let known = KNOWN.join(", ");
         return Err(wrong(&format!(
-            "a sandbox has no \"{other}\"; it has: {known}"
+            "unknown key \"{other}\" for a sandbox; known keys: {known}"
         )));
     }
-    let number = |name: &str, usual: u64, range: std::ops::RangeInclusive<u64>| match map.get(name)
-    {
-        None => Ok(usual),
-        Some(value) => value
-            .as_u64()
-            .filter(|number| range.contains(number))
-            .ok_or_else(|| {
-                let (least, most) = (range.start(), range.end());
-                wrong(&format!(
-                    "{name} must be a whole number from {least} to {most}"
-                ))
-            }),
-    };
+    let number =
+        |name: &str, default: u64, range: std::ops::RangeInclusive<u64>| match map.get(name) {
+            None => Ok(default),
+            Some(value) => value
+                .as_u64()
+                .filter(|number| range.contains(number))
+                .ok_or_else(|| {
+                    let (least, most) = (range.start(), range.end());
+                    wrong(&format!(
+                        "{name} must be a whole number from {least} to {most}"
+                    ))
+                }),
+        };
     let index = match map.get("index") {
         None => INDEX,
-        Some(_) if whose == Whose::Project => {
-            return Err(wrong("only your own file says where packages come from"));
+        Some(_) if owner == Owner::Project => {
+            return Err(wrong("index is allowed only in your own haft.yaml"));
         }
         Some(Value::String(index)) => index,
-        Some(_) => return Err(wrong("index must be an address")),
+        Some(_) => return Err(wrong("index must be a URL")),
     };
     let index = url::Url::parse(index).ok();
     let index = index.filter(|index| matches!(index.scheme(), "http" | "https"));
     Ok(Execution::Sandbox(Sandbox {
-        index: index.ok_or_else(|| wrong("index must be an http or https address"))?,
+        index: index.ok_or_else(|| wrong("index must be an http or https URL"))?,
         timeout: number("timeout", 60, 1..=100)?,
         memory: number("memory_mb", 256, 64..=1024)?,
     }))
@@ -258,14 +259,14 @@ fn sandbox(given: &Given, map: &Map<String, Value>, whose: Whose) -> Result<Exec
 
 struct Reader<'a> {
     given: &'a Given,
-    /// The folder of the project whose word it is.
+    /// The project's folder, if its file sets the backend.
     project: Option<&'a Path>,
 }
 
 impl Reader<'_> {
     fn wrong(&self, what: &str) -> Failure {
         Failure::usage(format!("{}: {what}", self.given.from))
-            .hint("backend is filesystem, state or store; { kind: …, namespace: …, root: … }; or { routes: { /memories: store, /: filesystem } }")
+            .hint("valid values: filesystem, state or store; { kind: …, namespace: …, root: … }; or { routes: { /memories: store, /: filesystem } }")
     }
 
     fn has_variables(&self) -> bool {
@@ -278,7 +279,7 @@ impl Reader<'_> {
             Value::Object(map) if map.contains_key("routes") => self.routes(map),
             Value::Object(map) => match map.get("kind") {
                 Some(Value::String(kind)) => self.of_kind(kind, map),
-                _ => Err(self.wrong("a backend has a kind, or routes")),
+                _ => Err(self.wrong("backend needs kind or routes")),
             },
             _ => Err(self.wrong("backend must be a name or a map")),
         }
@@ -287,7 +288,7 @@ impl Reader<'_> {
     fn routes(&self, map: &Map<String, Value>) -> Result<Backend, Failure> {
         self.only(map, &["kind", "routes"])?;
         if map.get("kind").is_some_and(|kind| kind != "composite") {
-            return Err(self.wrong("a backend with routes is of the kind composite"));
+            return Err(self.wrong("kind must be composite for a backend with routes"));
         }
         let Some(Value::Object(routes)) = map.get("routes") else {
             return Err(self.wrong("routes must be a map from paths to backends"));
@@ -295,11 +296,11 @@ impl Reader<'_> {
         let mut all = Vec::new();
         for (at, value) in routes {
             if !at.starts_with('/') {
-                return Err(self.wrong(&format!("the route {at} must begin with /")));
+                return Err(self.wrong(&format!("route {at} must start with /")));
             }
             match self.backend(value)? {
                 Backend::Routes(_) => {
-                    return Err(self.wrong(&format!("the route {at} has routes of its own")));
+                    return Err(self.wrong(&format!("route {at} cannot contain routes")));
                 }
                 backend => all.push((at.clone(), backend)),
             }
@@ -323,7 +324,7 @@ impl Reader<'_> {
                 Ok(Backend::Filesystem {
                     root: self.root(map)?,
                     is_virtual: self
-                        .truth(map, &["virtual", "virtual_mode"])?
+                        .boolean(map, &["virtual", "virtual_mode"])?
                         .unwrap_or(true),
                     largest: self.megabytes(map)?,
                 })
@@ -344,18 +345,16 @@ impl Reader<'_> {
             other => {
                 let known = KINDS.iter().map(|kind| (*kind).to_owned());
                 let near = closest(other, known, 1);
-                let meant = near
+                let suggestion = near
                     .first()
                     .map(|near| format!("; did you mean \"{near}\"?"));
-                // As it is written: a variable may hold a secret.
-                let shown = if self.has_variables() {
-                    "of that name"
-                } else {
-                    other
-                };
+                // Not the value of a variable, which may be a secret.
+                if self.has_variables() {
+                    return Err(self.wrong("unknown backend after expanding variables"));
+                }
                 Err(self.wrong(&format!(
-                    "there is no backend \"{shown}\"{}",
-                    meant.filter(|_| !self.has_variables()).unwrap_or_default()
+                    "unknown backend \"{other}\"{}",
+                    suggestion.unwrap_or_default()
                 )))
             }
         }
@@ -365,7 +364,7 @@ impl Reader<'_> {
         match map.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),
             Some(other) => Err(self.wrong(&format!(
-                "backend has no \"{other}\" here; it has: {}",
+                "unknown key \"{other}\" in backend; known keys: {}",
                 known.join(", ")
             ))),
         }
@@ -381,12 +380,12 @@ impl Reader<'_> {
             .components()
             .all(|part| matches!(part, Component::CurDir | Component::Normal(_)));
         if self.project.is_some() && !is_inside {
-            return Err(self.wrong("in a project's file, root must lie in the work folder"));
+            return Err(self.wrong("in a project's file, root must be inside the work folder"));
         }
         Ok(Some(root.to_owned()))
     }
 
-    fn truth(&self, map: &Map<String, Value>, names: &[&str]) -> Result<Option<bool>, Failure> {
+    fn boolean(&self, map: &Map<String, Value>, names: &[&str]) -> Result<Option<bool>, Failure> {
         match names.iter().find_map(|name| map.get(*name)) {
             None => Ok(None),
             Some(Value::Bool(truth)) => Ok(Some(*truth)),

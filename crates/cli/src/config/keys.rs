@@ -1,45 +1,46 @@
-//! Every key of `haft.yaml`, declared once: the reader, `haft init`, `haft
-//! config show` and the published schema all follow this list.
+//! Every key of `haft.yaml`, declared once. The reader, `haft init`, `haft config show`
+//! and the published schema all use this list.
 
 use crate::log;
 
-/// A key, by its dotted name.
+/// A key of `haft.yaml`.
 #[derive(Debug)]
 pub(crate) struct Key {
+    /// Name with dots, such as `tools.preset`.
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    /// The default, as one would write it in the file.
+    pub(crate) kind: ValueKind,
+    /// Default value as YAML.
     pub(crate) default: &'static str,
     pub(crate) about: &'static str,
     pub(crate) flag: Option<&'static str>,
     pub(crate) variable: Option<&'static str>,
 }
 
-/// What a value must be.
+/// Type of a value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Text,
     Choice(&'static [&'static str]),
-    /// A whole number in this range.
+    /// Integer in this range.
     Whole(u64, u64),
-    /// A number that is not negative, up to this one.
+    /// Number from 0 to this maximum.
     Number(u64),
     Truth,
     Texts,
     List,
-    /// The rules of a policy.
+    /// List of policy rules.
     Rules,
     Map,
     Anything,
 }
 
-/// The names of the sandbox modes.
+/// Names of the sandbox modes.
 pub(crate) const MODES: &[&str] = &["workspace", "strict", "read-only", "off"];
 
-/// What becomes of what a rule asks about.
+/// How to handle calls that need approval.
 pub(crate) const APPROVE: &[&str] = &["ask", "auto", "never"];
 
-/// A day: nothing that a model waits for takes longer.
+/// One day: no call should take longer.
 pub(crate) const MAX_SECONDS: u64 = 86_400;
 
 const PROVIDERS: &[&str] = &[
@@ -54,223 +55,233 @@ const PROVIDERS: &[&str] = &[
 pub(crate) static KEYS: &[Key] = &[
     used(
         "tools.toolset",
-        Kind::Choice(haft::toolsets::NAMES),
+        ValueKind::Choice(haft::toolsets::NAMES),
         "standard",
-        "which tools there are",
+        "family of tools",
     )
     .given_by("--toolset", "HAFT_TOOLSET"),
     used(
         "tools.preset",
-        Kind::Text,
+        ValueKind::Text,
         "coding",
-        "which of them a model sees; `all` for every one",
+        "which tools the model gets; `all` for every one",
     )
     .given_by("--preset", "HAFT_PRESET"),
     used(
         "tools.work_dir",
-        Kind::Text,
+        ValueKind::Text,
         ".",
-        "the work folder, from this file's folder",
+        "work folder, relative to this file",
     )
     .given_by("--dir", "HAFT_DIR"),
     used(
         "tools.timeout",
-        Kind::Number(MAX_SECONDS),
+        ValueKind::Number(MAX_SECONDS),
         "0",
-        "seconds any call may take; 0 = each tool's own",
+        "seconds a call may take; 0: each tool's default",
     ),
     used(
         "tools.roots",
-        Kind::Texts,
+        ValueKind::Texts,
         "[]",
-        "more folders to work in; not in a project's file",
+        "more folders to work in; only in your own file",
     ),
     used(
         "tools.protect",
-        Kind::Texts,
+        ValueKind::Texts,
         "[]",
-        "files and folders that are never written",
+        "files and folders that tools must not write",
     ),
     used(
         "max_tool_concurrency",
-        Kind::Whole(1, 256),
+        ValueKind::Whole(1, 256),
         "4",
-        "how many calls of one turn run at a time",
+        "calls of one turn that run at the same time",
     ),
     used(
         "sandbox",
-        Kind::Choice(MODES),
+        ValueKind::Choice(MODES),
         "workspace",
         "workspace, strict, read-only or off",
     )
     .given_by("--sandbox", "HAFT_SANDBOX"),
     used(
         "network",
-        Kind::Choice(&["on", "off"]),
+        ValueKind::Choice(&["on", "off"]),
         "off",
-        "the network, for commands",
+        "network access for commands",
     )
     .given_by("--network", "HAFT_NETWORK"),
     used(
         "tools.env",
-        Kind::Texts,
+        ValueKind::Texts,
         "[]",
-        "more variables for commands; in your own file",
+        "extra variables for commands; in your own file",
     ),
     used(
         "executor",
-        Kind::Anything,
+        ValueKind::Anything,
         "local",
         "where commands run, or { ssh: HOST }",
     ),
     used(
         "backend",
-        Kind::Anything,
+        ValueKind::Anything,
         "filesystem",
         "where files live: filesystem, state, store",
     ),
     used(
         "execution",
-        Kind::Anything,
+        ValueKind::Anything,
         "local",
-        "how code is run: local, sandbox, none, a server",
+        "how code runs: local, sandbox, none or a server",
     ),
     used(
         "tools.plugins",
-        Kind::List,
+        ValueKind::List,
         "[]",
-        "programs that bring tools: { path, args }",
+        "programs that provide tools: { path, args }",
     ),
     used(
         "tools.channels",
-        Kind::Map,
+        ValueKind::Map,
         "{}",
-        "where messages go, by name; in your own file",
+        "message channels by name; in your own file",
     ),
     used(
         "tools.web",
-        Kind::Map,
+        ValueKind::Map,
         "{}",
         "search engines and hosts; in your own file",
     ),
     used(
         "policy",
-        Kind::Rules,
+        ValueKind::Rules,
         "[]",
         "rules that allow, ask or deny calls",
     ),
     used(
         "approve",
-        Kind::Choice(APPROVE),
+        ValueKind::Choice(APPROVE),
         "ask",
-        "what a rule asks about: ask, auto or never",
+        "calls that need approval: ask, auto or never",
     )
     .given_by("--approve", "HAFT_APPROVE"),
     used(
         "log",
-        Kind::Choice(log::LEVELS),
+        ValueKind::Choice(log::LEVELS),
         "warn",
         "off, error, warn, info, debug or trace",
     )
     .given_by("--log", "HAFT_LOG"),
     used(
         "quiet",
-        Kind::Truth,
+        ValueKind::Truth,
         "false",
-        "no notes beside results and errors",
+        "print only results and errors",
     )
     .given_by("--quiet", "HAFT_QUIET"),
     used(
         "provider",
-        Kind::Choice(PROVIDERS),
+        ValueKind::Choice(PROVIDERS),
         "anthropic",
-        "who runs the model",
+        "service that runs the model",
     ),
-    used("model", Kind::Text, "claude-sonnet-4-5", "the model's name")
-        .given_by("--model", "HAFT_MODEL"),
-    used("base_url", Kind::Text, "\"\"", "where the provider answers"),
+    used(
+        "model",
+        ValueKind::Text,
+        "claude-sonnet-4-5",
+        "name of the model",
+    )
+    .given_by("--model", "HAFT_MODEL"),
+    used("base_url", ValueKind::Text, "\"\"", "URL of the provider"),
     used(
         "replay",
-        Kind::Text,
+        ValueKind::Text,
         "\"\"",
-        "a recorded session, for provider: replay",
+        "recorded session for provider: replay",
     ),
     used(
         "api_key",
-        Kind::Text,
+        ValueKind::Text,
         "${ANTHROPIC_API_KEY}",
-        "the provider's key",
+        "API key of the provider",
     ),
     used(
         "system_prompt",
-        Kind::Text,
+        ValueKind::Text,
         "\"\"",
-        "what the model is told first",
+        "replaces the default instructions",
     ),
     used(
         "context_window",
-        Kind::Whole(1000, u64::MAX),
+        ValueKind::Whole(1000, u64::MAX),
         "128000",
-        "tokens the model takes, where haft does not know",
+        "context size in tokens, if haft does not know it",
     ),
     used(
         "response_format",
-        Kind::Anything,
+        ValueKind::Anything,
         "{}",
-        "a JSON Schema for the final answer of a run",
+        "JSON Schema for the final answer of a run",
     ),
     used(
         "max_turns",
-        Kind::Whole(1, u64::MAX),
+        ValueKind::Whole(1, u64::MAX),
         "50",
-        "turns of one task",
+        "maximum turns per task",
     ),
     used(
         "max_tokens",
-        Kind::Whole(1, u64::MAX),
+        ValueKind::Whole(1, u64::MAX),
         "1000000",
-        "tokens of one task; no bound if not set",
+        "maximum tokens per task; default: no limit",
     ),
     used(
         "max_cost",
-        Kind::Number(u64::MAX),
+        ValueKind::Number(u64::MAX),
         "1.0",
-        "US dollars of one task; no bound if not set",
+        "maximum US dollars per task; default: no limit",
     ),
     used(
         "max_retries",
-        Kind::Whole(0, u64::MAX),
+        ValueKind::Whole(0, u64::MAX),
         "3",
-        "repeats of a failed request",
+        "retries of a failed request",
     ),
     used(
         "subagents",
-        Kind::List,
+        ValueKind::List,
         "[]",
-        "agents that the agent may ask",
+        "agents that the agent can delegate to",
     ),
-    used("skills", Kind::Texts, "[]", "folders of skills"),
+    used("skills", ValueKind::Texts, "[]", "folders with skills"),
     used(
         "memory",
-        Kind::Texts,
+        ValueKind::Texts,
         "[]",
         "files in the prompt that the model may update",
     ),
     used(
         "tools.interrupt_on",
-        Kind::Map,
+        ValueKind::Map,
         "{}",
-        "calls that wait for a person: { write: true }",
+        "tools that need approval: { write: true }",
     ),
     used(
         "tools.mcp",
-        Kind::Map,
+        ValueKind::Map,
         "{}",
         "MCP servers: { NAME: { command, args } }",
     ),
 ];
 
-const fn used(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+const fn used(
+    name: &'static str,
+    kind: ValueKind,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
     Key {
         name,
         kind,
@@ -290,7 +301,7 @@ impl Key {
         }
     }
 
-    /// The part of the name before the dot, and the part after it.
+    /// Returns the part of the name before the dot and the part after it.
     pub(crate) fn parts(&self) -> (Option<&'static str>, &'static str) {
         match self.name.split_once('.') {
             Some((section, name)) => (Some(section), name),
@@ -299,12 +310,12 @@ impl Key {
     }
 }
 
-/// A key by its dotted name.
+/// Finds a key by its name.
 pub(crate) fn key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// The names that a section may hold; those of the file itself for none.
+/// Returns the keys of a section, or the top-level ones.
 pub(crate) fn names_in(section: Option<&str>) -> Vec<String> {
     let mut names: Vec<String> = KEYS
         .iter()
@@ -317,12 +328,12 @@ pub(crate) fn names_in(section: Option<&str>) -> Vec<String> {
     names
 }
 
-/// The one key that holds other keys.
+/// The only key that contains other keys.
 pub(crate) const SECTION: &str = "tools";
 
-impl Kind {
-    /// What is wanted, for messages.
-    pub(crate) fn wanted(self) -> String {
+impl ValueKind {
+    /// Describes the expected value in messages.
+    pub(crate) fn expected(self) -> String {
         match self {
             Self::Text => "text".to_owned(),
             Self::Choice(names) => match names {
@@ -330,9 +341,9 @@ impl Kind {
                 [rest @ .., last] => format!("{} or {last}", rest.join(", ")),
                 [] => "nothing".to_owned(),
             },
-            Self::Whole(least, u64::MAX) => format!("a whole number from {least} on"),
+            Self::Whole(least, u64::MAX) => format!("a whole number, at least {least}"),
             Self::Whole(least, most) => format!("a whole number from {least} to {most}"),
-            Self::Number(u64::MAX) => "a number from 0 on".to_owned(),
+            Self::Number(u64::MAX) => "a number, at least 0".to_owned(),
             Self::Number(most) => format!("a number from 0 to {most}"),
             Self::Truth => "true or false".to_owned(),
             Self::Texts => "a list of texts".to_owned(),

@@ -1,40 +1,41 @@
-//! One configuration file, read and checked: every key is known and every
-//! value is of its kind. What it means for the session is decided elsewhere.
+//! One configuration file, read and checked: all keys are known and all values have the
+//! right type. Other modules interpret the values.
 
-use super::file;
 use super::keys::{self, Key, SECTION};
-use super::redact;
 use super::value;
-use super::yaml::{self, Content, Node, Place};
+use super::yaml::{self, Content, Node, Position};
+use super::{read, redact};
 use crate::exit::Failure;
 use haft::ops::text::brief;
 use haft::ops::text::decode::visible;
 use haft::ops::text::spelling::closest;
 use std::path::{Path, PathBuf};
 
-/// Whose word a file is.
+/// Owner of a file, which decides what it may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The work folder's, which may only tighten.
+    /// The project's, in the work folder; it can only tighten.
     Project,
-    /// The person's own, for all folders.
+    /// The user's own, for all folders.
     User,
-    /// The one that the person named; as good as their own, and before it.
+    /// Named with `--config` for this run; has the rights of the user's own file and
+    /// takes precedence over it.
     Named,
 }
 
-/// A file's values.
+/// Values of one file.
 #[derive(Debug)]
 pub(crate) struct Layer {
     pub(crate) role: Role,
-    /// Its name for messages.
+    /// Name of the file in messages.
     pub(crate) shown: String,
-    /// Where its relative paths start.
+    /// Folder that relative paths start from.
     pub(crate) folder: PathBuf,
     pub(crate) entries: Vec<Entry>,
-    /// The file as it was read.
+    /// Text of the file.
     pub(crate) text: String,
-    /// Keys that it sets to something that was not to be used.
+    /// Keys whose values were withheld because they use variables that the file may not
+    /// read.
     pub(crate) withheld: Vec<&'static str>,
 }
 
@@ -45,15 +46,15 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// Whether a project's file is a link to somewhere else: an error message would
-/// show what is there.
+/// Whether a project's file is a link out of the project. Reading it would show the
+/// target's content in error messages.
 fn leads_out(path: &Path) -> bool {
     let folder = path.parent();
     folder.is_some_and(|folder| haft::ops::beneath::real_within(folder, path).is_err())
 }
 
 impl Layer {
-    /// Reads a file; `None` if there is none.
+    /// Reads a file; `None` if it does not exist.
     pub(crate) fn load(role: Role, path: &Path, shown: &str) -> Result<Option<Self>, Failure> {
         let shown = visible(shown);
         if role == Role::Project && leads_out(path) {
@@ -62,22 +63,23 @@ impl Layer {
                 "is a link that leads out of this folder",
             ));
         }
-        // The very file that was looked at: a link that appears now is not followed.
+        // Open exactly the file that was checked: a link that appears now is not
+        // followed.
         let real = match role {
             Role::Project => haft::ops::scope::real(path),
             Role::User | Role::Named => None,
         };
         let follow = match real {
-            Some(_) => file::Links::Refused,
-            None => file::Links::Followed,
+            Some(_) => read::Links::Refused,
+            None => read::Links::Followed,
         };
-        let Some(text) = file::read(real.as_deref().unwrap_or(path), &shown, follow)? else {
+        let Some(text) = read::read(real.as_deref().unwrap_or(path), &shown, follow)? else {
             return Ok(None);
         };
         Self::parse(role, path, &shown, text).map(Some)
     }
 
-    /// Reads and checks the text of a file.
+    /// Parses and checks the text of a file.
     pub(crate) fn parse(
         role: Role,
         path: &Path,
@@ -95,7 +97,7 @@ impl Layer {
         };
         let root = yaml::parse(&text).map_err(|malformed| layer.malformed(&malformed, &text))?;
         match root.content {
-            Content::Map(entries) => layer.take(None, entries)?,
+            Content::Map(entries) => layer.add_entries(None, entries)?,
             _ if root.is_null() => {}
             _ => {
                 return Err(layer.problem(
@@ -108,7 +110,7 @@ impl Layer {
         Ok(layer)
     }
 
-    fn take(
+    fn add_entries(
         &mut self,
         section: Option<&str>,
         entries: Vec<(yaml::Name, Node)>,
@@ -116,7 +118,7 @@ impl Layer {
         for (name, node) in entries {
             if section.is_none() && name.text == SECTION {
                 match node.content {
-                    Content::Map(inner) => self.take(Some(SECTION), inner)?,
+                    Content::Map(inner) => self.add_entries(Some(SECTION), inner)?,
                     _ if node.is_null() => {}
                     _ => {
                         return Err(self.problem(
@@ -135,7 +137,7 @@ impl Layer {
             let Some(key) = found else {
                 return Err(self.unknown(section, &name));
             };
-            // A key with nothing behind it is not set: its value was commented out.
+            // A key without a value counts as unset: its value was commented out.
             if node.is_null() {
                 continue;
             }
@@ -145,7 +147,7 @@ impl Layer {
         Ok(())
     }
 
-    /// The value it has for a key.
+    /// Returns the value of a key.
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         self.entries
             .iter()
@@ -154,12 +156,12 @@ impl Layer {
     }
 
     /// `haft.yaml:7:3`
-    pub(crate) fn at(&self, at: Place) -> String {
+    pub(crate) fn at(&self, at: Position) -> String {
         format!("{}:{}:{}", self.shown, at.line, at.column)
     }
 
-    /// An error at a place of the file.
-    pub(crate) fn problem(&self, at: Place, message: &str) -> Failure {
+    /// Creates an error at a position in the file.
+    pub(crate) fn problem(&self, at: Position, message: &str) -> Failure {
         Failure::at(&self.at(at), message)
     }
 
@@ -172,7 +174,7 @@ impl Layer {
             visible(&brief(&name.text, 100))
         );
         let near = closest(&name.text, keys::names_in(section), 1);
-        // The right name at the wrong depth is as common as a slip.
+        // The right name at the wrong level is as common as a typo.
         let elsewhere = keys::KEYS
             .iter()
             .find(|key| key.parts().1 == name.text)
@@ -182,7 +184,7 @@ impl Layer {
                 message.push_str(&format!("; it belongs under {SECTION}, as {elsewhere}"));
             }
             (Some(_), _) => {
-                message.push_str(&format!("; it belongs at the top, beside {SECTION}"));
+                message.push_str(&format!("; it belongs at the top level, beside {SECTION}"));
             }
             (None, Some(near)) => message.push_str(&format!("; did you mean \"{near}\"?")),
             (None, None) => {}
@@ -190,7 +192,8 @@ impl Layer {
         self.problem(name.at, &message)
     }
 
-    /// An error that shows the line, as the parser's words need it.
+    /// Creates an error that also shows the line, which a parser's message needs to be
+    /// understood.
     fn malformed(&self, malformed: &yaml::Malformed, text: &str) -> Failure {
         let Some(at) = malformed.at else {
             return Failure::at(&self.shown, &malformed.message);
@@ -203,7 +206,7 @@ impl Layer {
             failure.message.push_str(&format!("\n {number} | {line}"));
             if !hidden && at.column < 120 {
                 let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or_default();
-                // Tabs are kept, so that the caret stands where the eye looks.
+                // Tabs are kept, so that the caret is below the right column.
                 let before: String = line
                     .chars()
                     .take(column)

@@ -1,69 +1,69 @@
-//! MCP servers whose tools a session has: what the settings say of them. What a project
-//! names is only named here; whether it is reached is a matter of trust.
+//! MCP servers in the configuration. A project's servers are only read here; whether they
+//! are used depends on trust.
 
-use super::plugins::{self, Environment, Whose, located, located_folder, texts};
+use super::plugins::{self, Environment, Owner, located, located_folder, texts};
 use super::sources::{Listed, Origin, Sources};
 use super::value;
 use super::{Shown, joined};
 use crate::env;
 use crate::exit::Failure;
 use haft::ops::text::spelling::closest;
-use haft_mcp::client::{Identity, Reach, Wire};
+use haft_mcp::client::{Endpoint, HttpTransport, Identity};
 use haft_web::Secret;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The keys of a server.
+/// Keys of a server.
 const KEYS: [&str; 12] = [
     "command", "args", "env", "cwd", "url", "headers", "uri", "oauth", "type", "timeout", "tools",
     "enabled",
 ];
 
-/// How a server may be called that is pasted from elsewhere.
-const TYPES: [(&str, Kind); 6] = [
-    ("stdio", Kind::Stdio),
-    ("http", Kind::Http),
-    ("streamable-http", Kind::Http),
-    ("streamable_http", Kind::Http),
-    ("streamableHttp", Kind::Http),
-    ("sse", Kind::Sse),
+/// Accepted values of `type`, including the spellings of other programs owner settings
+/// users paste.
+const TYPES: [(&str, ServerKind); 6] = [
+    ("stdio", ServerKind::Stdio),
+    ("http", ServerKind::Http),
+    ("streamable-http", ServerKind::Http),
+    ("streamable_http", ServerKind::Http),
+    ("streamableHttp", ServerKind::Http),
+    ("sse", ServerKind::Sse),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ServerKind {
     Stdio,
     Http,
     Sse,
 }
 
-/// An MCP server.
+/// A configured MCP server.
 #[derive(Debug, Clone)]
 pub(crate) struct Configured {
     pub(crate) name: String,
-    pub(crate) how: How,
+    pub(crate) connection: Connection,
     pub(crate) timeout: Option<Duration>,
-    /// The only tools that are taken of it.
+    /// If set, only these tools are used.
     pub(crate) only: Option<Vec<String>>,
-    /// Whose word it is.
-    pub(crate) whose: Whose,
-    /// The folder of its file.
+    pub(crate) owner: Owner,
+    /// Folder of the file that configures it.
     pub(crate) folder: PathBuf,
-    /// How it is written, for who has to say yes to it.
+    /// The entry as written, which the user is shown before trusting it.
     pub(crate) written: Value,
     pub(crate) from: String,
 }
 
 impl Configured {
-    /// Whether it is the project's word.
+    /// Whether the project's file configures it.
     pub(crate) fn is_project(&self) -> bool {
-        self.whose == Whose::Project
+        self.owner == Owner::Project
     }
 
-    /// The program as it may be shown, where it is one: as a path from a folder if it is
-    /// below that, or with the names of variables in it.
+    /// Returns the program as it may be shown, if the server is one: relative to a folder
+    /// it is in, or with variables unexpanded.
     pub(crate) fn written_program(&self, from: Option<&Path>) -> Option<String> {
-        let program = self.how.program()?;
+        let program = self.connection.program()?;
         let below = from.and_then(|folder| program.strip_prefix(folder).ok());
         let written = match &self.written["command"] {
             Value::Array(words) => words.first().and_then(Value::as_str),
@@ -74,11 +74,11 @@ impl Configured {
     }
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Debug, Clone)]
-pub(crate) enum How {
+pub(crate) enum Connection {
     Program {
-        /// Absolute, or a name to look up.
+        /// Absolute path, or a name to look up in PATH.
         program: PathBuf,
         arguments: Vec<String>,
         environment: Environment,
@@ -87,13 +87,13 @@ pub(crate) enum How {
     Address {
         url: String,
         headers: Vec<(String, Secret)>,
-        wire: Wire,
-        /// As what haft signs in.
+        wire: HttpTransport,
+        /// Identity that haft signs in with.
         identity: Identity,
     },
 }
 
-/// Reads them: the person's first, then the project's.
+/// Reads the servers, the user's before the project's.
 pub(crate) fn load(
     sources: &Sources<'_>,
     warnings: &mut Vec<String>,
@@ -114,7 +114,7 @@ pub(crate) fn load(
         if servers.iter().any(|server| server.name == name) {
             if is_project {
                 warnings.push(format!(
-                    "{origin}: tools.mcp.{name} is ignored: your own file has one of that name"
+                    "{origin}: tools.mcp.{name} is ignored: your own haft.yaml has a server of this name"
                 ));
             }
             continue;
@@ -122,7 +122,7 @@ pub(crate) fn load(
         let value = match value {
             Ok(value) => value,
             Err(failure) => {
-                warnings.push(format!("{}: the MCP server is left out", failure.message));
+                warnings.push(format!("{}: skipped this MCP server", failure.message));
                 continue;
             }
         };
@@ -132,13 +132,13 @@ pub(crate) fn load(
             from: &origin,
         };
         if let Some(mut server) = reader.server(&name, &value)? {
-            if server.how.is_haft_again() {
+            if server.connection.is_haft_again() {
                 warnings.push(format!(
-                    "{origin}: tools.mcp.{name} is haft itself, which would start itself without end: the MCP server is left out (`--config FILE` among its args gives it other settings)"
+                    "{origin}: skipped MCP server {name}: it is haft itself with these settings and would start itself endlessly; add `--config FILE` to its args"
                 ));
                 continue;
             }
-            server.whose = Whose::of(sources.role_of(&origin));
+            server.owner = Owner::of(sources.role_of(&origin));
             server.written = written;
             from.push(origin);
             servers.push(server);
@@ -162,7 +162,7 @@ fn folder_of(sources: &Sources<'_>, origin: &Origin) -> PathBuf {
     }
 }
 
-/// The server that runs code, from `execution`.
+/// Returns the server in `execution`, which runs code.
 pub(crate) fn of_execution(
     sources: &Sources<'_>,
     from: &Origin,
@@ -183,37 +183,37 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What is wrong. Values are not repeated: they may be keys.
+    /// Creates an error. It never contains values, which may be keys.
     fn wrong(&self, what: &str) -> Failure {
         Failure::usage(format!("{}: {}: {what}", self.from, self.key))
-            .hint("a server is { command: …, args: […], env: {…} }, or { url: … }")
+            .hint("write { command: …, args: […], env: {…} } or { url: … }")
     }
 
-    /// The server, unless it is switched off.
+    /// Reads a server; `None` if it is disabled.
     fn server(&self, name: &str, value: &Value) -> Result<Option<Configured>, Failure> {
         let Value::Object(map) = value else {
-            return Err(self.wrong("a server is a map"));
+            return Err(self.wrong("a server must be a map"));
         };
         if name.trim().is_empty() {
-            return Err(self.wrong("a server has a name"));
+            return Err(self.wrong("the server's name is empty"));
         }
         if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let near = closest(key, KEYS.map(str::to_owned), 1);
-            let meant = match near.first() {
+            let suggestion = match near.first() {
                 Some(near) => format!("; did you mean \"{near}\"?"),
-                None => format!("; there are: {}", KEYS.join(", ")),
+                None => format!("; known keys: {}", KEYS.join(", ")),
             };
-            return Err(self.wrong(&format!("there is no \"{key}\" here{meant}")));
+            return Err(self.wrong(&format!("unknown key \"{key}\"{suggestion}")));
         }
         let server = Configured {
             name: name.to_owned(),
-            how: self.how(map)?,
+            connection: self.connection(map)?,
             timeout: self.timeout(map)?,
             only: match map.get("tools") {
                 None | Some(Value::Null) => None,
                 Some(_) => Some(self.texts(map, "tools")?),
             },
-            whose: Whose::Person,
+            owner: Owner::User,
             folder: self.folder.clone(),
             written: Value::Null,
             from: self.from.to_string(),
@@ -225,7 +225,7 @@ impl Reader<'_> {
         }
     }
 
-    fn how(&self, map: &Map<String, Value>) -> Result<How, Failure> {
+    fn connection(&self, map: &Map<String, Value>) -> Result<Connection, Failure> {
         let kind = match map.get("type") {
             None | Some(Value::Null) => None,
             Some(Value::String(given)) => {
@@ -242,34 +242,36 @@ impl Reader<'_> {
             .filter(is_given)
             .collect();
         match (ways.as_slice(), kind) {
-            (["command"], None | Some(Kind::Stdio)) => {
+            (["command"], None | Some(ServerKind::Stdio)) => {
                 self.not(map, &["headers", "oauth"], "a server with a command")?;
                 self.program(map)
             }
-            ([way @ ("url" | "uri")], None | Some(Kind::Http | Kind::Sse)) => {
-                self.not(map, &["args", "env", "cwd"], "a server with an address")?;
+            ([way @ ("url" | "uri")], None | Some(ServerKind::Http | ServerKind::Sse)) => {
+                self.not(map, &["args", "env", "cwd"], "a server with a url")?;
                 let wire = match (kind, *way) {
-                    (Some(Kind::Sse), _) => Wire::Events,
-                    (Some(Kind::Http), _) => Wire::Streamable,
-                    (_, "uri") => Wire::Either,
-                    _ => Wire::Streamable,
+                    (Some(ServerKind::Sse), _) => HttpTransport::Events,
+                    (Some(ServerKind::Http), _) => HttpTransport::Streamable,
+                    (_, "uri") => HttpTransport::Either,
+                    _ => HttpTransport::Streamable,
                 };
                 self.address(map, way, wire)
             }
-            ([], _) => Err(self.wrong("it has neither a command nor a url")),
-            ([_], _) => Err(self.wrong("its type is for another kind of server")),
-            _ => Err(self.wrong("it has more than one of command, url and uri")),
+            ([], _) => Err(self.wrong("command or url is missing")),
+            ([_], _) => {
+                Err(self.wrong("type does not match: stdio needs command, http and sse need url"))
+            }
+            _ => Err(self.wrong("only one of command, url and uri is allowed")),
         }
     }
 
     fn not(&self, map: &Map<String, Value>, keys: &[&str], what: &str) -> Result<(), Failure> {
         match keys.iter().find(|key| map.contains_key(**key)) {
-            Some(key) => Err(self.wrong(&format!("{what} has no {key}"))),
+            Some(key) => Err(self.wrong(&format!("{what} cannot have {key}"))),
             None => Ok(()),
         }
     }
 
-    fn program(&self, map: &Map<String, Value>) -> Result<How, Failure> {
+    fn program(&self, map: &Map<String, Value>) -> Result<Connection, Failure> {
         let missing = || self.wrong("command must be a program");
         let (program, mut arguments) = match map.get("command") {
             Some(Value::String(program)) => (program.trim().to_owned(), Vec::new()),
@@ -288,7 +290,7 @@ impl Reader<'_> {
             Some(Value::String(dir)) => Some(located_folder(dir, &self.folder)),
             Some(_) => return Err(self.wrong("cwd must be a folder")),
         };
-        Ok(How::Program {
+        Ok(Connection::Program {
             program: located(&program, &self.folder),
             arguments,
             environment: Environment::read(map).map_err(|what| self.wrong(&what))?,
@@ -296,9 +298,14 @@ impl Reader<'_> {
         })
     }
 
-    fn address(&self, map: &Map<String, Value>, key: &str, wire: Wire) -> Result<How, Failure> {
+    fn address(
+        &self,
+        map: &Map<String, Value>,
+        key: &str,
+        wire: HttpTransport,
+    ) -> Result<Connection, Failure> {
         let Some(Value::String(url)) = map.get(key) else {
-            return Err(self.wrong(&format!("{key} must be an address")));
+            return Err(self.wrong(&format!("{key} must be a URL")));
         };
         let mut headers = Vec::new();
         match map.get("headers") {
@@ -306,16 +313,16 @@ impl Reader<'_> {
             Some(Value::Object(given)) => {
                 for (name, value) in given {
                     let Value::String(value) = value else {
-                        return Err(self.wrong(&format!("the header {name} must be text")));
+                        return Err(self.wrong(&format!("header {name} must be text")));
                     };
                     headers.push((name.clone(), Secret::new(value)));
                 }
             }
             Some(_) => return Err(self.wrong("headers must be a map")),
         }
-        Reach::address(url.trim(), headers.clone(), wire)
+        Endpoint::address(url.trim(), headers.clone(), wire)
             .map_err(|error| self.wrong(&format!("{key}: {error}")))?;
-        Ok(How::Address {
+        Ok(Connection::Address {
             url: url.trim().to_owned(),
             headers,
             wire,
@@ -323,7 +330,8 @@ impl Reader<'_> {
         })
     }
 
-    /// As what haft signs in, for servers that do not let it register itself.
+    /// Reads the identity to sign in with, for servers that do not let haft register
+    /// itself.
     fn identity(&self, map: &Map<String, Value>) -> Result<Identity, Failure> {
         let mut identity = Identity::default();
         let given = match map.get("oauth") {
@@ -342,13 +350,13 @@ impl Reader<'_> {
                 _ => {
                     let known = "client_id, client_secret, metadata_url";
                     return Err(self.wrong(&format!(
-                        "there is no \"{name}\" in oauth; there are: {known}"
+                        "unknown key \"{name}\" in oauth; known keys: {known}"
                     )));
                 }
             }
         }
         if identity.client_secret.is_some() && identity.client_id.is_none() {
-            return Err(self.wrong("oauth.client_secret goes with a client_id"));
+            return Err(self.wrong("oauth.client_secret needs oauth.client_id"));
         }
         Ok(identity)
     }
@@ -369,22 +377,22 @@ impl Reader<'_> {
     }
 }
 
-/// What an editor knows of a server.
+/// JSON Schema of a server, for editors.
 pub(super) fn schema() -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
     let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
     json!({
         "type": "object",
         "properties": {
-            "command": { "description": "The program that is the server", "anyOf": [{ "type": "string" }, texts] },
+            "command": { "description": "Program to start as the server", "anyOf": [{ "type": "string" }, texts] },
             "args": texts,
-            "env": { "description": "Variables it sees beside the usual ones", "anyOf": [map, texts] },
-            "cwd": { "description": "The folder it runs in", "type": "string" },
-            "url": { "description": "Where it is, over streamable HTTP", "type": "string" },
-            "uri": { "description": "Where it is, over streamable HTTP or events", "type": "string" },
+            "env": { "description": "Additional environment variables", "anyOf": [map, texts] },
+            "cwd": { "description": "Folder to run it in", "type": "string" },
+            "url": { "description": "URL of a server that uses streamable HTTP", "type": "string" },
+            "uri": { "description": "URL of a server that uses streamable HTTP or SSE", "type": "string" },
             "headers": map,
             "oauth": {
-                "description": "As what haft signs in, where it cannot register itself",
+                "description": "Identity to sign in with, if haft cannot register itself",
                 "type": "object",
                 "properties": {
                     "client_id": { "type": "string" },
@@ -394,15 +402,15 @@ pub(super) fn schema() -> Value {
                 "additionalProperties": false,
             },
             "type": { "enum": TYPES.map(|(name, _)| name) },
-            "timeout": { "description": "Seconds a call may go without a sign of life", "type": "number" },
-            "tools": { "description": "The only tools that are taken of it", "type": "array", "items": { "type": "string" } },
+            "timeout": { "description": "Seconds to wait for progress of a call", "type": "number" },
+            "tools": { "description": "If set, only these tools are used", "type": "array", "items": { "type": "string" } },
             "enabled": { "type": "boolean" },
         },
         "additionalProperties": false,
     })
 }
 
-/// The name of a file for something of a server.
+/// Returns the server's name as a safe file name.
 pub(crate) fn label(name: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
@@ -414,8 +422,8 @@ pub(crate) fn label(name: &str) -> String {
     name.chars().map(plain).take(60).collect()
 }
 
-impl How {
-    /// Whether it is this very program with the settings that name it.
+impl Connection {
+    /// Whether the server is haft itself with the same configuration.
     fn is_haft_again(&self) -> bool {
         let Self::Program {
             program, arguments, ..
@@ -424,18 +432,18 @@ impl How {
             return false;
         };
         let real = |path: &Path| haft::ops::scope::real(path);
-        let itself = real(&env::itself());
+        let haft = real(&env::own_program());
         let folders = env::paths("PATH");
-        let is_it = match program.is_absolute() {
-            true => itself.is_some() && real(program) == itself,
+        let is_haft = match program.is_absolute() {
+            true => haft.is_some() && real(program) == haft,
             false => folders
                 .iter()
-                .any(|folder| itself.is_some() && real(&folder.join(program)) == itself),
+                .any(|folder| haft.is_some() && real(&folder.join(program)) == haft),
         };
-        is_it && !arguments.iter().any(|word| word.starts_with("--config"))
+        is_haft && !arguments.iter().any(|word| word.starts_with("--config"))
     }
 
-    /// The program, where it is one.
+    /// Returns the program, unless the server is reached by URL.
     pub(crate) fn program(&self) -> Option<&Path> {
         match self {
             Self::Program { program, .. } => Some(program),

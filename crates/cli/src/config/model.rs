@@ -1,9 +1,9 @@
-//! Which model answers, and how long an agent may work. A project may choose among
-//! what the person has, and tighten limits; it does not say where what is said goes, not
-//! even to this machine, unless the person trusts it.
+//! Settings of the model and limits of the agent. A project may choose among the user's
+//! models and tighten limits. Where the conversation is sent needs the user's trust, even
+//! if it is this machine.
 
 use super::layer::Role;
-use super::provider::{self, GivenFor, Levels};
+use super::provider::{self, ForProvider, Levels};
 use super::sources::{Given, Origin, Sources};
 use super::{Shown, format, joined, redact, text, value};
 use crate::exit::Failure;
@@ -16,77 +16,73 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What an agent is made from.
+/// Settings of an agent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
-    /// The provider that is asked if `provider` is not set and the name of the model does
-    /// not begin with one.
-    pub(crate) otherwise: Option<String>,
-    pub(crate) base_url: Option<GivenFor<String>>,
-    pub(crate) api_key: Option<GivenFor<Secret>>,
-    /// The project says where it goes, and with a key of its own that it does not get: the
-    /// keys of the person are not for it.
+    /// Provider to use if `provider` is not set and the model's name does not start with
+    /// one.
+    pub(crate) fallback_provider: Option<String>,
+    pub(crate) base_url: Option<ForProvider<String>>,
+    pub(crate) api_key: Option<ForProvider<Secret>>,
+    /// Set if a trusted project chooses the address together with a key that it may not
+    /// read. The user's own keys are not sent to that address.
     pub(crate) is_keyless: bool,
-    /// A recorded session.
+    /// Recorded session for `provider: replay`.
     pub(crate) replay: Option<PathBuf>,
     pub(crate) system_prompt: Option<String>,
-    /// How many tokens `model` can take.
+    /// Context size of `model` in tokens.
     pub(crate) context_window: Option<u64>,
     pub(crate) max_turns: Option<u64>,
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_cost: Option<f64>,
     pub(crate) max_retries: Option<u64>,
-    /// A JSON Schema for the final answer of a headless run.
+    /// JSON Schema for the final answer of a non-interactive run.
     pub(crate) response_format: Option<Value>,
-    pub(crate) subagents: Vec<Described>,
-    /// Folders of skills that the person names.
+    pub(crate) subagents: Vec<ConfiguredSubagent>,
+    /// Skill folders in the user's settings.
     pub(crate) skills: Vec<PathBuf>,
-    /// Those that the project's file names, and how they are written there. They need
-    /// trust, and must be in the project.
+    /// Skill folders in the project's file, with their text. They need trust and must be
+    /// inside the project.
     pub(crate) skills_of_project: Vec<(PathBuf, String)>,
-    /// Files whose text is part of the prompt, and which the model keeps up to date.
+    /// Files that are included in the prompt and that the model may update.
     pub(crate) memory: Vec<MemoryFile>,
 }
 
-/// A sub-agent as a file describes it.
+/// A configured sub-agent.
 #[derive(Debug, Clone)]
-pub(crate) struct Described {
+pub(crate) struct ConfiguredSubagent {
     pub(crate) spec: Value,
     /// File and line, for messages.
     pub(crate) from: String,
     pub(crate) is_project: bool,
 }
 
-/// Keys that say where everything that is said goes.
-const WHERE: [&str; 4] = ["provider", "base_url", "api_key", "replay"];
+/// Keys that decide where the conversation is sent.
+const DESTINATION_KEYS: [&str; 4] = ["provider", "base_url", "api_key", "replay"];
 
-/// What the project's file says about it.
-struct Said {
-    /// The keys, and what is written there.
+/// Settings in the project's file that affect the destination of the conversation.
+struct ProjectDestination {
+    /// The keys and their values as written.
     written: Vec<(String, Value)>,
-    /// Those that lead elsewhere than the person's own settings do.
-    elsewhere: Vec<String>,
+    /// The keys that differ from the user's own settings.
+    differing: Vec<String>,
 }
 
-/// Collects what the project says about where everything goes. A choice among the models
-/// of the person's own provider is none of that; another provider is, because the person
-/// may have nothing there, and anybody may listen on this machine.
-fn said(sources: &Sources<'_>, levels: &Levels) -> Said {
-    let person = levels.of_person();
-    let is_persons = |provider: &str| person.as_deref() == Some(provider);
-    let (mut written, mut elsewhere) = (Vec::new(), Vec::new());
-    for name in WHERE {
+/// Collects what the project sets about the destination. Choosing a model of the user's
+/// provider does not count. Choosing another provider does: the user may have no account
+/// there, and any program could be listening on this machine.
+fn project_destination(sources: &Sources<'_>, levels: &Levels) -> ProjectDestination {
+    let own = levels.of_user();
+    let is_own = |provider: &str| own.as_deref() == Some(provider);
+    let (mut written, mut differing) = (Vec::new(), Vec::new());
+    for name in DESTINATION_KEYS {
         let Some(value) = sources.written_by_project(name) else {
             continue;
         };
-        if name != "provider"
-            || !sources
-                .of_project(name)
-                .is_some_and(|value| is_persons(&value))
-        {
-            elsewhere.push(name.to_owned());
+        if name != "provider" || !sources.of_project(name).is_some_and(|value| is_own(&value)) {
+            differing.push(name.to_owned());
         }
         written.push((name.to_owned(), value));
     }
@@ -94,8 +90,8 @@ fn said(sources: &Sources<'_>, levels: &Levels) -> Said {
         let Some((provider, _)) = value.and_then(provider::prefix) else {
             return;
         };
-        if !levels.person_names_it() && !is_persons(provider.name()) {
-            elsewhere.push(name.clone());
+        if !levels.user_sets_provider() && !is_own(provider.name()) {
+            differing.push(name.clone());
         }
         written.push((name, shown.clone()));
     };
@@ -115,28 +111,29 @@ fn said(sources: &Sources<'_>, levels: &Levels) -> Said {
             );
         }
     }
-    Said { written, elsewhere }
+    ProjectDestination { written, differing }
 }
 
-/// How the model of a sub-agent is called in messages.
+/// Names a sub-agent's model in messages.
 fn model_of_subagent(spec: &Value) -> String {
     let name = spec["name"].as_str().unwrap_or_default();
     format!("the model of the sub-agent {}", visible(&brief(name, 60)))
 }
 
-/// What the project says of that, to be looked at by the person.
+/// Returns the item that the user must trust before the project can choose the
+/// destination.
 pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
-    let said = said(sources, &Levels::read(sources));
-    if said.elsewhere.is_empty() {
+    let destination = project_destination(sources, &Levels::read(sources));
+    if destination.differing.is_empty() {
         return None;
     }
-    // Whole: who says yes must see where everything goes.
-    let shown = said.written.iter().map(|(name, value)| {
+    // Not shortened: the user must see where the conversation would go.
+    let shown = destination.written.iter().map(|(name, value)| {
         let text = value.as_str().map(str::to_owned);
         let text = text.unwrap_or_else(|| value.to_string());
         format!("{name}: {}", redact::text(name, &text))
     });
-    let written: Vec<_> = said
+    let written: Vec<_> = destination
         .written
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
@@ -151,30 +148,31 @@ pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
             written: written.join("\n"),
             files: replay.into_iter().collect(),
         },
-        remarks: vec!["it would see everything that is said and read, and get the key".to_owned()],
+        remarks: vec!["it would receive the whole conversation, including files that are read, and the API key".to_owned()],
     })
 }
 
-/// Reads it.
+/// Reads the settings.
 ///
 /// # Errors
-/// When a variable is not set that a value needs. Only who asks a model has to stop
-/// for that.
+/// If a value needs a variable that is not set. Only commands that need a model fail
+/// then.
 pub(crate) fn load(
     sources: &Sources<'_>,
-    heeds: bool,
+    is_project_trusted: bool,
     home: Option<&Path>,
     warnings: &mut Vec<String>,
     shown: &mut Vec<Shown>,
 ) -> Result<Model, Failure> {
     let levels = Levels::read(sources);
-    let left_out = match heeds {
+    let ignored = match is_project_trusted {
         true => Vec::new(),
-        false => left_out(sources, &levels, warnings),
+        false => ignored_keys(sources, &levels, warnings),
     };
-    let mut of = |name: &'static str| -> Result<Option<Given>, Failure> {
-        let is_persons = WHERE.contains(&name) || left_out.iter().any(|left| left == name);
-        let given = match !heeds && is_persons {
+    let mut get = |name: &'static str| -> Result<Option<Given>, Failure> {
+        let is_restricted =
+            DESTINATION_KEYS.contains(&name) || ignored.iter().any(|key| key == name);
+        let given = match !is_project_trusted && is_restricted {
             true => sources.apart(name)?.0,
             false => sources.first(name)?,
         };
@@ -189,38 +187,39 @@ pub(crate) fn load(
     };
     let texts = |given: Option<Given>| given.map(|given| text(&given).to_owned());
     let given_for = |given: Option<Given>| {
-        given.map(|given| GivenFor {
+        given.map(|given| ForProvider {
             value: text(&given).to_owned(),
-            provider: levels.beside(&given.from),
+            provider: levels.provider_for(&given.from),
         })
     };
-    // A project that asked for another key and did not get it gets none at all.
-    let is_keyless =
-        heeds && sources.written_by_project("base_url").is_some() && sources.is_withheld("api_key");
+    // A project that wanted another key and may not read it gets no key at all.
+    let is_keyless = is_project_trusted
+        && sources.written_by_project("base_url").is_some()
+        && sources.is_withheld("api_key");
     let mut model = Model {
-        provider: texts(of("provider")?),
-        model: texts(of("model")?),
-        otherwise: match heeds {
+        provider: texts(get("provider")?),
+        model: texts(get("model")?),
+        fallback_provider: match is_project_trusted {
             true => levels.of_all(),
-            false => levels.of_person(),
+            false => levels.of_user(),
         },
-        base_url: given_for(of("base_url")?),
+        base_url: given_for(get("base_url")?),
         api_key: match is_keyless {
             true => None,
-            false => given_for(of("api_key")?).map(|given| GivenFor {
+            false => given_for(get("api_key")?).map(|given| ForProvider {
                 value: Secret::new(given.value),
                 provider: given.provider,
             }),
         },
         is_keyless,
         replay: None,
-        system_prompt: texts(of("system_prompt")?),
+        system_prompt: texts(get("system_prompt")?),
         ..Model::default()
     };
-    if let Some(given) = of("replay")? {
-        model.replay = Some(beside(sources, &given));
+    if let Some(given) = get("replay")? {
+        model.replay = Some(relative_to_file(sources, &given));
     }
-    if let Some(given) = of("response_format")? {
+    if let Some(given) = get("response_format")? {
         let folder = match &given.from {
             Origin::File(name, _) => sources.folder_of(name),
             _ => None,
@@ -230,13 +229,15 @@ pub(crate) fn load(
         let schema = format::schema(&given.value, &folder, is_project, &place)?;
         model.response_format = Some(schema);
     }
-    model.max_turns = least(sources, "max_turns", shown)?.and_then(|value| value.as_u64());
-    model.max_tokens = least(sources, "max_tokens", shown)?.and_then(|value| value.as_u64());
+    model.max_turns = stricter_limit(sources, "max_turns", shown)?.and_then(|value| value.as_u64());
+    model.max_tokens =
+        stricter_limit(sources, "max_tokens", shown)?.and_then(|value| value.as_u64());
     model.context_window =
-        least(sources, "context_window", shown)?.and_then(|value| value.as_u64());
-    model.max_cost = least(sources, "max_cost", shown)?.and_then(|value| value.as_f64());
-    model.max_retries = least(sources, "max_retries", shown)?.and_then(|value| value.as_u64());
-    lists(sources, home, &left_out, &mut model, shown)?;
+        stricter_limit(sources, "context_window", shown)?.and_then(|value| value.as_u64());
+    model.max_cost = stricter_limit(sources, "max_cost", shown)?.and_then(|value| value.as_f64());
+    model.max_retries =
+        stricter_limit(sources, "max_retries", shown)?.and_then(|value| value.as_u64());
+    lists(sources, home, &ignored, &mut model, shown)?;
     Ok(model)
 }
 
@@ -250,28 +251,28 @@ fn shown_value(name: &str, value: &Value) -> Value {
     }
 }
 
-/// What of the project's file is left out, with a warning for each.
-fn left_out(sources: &Sources<'_>, levels: &Levels, warnings: &mut Vec<String>) -> Vec<String> {
-    let mut names = said(sources, levels).elsewhere;
-    let is_left = |name: &str, names: &[String]| names.iter().any(|left| left == name);
-    // A model is one of the provider beside it.
-    if is_left("provider", &names)
-        && !is_left("model", &names)
+/// Returns the keys of the project's file to ignore, with a warning for each.
+fn ignored_keys(sources: &Sources<'_>, levels: &Levels, warnings: &mut Vec<String>) -> Vec<String> {
+    let mut names = project_destination(sources, levels).differing;
+    let is_ignored = |name: &str, names: &[String]| names.iter().any(|key| key == name);
+    // The model belongs to the provider in the same file.
+    if is_ignored("provider", &names)
+        && !is_ignored("model", &names)
         && sources.written_by_project("model").is_some()
     {
         names.push("model".to_owned());
     }
     for name in &names {
         warnings.push(format!(
-            "{}: {name} is not used: it decides which service receives the whole conversation; run `haft trust` to review and allow it, or pass --trust to allow it once",
+            "{}: {name} is ignored: it decides which service receives the whole conversation; run `haft trust` to review and allow it, or pass --trust to allow it once",
             super::FILE
         ));
     }
     names
 }
 
-/// A file that is named, from the folder of the one that names it.
-fn beside(sources: &Sources<'_>, given: &Given) -> PathBuf {
+/// Resolves a path relative to the file that contains it.
+fn relative_to_file(sources: &Sources<'_>, given: &Given) -> PathBuf {
     let folder = match &given.from {
         Origin::File(name, _) => sources.folder_of(name),
         _ => None,
@@ -279,8 +280,8 @@ fn beside(sources: &Sources<'_>, given: &Given) -> PathBuf {
     folder.unwrap_or_default().join(text(given))
 }
 
-/// A limit: the person's, made smaller by the project if it likes.
-fn least(
+/// Returns a limit: the user's, which the project can lower.
+fn stricter_limit(
     sources: &Sources<'_>,
     name: &'static str,
     shown: &mut Vec<Shown>,
@@ -304,7 +305,7 @@ fn least(
 fn lists(
     sources: &Sources<'_>,
     home: Option<&Path>,
-    left_out: &[String],
+    ignored: &[String],
     model: &mut Model,
     shown: &mut Vec<Shown>,
 ) -> Result<(), Failure> {
@@ -316,14 +317,14 @@ fn lists(
         names.push(listed.written["name"].clone());
         let mut spec = listed.value?;
         if listed.is_project
-            && left_out.contains(&model_of_subagent(&listed.written))
+            && ignored.contains(&model_of_subagent(&listed.written))
             && let Some(spec) = spec.as_object_mut()
         {
-            // It works with the model of its agent then.
+            // It then uses its parent's model.
             spec.remove("model");
         }
         if let Some(Value::Array(skills)) = spec.get_mut("skills") {
-            // Those of a project are in a folder of their own, which is looked at first.
+            // A project's skills come from its skill folders, which need trust.
             skills.retain(|_| !listed.is_project);
             for skill in skills.iter_mut() {
                 let path = folder.join(skill.as_str().unwrap_or_default());
@@ -335,7 +336,7 @@ fn lists(
             let place = format!("{place}: sub-agent \"{name}\"");
             *given = format::schema(given, &folder, listed.is_project, &place)?;
         }
-        model.subagents.push(Described {
+        model.subagents.push(ConfiguredSubagent {
             spec,
             from: place,
             is_project: listed.is_project,
@@ -375,8 +376,8 @@ fn lists(
     memory(sources, model, shown)
 }
 
-/// The files of memory. They are named as the tools name files, so that the model can
-/// change them under the same name.
+/// Reads the memory files. Their names are those the tools use, so that the model can
+/// update them.
 fn memory(sources: &Sources<'_>, model: &mut Model, shown: &mut Vec<Shown>) -> Result<(), Failure> {
     let (mut from, mut written) = (Vec::new(), Vec::new());
     for (listed, _) in sources.items("memory") {
@@ -402,7 +403,7 @@ fn memory(sources: &Sources<'_>, model: &mut Model, shown: &mut Vec<Shown>) -> R
     Ok(())
 }
 
-/// Tools whose calls wait for a person. A project may add to them.
+/// Returns the tools whose calls need approval. A project may add to them.
 pub(crate) fn interrupt_on(
     sources: &Sources<'_>,
     shown: &mut Vec<Shown>,

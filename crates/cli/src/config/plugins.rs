@@ -1,5 +1,5 @@
-//! Programs that bring tools: what the settings and the flags say of them. What a
-//! project names is only named here; whether it runs is a matter of trust.
+//! Plugins in the configuration and on the command line. A project's plugins are only
+//! read here; whether they run depends on trust.
 
 use super::layer::Role;
 use super::sources::{Listed, Origin, Sources};
@@ -13,72 +13,71 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A program that brings tools.
+/// A configured plugin.
 #[derive(Debug, Clone)]
 pub(crate) struct Configured {
-    /// What it is called in messages, and its log: its name, with a number where there
-    /// is another of that name before it.
+    /// Name in messages and of the log: the plugin's name, with a number if an earlier
+    /// plugin has the same one.
     pub(crate) label: String,
-    /// Its name alone, which does not depend on what else there is.
+    /// The plugin's name without a number, so it does not depend on other plugins.
     pub(crate) name: String,
-    /// The program: absolute, or a name to look up.
+    /// Absolute path, or a name to look up in PATH.
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    /// Variables that it sees beside the usual ones.
+    /// Additional environment variables.
     pub(crate) environment: Environment,
     pub(crate) protocol: Protocol,
-    /// How long a call may take.
+    /// Time limit of a call.
     pub(crate) timeout: Option<Duration>,
-    /// How long it may take to introduce itself.
+    /// Time limit of the handshake.
     pub(crate) start_timeout: Option<Duration>,
     pub(crate) overrides: bool,
-    /// The folder it runs in, where its entry says so.
+    /// Folder to run in, if configured.
     pub(crate) dir: Option<PathBuf>,
-    /// Whose word it is.
-    pub(crate) whose: Whose,
-    /// The folder that relative paths among its arguments start at.
+    pub(crate) owner: Owner,
+    /// Folder that relative paths in the arguments start from.
     pub(crate) folder: PathBuf,
-    /// How it is written, for who has to say yes to it.
+    /// The entry as written, which the user is shown before trusting it.
     pub(crate) written: Value,
     pub(crate) from: String,
 }
 
-/// Whose word a command line is.
+/// Owner of the configuration of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// The user's, in their own file, which holds in every folder.
-    Person,
-    /// The user's, in a file that they named for this run.
+pub(crate) enum Owner {
+    /// The user, in their own file, for all folders.
+    User,
+    /// The user, in a file named for this run.
     Named,
-    /// The user's, typed for this run.
+    /// The user, on the command line.
     Typed,
-    /// The project's.
+    /// The project's file.
     Project,
 }
 
-impl Whose {
-    /// Whose word a value from a file of this role is; one from no file was typed.
+impl Owner {
+    /// Owner word a value from a file of this role is; one from no file was typed.
     pub(crate) fn of(role: Option<Role>) -> Self {
         match role {
             Some(Role::Project) => Self::Project,
-            Some(Role::User) => Self::Person,
+            Some(Role::User) => Self::User,
             Some(Role::Named) => Self::Named,
             None => Self::Typed,
         }
     }
 }
 
-/// What a plugin sees of the environment beside the usual.
+/// Environment variables that a plugin gets in addition to the default ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
-    /// Variables of haft's own.
+    /// Variables passed on from haft's environment.
     pub(crate) names: Vec<String>,
-    /// Others, with their values.
+    /// Variables with values from the configuration.
     pub(crate) values: Vec<(String, String)>,
 }
 
 impl Configured {
-    /// The program as it may be shown: where it is, or with the names of variables in it.
+    /// Returns the program's path, or its text if that contains variables.
     pub(crate) fn written_program(&self) -> String {
         value::shown_path(self.written_path(), &self.program)
     }
@@ -93,15 +92,15 @@ impl Configured {
 
     /// Whether it is the project's word.
     pub(crate) fn is_project(&self) -> bool {
-        self.whose == Whose::Project
+        self.owner == Owner::Project
     }
 
-    /// Whether another entry would start the same.
+    /// Whether another entry starts the same program in the same way.
     fn is_same(&self, other: &Self) -> bool {
         let one = |plugin: &Self| {
             let Environment { names, values } = plugin.environment.clone();
             let how = (plugin.program.clone(), plugin.arguments.clone());
-            let place = (plugin.dir.clone(), plugin.folder.clone(), plugin.whose);
+            let place = (plugin.dir.clone(), plugin.folder.clone(), plugin.owner);
             let limits = (plugin.timeout, plugin.start_timeout);
             let rest = (plugin.overrides, plugin.protocol);
             (how, place, names, values, limits, rest)
@@ -109,7 +108,7 @@ impl Configured {
         one(self) == one(other)
     }
 
-    /// Its arguments with the names of variables in them.
+    /// Returns the arguments with variables unexpanded.
     pub(crate) fn written_arguments(&self) -> Vec<String> {
         let text = |item: &Value| match item {
             Value::String(text) => text.clone(),
@@ -122,7 +121,7 @@ impl Configured {
     }
 }
 
-/// Reads them: the flags' first, then the person's, then the project's.
+/// Reads the plugins: flags first, then the user's file, then the project's.
 pub(crate) fn load(
     sources: &Sources<'_>,
     flags: &[String],
@@ -146,27 +145,27 @@ pub(crate) fn load(
             Ok(value) => {
                 let reader = Reader { from: &from };
                 let mut plugin = reader.plugin(&value, &folder)?;
-                plugin.whose = Whose::of(sources.role_of(&from));
+                plugin.owner = Owner::of(sources.role_of(&from));
                 plugin.written = written;
                 plugin.label = label(plugin.written_path(), &plugin.written_arguments());
                 plugin.name.clone_from(&plugin.label);
                 all.push(plugin);
             }
-            Err(failure) => warnings.push(format!("{}: the plugin is left out", failure.message)),
+            Err(failure) => warnings.push(format!("{}: skipped this plugin", failure.message)),
         }
     }
-    let mut once: Vec<Configured> = Vec::new();
+    let mut unique: Vec<Configured> = Vec::new();
     for plugin in all {
-        if !once.iter().any(|other| other.is_same(&plugin)) {
-            once.push(plugin);
+        if !unique.iter().any(|other| other.is_same(&plugin)) {
+            unique.push(plugin);
         }
     }
-    distinct(&mut once);
-    Ok(once)
+    number_duplicates(&mut unique);
+    Ok(unique)
 }
 
-/// Two with one label would share a log.
-fn distinct(all: &mut [Configured]) {
+/// Makes labels unique: plugins with the same label would share a log.
+fn number_duplicates(all: &mut [Configured]) {
     for at in 1..all.len() {
         let (before, rest) = all.split_at_mut(at);
         let Some(plugin) = rest.first_mut() else {
@@ -181,10 +180,10 @@ fn distinct(all: &mut [Configured]) {
     }
 }
 
-/// `--plugin "python3 ./tool.py --verbose"`.
+/// Parses `--plugin "python3 ./tool.py --verbose"`.
 fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
     let wrong =
-        || Failure::usage("--plugin needs a program and its arguments, quoted as for a shell");
+        || Failure::usage("--plugin must be a program with its arguments, quoted as in a shell");
     let mut words = shlex::split(line).ok_or_else(wrong)?.into_iter();
     let program = words.next().ok_or_else(wrong)?;
     let arguments: Vec<String> = words.collect();
@@ -199,14 +198,15 @@ fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
         start_timeout: None,
         overrides: false,
         dir: None,
-        whose: Whose::Typed,
+        owner: Owner::Typed,
         folder: current.to_owned(),
         written: line.into(),
         from: "flag --plugin".to_owned(),
     })
 }
 
-/// A name is looked up in PATH; a path starts at the folder of its file or at the home folder.
+/// Returns a program's path, relative to its file's folder or the home folder. A bare
+/// name is looked up in PATH later.
 pub(super) fn located(program: &str, folder: &Path) -> PathBuf {
     if program.contains('/') {
         located_folder(program, folder)
@@ -215,12 +215,12 @@ pub(super) fn located(program: &str, folder: &Path) -> PathBuf {
     }
 }
 
-/// A path that starts at the folder of its file or at the home folder.
+/// Returns a path relative to its file's folder or the home folder.
 pub(super) fn located_folder(path: &str, folder: &Path) -> PathBuf {
     folder.join(from_home(path)).components().collect()
 }
 
-/// A word with the home folder in place of `~` at its start: no shell puts it there.
+/// Replaces `~` at the start by the home folder, since no shell does.
 fn from_home(word: &str) -> String {
     let below = word.strip_prefix('~');
     let below = below.filter(|below| below.is_empty() || below.starts_with('/'));
@@ -231,13 +231,13 @@ fn from_home(word: &str) -> String {
     }
 }
 
-/// The arguments of a program.
+/// Reads the arguments of a program.
 pub(super) fn arguments(map: &Map<String, Value>) -> Result<Vec<String>, String> {
     let words = texts(map, "args")?;
     Ok(words.iter().map(|word| from_home(word)).collect())
 }
 
-/// The program's own name, or that of the script it runs.
+/// Returns the name of the program, or of the script it runs.
 fn label(program: &str, arguments: &[String]) -> String {
     let is_script = |word: &&String| !word.starts_with('-') && word.contains(['/', '.']);
     let named = if program.contains('/') && !is_interpreter(&name_of(Path::new(program))) {
@@ -278,7 +278,7 @@ impl Reader<'_> {
         let map = match value {
             Value::String(path) => &Map::from_iter([("path".to_owned(), path.clone().into())]),
             Value::Object(map) => map,
-            _ => return Err(self.wrong("a plugin is a path, or a map with a path")),
+            _ => return Err(self.wrong("a plugin must be a path or a map with a path")),
         };
         let known = [
             "path",
@@ -292,7 +292,7 @@ impl Reader<'_> {
         ];
         if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
             return Err(self.wrong(&format!(
-                "there is no \"{other}\" here; there are: {}",
+                "unknown key \"{other}\"; known keys: {}",
                 known.join(", ")
             )));
         }
@@ -328,7 +328,7 @@ impl Reader<'_> {
                 Some(Value::String(dir)) => Some(located_folder(dir, folder)),
                 Some(_) => return Err(self.wrong("cwd must be a folder")),
             },
-            whose: Whose::Person,
+            owner: Owner::User,
             folder: folder.to_owned(),
             written: Value::Null,
             from: self.from.to_string(),
@@ -340,14 +340,14 @@ impl Reader<'_> {
             None | Some(Value::Null) => Ok(None),
             Some(value) => limit(value).ok_or_else(|| {
                 self.wrong(&format!(
-                    "{key} must be a number of seconds (0 for the usual limit), up to a day"
+                    "{key} must be a number of seconds up to a day (0 for the default limit)"
                 ))
             }),
         }
     }
 }
 
-/// The texts of a list; what is written without quotes is text as well.
+/// Returns the texts of a list. Numbers and booleans count as text.
 pub(super) fn texts(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
     let items = match map.get(key) {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -357,14 +357,14 @@ pub(super) fn texts(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, 
     let text = |item: &Value| match item {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
-        Value::Bool(truth) => Ok(truth.to_string()),
+        Value::Bool(flag) => Ok(flag.to_string()),
         _ => Err(format!("{key} must be a list of texts")),
     };
     items.iter().map(text).collect()
 }
 
 impl Environment {
-    /// The same in the order of its names: another order is no change.
+    /// Returns the variables sorted by name, because their order does not matter.
     pub(crate) fn sorted(&self) -> Self {
         let mut sorted = self.clone();
         sorted.names.sort();
@@ -372,7 +372,7 @@ impl Environment {
         sorted
     }
 
-    /// What `env` of a program says: names to pass on, or names and values.
+    /// Reads `env`: a list of names to pass on, or a map with values.
     pub(super) fn read(map: &Map<String, Value>) -> Result<Self, String> {
         let mut environment = Self::default();
         match map.get("env") {

@@ -1,24 +1,24 @@
-//! The rules under `policy`, from the files to the library. A rule that cannot
-//! be understood stops the start: without it, more would be allowed.
+//! Reads the rules under `policy`. An invalid rule is an error, because ignoring it could
+//! allow more.
 
 #[cfg(test)]
 mod tests;
 
 use super::layer::{Layer, Role};
 use super::sources::{Origin, Sources};
-use super::yaml::{Content, Name, Node, Place};
+use super::yaml::{Content, Name, Node, Position};
 use crate::exit::Failure;
 use haft::ops::text::decode::visible;
 use haft::ops::text::spelling::closest;
-use haft::{Draft, Effect, Policy, Rule, RuleFile, Verdict, Whose};
+use haft::{Effect, Policy, Rule, RuleDraft, RuleFile, RuleOwner, Verdict};
 use serde_json::{Value, json};
 
 const VERDICTS: [Verdict; 3] = [Verdict::Allow, Verdict::Ask, Verdict::Deny];
 
-/// The keys of a rule beside its verdict.
+/// Keys of a rule besides its verdict.
 const KEYS: &[&str] = &["effect", "command", "path", "host", "match", "no_match"];
 
-/// The rules of all files.
+/// Reads the rules of all files, and warns about rules for unknown tools.
 pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Policy, Failure> {
     let mut files = Vec::new();
     for layer in &sources.layers {
@@ -34,7 +34,7 @@ pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<
         .map(|server| format!("{}_", super::mcp::label(&server.name)))
         .collect();
     for rule in policy.about_others(&known) {
-        // A tool of a server is known once the server was reached.
+        // A server's tools are known only after connecting to it.
         if servers.iter().any(|server| rule.tool().starts_with(server)) {
             continue;
         }
@@ -43,16 +43,16 @@ pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<
             let before = rule.tool().strip_suffix(near.as_str())?;
             before.strip_suffix('_').map(str::to_owned)
         };
-        let meant = match near.first() {
-            // That is how the tools of a server are called.
+        let hint = match near.first() {
+            // A server's tools are named SERVER_TOOL.
             Some(near) if let Some(server) = server(near) => {
-                format!(", and there is no MCP server \"{}\"", visible(&server))
+                format!(", and no MCP server \"{}\" is configured", visible(&server))
             }
             Some(near) => format!("; did you mean \"{near}\"?"),
             None => String::new(),
         };
         warnings.push(format!(
-            "{}: no toolset has a tool \"{}\"{meant}",
+            "{}: no toolset has a tool \"{}\"{hint}",
             rule.place(),
             visible(rule.tool()),
         ));
@@ -68,13 +68,13 @@ pub(crate) fn check(layer: &Layer) -> Result<(), Failure> {
     }
 }
 
-/// The rules as they are shown, each with its place.
+/// Formats the rules, each with its position.
 pub(crate) fn shown(policy: &Policy) -> Value {
     let rule = |rule: &Rule| format!("{rule} ({})", rule.place());
     policy.rules().map(rule).collect()
 }
 
-/// The files they come from, each once.
+/// Returns the files that contain rules.
 pub(crate) fn from(policy: &Policy) -> String {
     let mut files: Vec<&str> = Vec::new();
     for rule in policy.rules() {
@@ -88,8 +88,8 @@ pub(crate) fn from(policy: &Policy) -> String {
     files.join(", ")
 }
 
-/// The tools of all toolsets, those among them that are still to come too, and those that an
-/// agent brings.
+/// Returns the tools of all toolsets, including those that are only listed in presets,
+/// and the tools that an agent adds.
 fn known_tools() -> Vec<String> {
     let of_agents = haft_agent::TASK_TOOLS
         .iter()
@@ -112,12 +112,12 @@ fn file(layer: &Layer, node: &Node) -> Result<RuleFile, Failure> {
         return Err(layer.problem(node.at, "policy must be a list of rules"));
     };
     let rules: Result<Vec<Rule>, Failure> = items.iter().map(|item| rule(layer, item)).collect();
-    let whose = match layer.role {
-        Role::Project => Whose::Project,
-        Role::User | Role::Named => Whose::Person,
+    let owner = match layer.role {
+        Role::Project => RuleOwner::Project,
+        Role::User | Role::Named => RuleOwner::User,
     };
     Ok(RuleFile {
-        whose,
+        owner,
         rules: rules?,
     })
 }
@@ -138,7 +138,7 @@ fn rule(layer: &Layer, node: &Node) -> Result<Rule, Failure> {
         .iter()
         .filter_map(|(name, value)| verdict_of(name).map(|verdict| (verdict, name, value)));
     let (Some((verdict, _, tool)), second) = (verdicts.next(), verdicts.next()) else {
-        // A slip in the verdict's own name is the likeliest reason.
+        // Most likely the verdict is misspelled.
         if let Some((name, _)) = entries
             .iter()
             .find(|(name, _)| !KEYS.contains(&name.text.as_str()))
@@ -147,18 +147,19 @@ fn rule(layer: &Layer, node: &Node) -> Result<Rule, Failure> {
         }
         return Err(layer.problem(
             node.at,
-            "a rule must say allow, ask or deny, and the tool it is about",
+            "a rule must have allow, ask or deny with the name of a tool",
         ));
     };
     if let Some((other, name, _)) = second {
-        let message = format!("a rule says one thing, and this one says {verdict} and {other}");
+        let message =
+            format!("a rule can have only one verdict, but this one has {verdict} and {other}");
         return Err(layer.problem(name.at, &message));
     }
-    let place = haft::Place {
+    let place = haft::RuleLocation {
         file: layer.shown.clone(),
         line: node.at.line,
     };
-    let mut draft = Draft::new(verdict, one(layer, verdict.name(), tool)?, place);
+    let mut draft = RuleDraft::new(verdict, one(layer, verdict.name(), tool)?, place);
     for (name, value) in entries {
         match name.text.as_str() {
             "effect" => draft.effect = Some(effect(layer, value)?),
@@ -178,17 +179,20 @@ fn rule(layer: &Layer, node: &Node) -> Result<Rule, Failure> {
 fn unknown(layer: &Layer, name: &Name) -> Failure {
     let known = VERDICTS.iter().map(|verdict| verdict.name());
     let known = known.chain(KEYS.iter().copied()).map(str::to_owned);
-    let meant = closest(&name.text, known, 1);
-    let meant = meant
+    let near = closest(&name.text, known, 1);
+    let suggestion = near
         .first()
         .map(|near| format!("; did you mean \"{near}\"?"))
         .unwrap_or_default();
-    let message = format!("unknown key \"{}\" in a rule{meant}", visible(&name.text));
+    let message = format!(
+        "unknown key \"{}\" in a rule{suggestion}",
+        visible(&name.text)
+    );
     layer.problem(name.at, &message)
 }
 
-fn wrong(layer: &Layer, at: Place, key: &str, wanted: &str, got: &str) -> Failure {
-    layer.problem(at, &format!("{key} must be {wanted}, got {got}"))
+fn wrong(layer: &Layer, at: Position, key: &str, expected: &str, got: &str) -> Failure {
+    layer.problem(at, &format!("{key} must be {expected}, got {got}"))
 }
 
 fn one(layer: &Layer, key: &str, node: &Node) -> Result<String, Failure> {
@@ -198,11 +202,12 @@ fn one(layer: &Layer, key: &str, node: &Node) -> Result<String, Failure> {
     }
 }
 
-/// A text that means itself: what looks like a variable would never match.
+/// Returns a text without variables. Rules do not expand them, so one would never match.
 fn literal(layer: &Layer, key: &str, node: &Node) -> Result<String, Failure> {
     let text = one(layer, key, node)?;
     if text.contains("${") {
-        let message = format!("{key} names a variable, and rules expand none: write it out");
+        let message =
+            format!("{key} contains a variable, which rules do not expand: write the value");
         return Err(layer.problem(node.at, &message));
     }
     Ok(text)
@@ -217,27 +222,28 @@ fn effect(layer: &Layer, node: &Node) -> Result<Effect, Failure> {
     })
 }
 
-/// What a shell takes for something else than a word.
+/// Characters that are special to a shell.
 const SHELL: &[char] = &[
     '|', '&', ';', '<', '>', '$', '`', '*', '?', '[', ']', '{', '}', '(', ')', '"', '\'',
 ];
 
-/// A text, which is split at blanks, or a list of words.
+/// Reads the words of a command: a text, which is split at spaces, or a list.
 fn words(layer: &Layer, node: &Node) -> Result<Vec<String>, Failure> {
     match (&node.content, node.text()) {
         (Content::List(_), _) => texts(layer, "command", node),
-        // No word of a simple command has these: such a rule would never match.
+        // Words of a simple command cannot contain these characters, so the rule would
+        // never match.
         (_, Some(text)) if text.contains(SHELL) => Err(layer.problem(
             node.at,
             &format!(
-                "command must be the words a simple command begins with, not a pattern or a line: \"{}\"",
+                "command must be the first words of a simple command, not a pattern or a shell line: \"{}\"",
                 visible(text)
             ),
         )),
         (_, Some(text)) => Ok(text.split_ascii_whitespace().map(str::to_owned).collect()),
         _ => {
-            let wanted = "text or a list of words";
-            Err(wrong(layer, node.at, "command", wanted, node.kind()))
+            let expected = "text or a list of words";
+            Err(wrong(layer, node.at, "command", expected, node.kind()))
         }
     }
 }
@@ -264,18 +270,18 @@ pub(crate) fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "allow": tool("Calls of this tool are made; \"*\" for every tool"),
-            "ask": tool("A person is asked before calls of this tool; \"*\" for every tool"),
-            "deny": tool("Calls of this tool are never made; \"*\" for every tool"),
-            "effect": { "description": "Only calls of this effect", "enum": effects },
+            "allow": tool("Allow calls of this tool; \"*\" for every tool"),
+            "ask": tool("Ask the user before calls of this tool; \"*\" for every tool"),
+            "deny": tool("Never allow calls of this tool; \"*\" for every tool"),
+            "effect": { "description": "Only calls with this effect", "enum": effects },
             "command": {
-                "description": "Only simple commands that begin with these words",
+                "description": "Only simple commands that start with these words",
                 "anyOf": [{ "type": "string" }, texts],
             },
-            "path": { "description": "Only paths that this glob matches, from the work folder or absolute", "type": "string" },
-            "host": { "description": "Only this host; *.example.com for those below a name", "type": "string" },
-            "match": { "description": "Examples that the rule must be about", "type": "array", "items": { "type": "string" } },
-            "no_match": { "description": "Examples that the rule must not be about", "type": "array", "items": { "type": "string" } },
+            "path": { "description": "Only paths that match this glob, relative to the work folder or absolute", "type": "string" },
+            "host": { "description": "Only this host; *.example.com for all its subdomains", "type": "string" },
+            "match": { "description": "Examples that the rule must match", "type": "array", "items": { "type": "string" } },
+            "no_match": { "description": "Examples that the rule must not match", "type": "array", "items": { "type": "string" } },
         },
         "oneOf": [{ "required": ["allow"] }, { "required": ["ask"] }, { "required": ["deny"] }],
         "additionalProperties": false,

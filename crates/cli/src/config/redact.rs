@@ -1,4 +1,4 @@
-//! What is never shown: keys, tokens, passwords.
+//! Hides keys, tokens and passwords in output.
 
 use super::value;
 use super::value::is_reference;
@@ -6,10 +6,10 @@ use super::yaml::{Content, Node};
 use crate::env;
 use serde_json::Value;
 
-/// Stands where something is left out.
+/// Replaces a hidden value.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// Words in the name of a key whose value is a secret.
+/// A key whose name contains one of these words holds a secret.
 const SECRET: [&str; 7] = [
     "key",
     "token",
@@ -20,19 +20,18 @@ const SECRET: [&str; 7] = [
     "cookie",
 ];
 
-/// Whether the value of a key of this name is a secret.
+/// Whether a key of this name holds a secret.
 pub(crate) fn is_secret(name: &str) -> bool {
     name.to_ascii_lowercase().contains("channels") || is_secret_word(name)
 }
 
 fn is_secret_word(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    // `max_tokens` counts them; it is no token.
+    // `max_tokens` is a number of tokens, not a token.
     name != "max_tokens" && SECRET.iter().any(|word| name.contains(word))
 }
 
-/// The secrets in a value, with variables expanded: what stands under a key whose own
-/// name says so.
+/// Returns the secrets in a value, with variables expanded.
 pub(crate) fn secrets(name: &str, node: &Node) -> Vec<String> {
     match &node.content {
         Content::Scalar(Value::String(text)) if is_secret_word(name) => {
@@ -49,7 +48,7 @@ pub(crate) fn secrets(name: &str, node: &Node) -> Vec<String> {
     }
 }
 
-/// A text that may be shown. The name of a variable is no secret.
+/// Returns a text that may be shown. The name of a variable is not a secret.
 pub(crate) fn text(name: &str, text: &str) -> String {
     if is_reference(text) {
         text.to_owned()
@@ -60,7 +59,7 @@ pub(crate) fn text(name: &str, text: &str) -> String {
     }
 }
 
-/// Without the password, the query and whatever follows, if it is an address.
+/// Removes the user name, password and query from a URL.
 fn url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();
@@ -73,16 +72,16 @@ fn url(text: &str) -> String {
         Some((host, path)) => (host, format!("/{path}")),
         None => (place, String::new()),
     };
-    // The last one: a password may contain an `@` of its own.
+    // The last `@`, because a password may contain one.
     match (host.rsplit_once('@'), path.rsplit_once('@')) {
         (Some((_, host)), _) => format!("{scheme}://{HIDDEN}@{host}{path}{query}"),
-        // A password with a slash in it ends the host too early.
+        // A slash in the password makes the host appear to end early.
         (None, Some((_, rest))) => format!("{scheme}://{HIDDEN}@{rest}{query}"),
         (None, None) => format!("{scheme}://{host}{path}{query}"),
     }
 }
 
-/// A line of a file as an error may show it, and whether something was hidden.
+/// Returns a line of a file as an error may show it, and whether something was hidden.
 pub(crate) fn source_line(line: &str) -> (String, bool) {
     let shown: String = line.chars().take(120).collect();
     match shown.split_once([':', '=']) {
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_do_not_show() {
+    fn secrets_are_hidden() {
         for (name, value, shown) in [
             ("api_key", "sk-1", "(hidden)"),
             ("api_key", "${ANTHROPIC_API_KEY}", "${ANTHROPIC_API_KEY}"),

@@ -1,17 +1,17 @@
-//! The JSON Schema of `haft.yaml`, for editors that complete and check it.
+//! JSON Schema of `haft.yaml`, for editors that complete and check it.
 
-use super::keys::{KEYS, Key, Kind, SECTION};
+use super::keys::{KEYS, Key, SECTION, ValueKind};
 use super::{mcp, policy};
 use serde_json::{Map, Value, json};
 
-/// The schema, from the list of keys.
+/// Builds the schema from the list of keys.
 pub(crate) fn schema() -> Value {
     let section = properties(Some(SECTION));
     let mut file = Map::new();
     file.insert(
         SECTION.to_owned(),
         json!({
-            "description": "The tools and what they may touch.",
+            "description": "Tools and their permissions.",
             "type": ["object", "null"],
             "properties": section,
             "additionalProperties": false,
@@ -21,7 +21,7 @@ pub(crate) fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "haft.yaml",
-        "description": "Settings of haft, for a folder or for a person.",
+        "description": "Settings of haft, for one folder or for the user.",
         "type": ["object", "null"],
         "properties": file,
         "additionalProperties": false,
@@ -40,26 +40,26 @@ fn property(key: &Key) -> Value {
     let about = capitalised(key.about);
     property.insert("description".to_owned(), about.into());
     let (kind, more): (&str, Vec<(&str, Value)>) = match key.kind {
-        // A name of a variable may stand for any of the words.
-        Kind::Choice(names) => {
+        // A variable may be used instead of a listed value.
+        ValueKind::Choice(names) => {
             property.insert(
                 "anyOf".to_owned(),
                 json!([{ "enum": names }, { "type": "string", "pattern": "\\$\\{" }, { "type": "null" }]),
             );
             ("", Vec::new())
         }
-        Kind::Text => ("string", Vec::new()),
-        Kind::Whole(least, most) => ("integer", bounds(least, most)),
-        Kind::Number(most) => ("number", bounds(0, most)),
-        Kind::Truth => ("boolean", Vec::new()),
-        Kind::Texts => ("array", vec![("items", json!({ "type": "string" }))]),
-        Kind::List => ("array", Vec::new()),
-        Kind::Rules => ("array", vec![("items", policy::schema())]),
-        Kind::Map if key.name == "tools.mcp" => {
+        ValueKind::Text => ("string", Vec::new()),
+        ValueKind::Whole(least, most) => ("integer", bounds(least, most)),
+        ValueKind::Number(most) => ("number", bounds(0, most)),
+        ValueKind::Truth => ("boolean", Vec::new()),
+        ValueKind::Texts => ("array", vec![("items", json!({ "type": "string" }))]),
+        ValueKind::List => ("array", Vec::new()),
+        ValueKind::Rules => ("array", vec![("items", policy::schema())]),
+        ValueKind::Map if key.name == "tools.mcp" => {
             ("object", vec![("additionalProperties", mcp::schema())])
         }
-        Kind::Map => ("object", Vec::new()),
-        Kind::Anything => ("", Vec::new()),
+        ValueKind::Map => ("object", Vec::new()),
+        ValueKind::Anything => ("", Vec::new()),
     };
     if !kind.is_empty() {
         property.insert("type".to_owned(), json!([kind, "null"]));
@@ -69,7 +69,7 @@ fn property(key: &Key) -> Value {
     }
     let default: Value = match key.kind {
         _ if key.default.is_empty() => return property.into(),
-        Kind::Text | Kind::Choice(_) => key.default.into(),
+        ValueKind::Text | ValueKind::Choice(_) => key.default.into(),
         _ => serde_json::from_str(key.default).unwrap_or_default(),
     };
     property.insert("default".to_owned(), default);

@@ -1,7 +1,7 @@
-//! Where values come from, in order: flag, variable, the project's file (or
-//! the one that was named), the person's file.
+//! Sources of values, in order of precedence: flag, variable, the project's file (or the
+//! one named with `--config`), the user's file.
 
-use super::keys::{self, Key, Kind};
+use super::keys::{self, Key, ValueKind};
 use super::layer::{Layer, Role};
 use super::value;
 use super::withheld;
@@ -14,15 +14,15 @@ use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The name of the file, in a work folder and in the person's config folder.
+/// Name of the configuration file, in a work folder and in the user's config folder.
 pub(crate) const FILE: &str = "haft.yaml";
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Flag(&'static str),
     Variable(&'static str),
-    /// A file and a line of it.
+    /// File and line.
     File(String, u64),
     Default,
 }
@@ -38,50 +38,50 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value and where it comes from.
+/// A value with its source.
 #[derive(Debug, Clone)]
 pub(crate) struct Given {
     pub(crate) value: Value,
-    /// The value as it is written, with the names of variables in it. This is
-    /// what is shown: a variable may hold a secret, and the file that names it
-    /// need not be the person's.
+    /// The value as written, with variables unexpanded. Only this form is shown: a
+    /// variable may hold a secret, and the file that uses it may not be the user's.
     pub(crate) written: Value,
     pub(crate) from: Origin,
 }
 
-/// An entry of a map.
+/// An entry of a map or list.
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) name: String,
-    /// Whether it is the project's word.
+    /// Whether the project's file contains it.
     pub(crate) is_project: bool,
     pub(crate) from: Origin,
-    /// Its value as it is written, with the names of variables in it.
+    /// The value with variables unexpanded.
     pub(crate) written: Value,
-    /// Its value, or why there is none.
+    /// The value, or the error from expanding it.
     pub(crate) value: Result<Value, Failure>,
 }
 
-/// All the places where values may be.
+/// All sources of values.
 #[derive(Debug)]
 pub(crate) struct Sources<'a> {
     flags: &'a Shared,
-    /// The strongest first.
+    /// In order of precedence.
     pub(crate) layers: Vec<Layer>,
-    /// Every file that was looked at, there or not, and the links on the way.
-    pub(crate) looked_at: Vec<PathBuf>,
+    /// Every file that was looked for, whether it exists or not, and the links on the way
+    /// to it.
+    pub(crate) searched_files: Vec<PathBuf>,
 }
 
 impl<'a> Sources<'a> {
-    /// Reads the files. `here` is where haft works unless a file says otherwise.
+    /// Reads the files. `folder` is the work folder, unless a file sets another.
     pub(crate) fn read(
         flags: &'a Shared,
         current: &Path,
-        here: &Path,
+        folder: &Path,
         config: Option<&Path>,
     ) -> Result<Self, Failure> {
         let mut layers = Vec::new();
-        let mut looked_at = Vec::new();
+        let mut searched_files = Vec::new();
         let user = config.map(|folder| folder.join(FILE));
         let named = flags
             .config
@@ -90,13 +90,13 @@ impl<'a> Sources<'a> {
         if let Some(named) = named {
             let shown = named.to_string_lossy();
             let path = current.join(&named);
-            looked_at.extend(with_links(&path));
+            searched_files.extend(with_links(&path));
             let layer = Layer::load(Role::Named, &path, &shown)?
-                .ok_or_else(|| Failure::at(&shown, "there is no such file"))?;
+                .ok_or_else(|| Failure::at(&shown, "file not found"))?;
             layers.push(layer);
         } else {
-            let path = here.join(FILE);
-            looked_at.extend(with_links(&path));
+            let path = folder.join(FILE);
+            searched_files.extend(with_links(&path));
             let shown = path
                 .strip_prefix(current)
                 .unwrap_or(&path)
@@ -106,18 +106,18 @@ impl<'a> Sources<'a> {
             }
         }
         if let Some(user) = user {
-            looked_at.extend(with_links(&user));
+            searched_files.extend(with_links(&user));
             layers.extend(Layer::load(Role::User, &user, &user.to_string_lossy())?);
         }
         Ok(Self {
             flags,
             layers,
-            looked_at,
+            searched_files,
         })
     }
 
-    /// Takes out of the project's file what needs variables that it does not get, and
-    /// tells which it would get if the person trusted it.
+    /// Removes values from the project's file that use variables it may not read. Returns
+    /// the item to trust if the user could allow some of them.
     pub(crate) fn withhold(
         &mut self,
         trust: &Trust,
@@ -133,13 +133,13 @@ impl<'a> Sources<'a> {
         Ok(item)
     }
 
-    /// Whether the project's file sets a key to something that it does not get.
+    /// Whether a key of the project's file was removed by [`Self::withhold`].
     pub(crate) fn is_withheld(&self, name: &str) -> bool {
         let mut withheld = self.layers.iter().flat_map(|layer| &layer.withheld);
         withheld.any(|key| *key == name)
     }
 
-    /// The value of a key: the first there is.
+    /// Returns the value of a key with the highest precedence.
     pub(crate) fn first(&self, name: &str) -> Result<Option<Given>, Failure> {
         if let Some(given) = self.explicit(name)? {
             return Ok(Some(given));
@@ -147,8 +147,8 @@ impl<'a> Sources<'a> {
         self.in_files(name, |_| true)
     }
 
-    /// The value that the person gave, and beside it what the project wants,
-    /// unless a flag or a variable leaves the project no say.
+    /// Returns the user's value and the project's. A flag or a variable overrides the
+    /// project's.
     pub(crate) fn apart(&self, name: &str) -> Result<(Option<Given>, Option<Given>), Failure> {
         if let Some(given) = self.explicit(name)? {
             return Ok((Some(given), None));
@@ -159,31 +159,31 @@ impl<'a> Sources<'a> {
         ))
     }
 
-    /// The value of a key as the project's file writes it.
+    /// Returns the value of a key as written in the project's file.
     pub(crate) fn written_by_project(&self, name: &str) -> Option<Value> {
         let layer = self.layers.iter().find(|layer| layer.role == Role::Project);
         layer?.get(name).map(plain)
     }
 
-    /// A text of the project's file, unless a flag or a variable takes its place.
+    /// Returns a text from the project's file, unless a flag or a variable overrides it.
     pub(crate) fn of_project(&self, name: &str) -> Option<String> {
         let (_, project) = self.apart(name).ok()?;
         Some(project?.value.as_str()?.to_owned())
     }
 
-    /// The folder of a file by its name for messages.
+    /// Returns the folder of a file, given its name in messages.
     pub(crate) fn folder_of(&self, shown: &str) -> Option<PathBuf> {
         let layer = self.layers.iter().find(|layer| layer.shown == shown);
         layer.map(|layer| layer.folder.clone())
     }
 
-    /// The folder of the project's file, if there is one.
+    /// Returns the folder of the project's file, if there is one.
     pub(crate) fn project(&self) -> Option<&Path> {
         let layer = self.layers.iter().find(|layer| layer.role == Role::Project);
         layer.map(|layer| layer.folder.as_path())
     }
 
-    /// Who wrote the file that a value comes from.
+    /// Returns the role of the file that a value comes from.
     pub(crate) fn role_of(&self, from: &Origin) -> Option<Role> {
         let Origin::File(shown, _) = from else {
             return None;
@@ -192,8 +192,8 @@ impl<'a> Sources<'a> {
         layer.map(|layer| layer.role)
     }
 
-    /// The entries of a map in the files, the strongest file first, each by itself:
-    /// a variable that is not set spoils one of them and no other.
+    /// Returns the entries of a map in all files, in order of precedence. Each is
+    /// expanded separately, so an unset variable invalidates only its own entry.
     pub(crate) fn entries(&self, name: &str) -> Vec<Listed> {
         let mut all = Vec::new();
         for layer in &self.layers {
@@ -214,8 +214,8 @@ impl<'a> Sources<'a> {
         all
     }
 
-    /// The items of a list in the files, each by itself as with [`Self::entries`], and
-    /// the folder of its file.
+    /// Returns the items of a list in all files, expanded separately as in
+    /// [`Self::entries`], each with the folder of its file.
     pub(crate) fn items(&self, name: &str) -> Vec<(Listed, PathBuf)> {
         let mut all = Vec::new();
         for layer in &self.layers {
@@ -236,8 +236,8 @@ impl<'a> Sources<'a> {
         all
     }
 
-    /// The items of a list that is an entry of a map in one file, each by itself; none
-    /// if it is no list.
+    /// Returns the items of a list inside a map of one file, expanded separately; `None`
+    /// if it is not a list.
     pub(crate) fn items_in(
         &self,
         map: &str,
@@ -261,7 +261,7 @@ impl<'a> Sources<'a> {
         Some(items.iter().map(item).collect())
     }
 
-    /// The value of a flag or a variable.
+    /// Returns the value of a flag or a variable.
     pub(crate) fn explicit(&self, name: &str) -> Result<Option<Given>, Failure> {
         let Some(key) = keys::key(name) else {
             return Ok(None);
@@ -289,11 +289,11 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// A path and, if it is a link, what it leads to, link by link.
+/// Returns a path and all links it leads through.
 fn with_links(path: &Path) -> Vec<PathBuf> {
     let mut all = vec![path.to_owned()];
     let mut path = path.to_owned();
-    // The kernel follows as many.
+    // The kernel's limit.
     for _ in 0..40 {
         let (Ok(target), Some(folder)) = (std::fs::read_link(&path), path.parent()) else {
             break;
@@ -304,16 +304,16 @@ fn with_links(path: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The value of a key in one file, with its variables expanded.
+/// Returns the value of a key in one file, with variables expanded.
 pub(crate) fn in_layer(layer: &Layer, name: &str, node: &Node) -> Result<Given, Failure> {
     let expanded = expanded(layer, name, node)?;
     if let Some(key) = keys::key(name) {
         value::check(key, &expanded).map_err(|wrong| {
-            // As written it was checked before, so a variable is to blame.
+            // The unexpanded value was already checked, so a variable is the cause.
             let written = node.text().unwrap_or_default();
-            let wanted = key.kind.wanted();
+            let expected = key.kind.expected();
             let message =
-                format!("{name} must be {wanted}, which the value of \"{written}\" is not");
+                format!("{name} must be {expected}, but \"{written}\" expands to something else");
             layer.problem(wrong.at, &message)
         })?;
     }
@@ -328,7 +328,7 @@ fn expanded(layer: &Layer, name: &str, node: &Node) -> Result<Node, Failure> {
     let content = match &node.content {
         Content::Scalar(Value::String(text)) => {
             let text = value::expand(text, &env::text).map_err(|variable| {
-                let message = format!("{name} needs the variable {variable}, which is not set");
+                let message = format!("{name} needs variable {variable}, which is not set");
                 layer.problem(node.at, &message)
             })?;
             Content::Scalar(text.into())
@@ -366,22 +366,22 @@ pub(crate) fn plain(node: &Node) -> Value {
     }
 }
 
-/// A value as a flag or a variable spells it.
-fn from_text(key: &Key, spelled: &str, text: &str, from: Origin) -> Result<Given, Failure> {
+/// Parses the text of a flag or a variable.
+fn from_text(key: &Key, source: &str, text: &str, from: Origin) -> Result<Given, Failure> {
     let wrong = || {
         Failure::usage(format!(
-            "{spelled} must be {}, got \"{text}\"",
-            key.kind.wanted()
+            "{source} must be {}, got \"{text}\"",
+            key.kind.expected()
         ))
     };
     let value: Value = match key.kind {
-        Kind::Truth => match text.trim().to_ascii_lowercase().as_str() {
+        ValueKind::Truth => match text.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => true.into(),
             "0" | "false" | "no" | "off" => false.into(),
             _ => return Err(wrong()),
         },
-        Kind::Choice(names) if !names.contains(&text.trim()) => return Err(wrong()),
-        Kind::Choice(_) => text.trim().into(),
+        ValueKind::Choice(names) if !names.contains(&text.trim()) => return Err(wrong()),
+        ValueKind::Choice(_) => text.trim().into(),
         _ => text.into(),
     };
     Ok(Given {

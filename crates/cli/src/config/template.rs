@@ -1,15 +1,14 @@
-//! The file that `haft init` writes: every key that has an effect, with its
-//! default, commented out. A file that sets defaults would override the
-//! person's own settings for no reason.
+//! The file that `haft init` writes: every key with its default, commented out. Active
+//! defaults would override the user's own settings for no reason.
 
 use super::keys::{KEYS, Key, SECTION};
 
-/// The text of a new `haft.yaml`.
+/// Returns the text of a new `haft.yaml`.
 pub(crate) fn template() -> String {
     let mut text = String::from(
-        "## Settings of haft for this folder. Take the `# ` from a line to use it.\n\
-         ## Flags and variables come first; `haft config show` says what is in force.\n\
-         ## A file like this may only tighten what the person's own settings allow.\n\n",
+        "## Settings of haft for this folder. Remove `# ` from a line to use it.\n\
+         ## Flags and variables take precedence; `haft config show` shows the result.\n\
+         ## A project's file can only tighten what the user's own settings allow.\n\n",
     );
     text.push_str(&format!("# {SECTION}:\n"));
     for key in of_section(Some(SECTION)) {
@@ -35,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_fits_a_terminal_and_lists_every_key() {
+    fn the_template_fits_a_terminal_and_lists_every_key() {
         let text = template();
         for key in KEYS {
             assert!(

@@ -1,32 +1,32 @@
-//! Values: of which kind they are, and what they are with variables expanded.
+//! Checks the types of values and expands variables in them.
 
-use super::keys::{Key, Kind};
-use super::yaml::{Content, Node, Place};
+use super::keys::{Key, ValueKind};
+use super::yaml::{Content, Node, Position};
 use haft::ops::text::spelling::closest;
 use serde_json::Value;
 use std::path::Path;
 
-/// Something wrong with a value.
+/// An invalid value.
 #[derive(Debug)]
-pub(crate) struct Wrong {
-    pub(crate) at: Place,
+pub(crate) struct InvalidValue {
+    pub(crate) at: Position,
     pub(crate) message: String,
 }
 
-/// Checks the kind of a value as it is written. A text that names variables is
-/// only known once they are expanded, and then it is checked again.
-pub(crate) fn check(key: &Key, node: &Node) -> Result<(), Wrong> {
-    let wrong = |at: Place, got: &str| Wrong {
+/// Checks the type of a value before variables are expanded. A text with variables is
+/// checked again after that.
+pub(crate) fn check(key: &Key, node: &Node) -> Result<(), InvalidValue> {
+    let wrong = |at: Position, got: &str| InvalidValue {
         at,
-        message: format!("{} must be {}, got {got}", key.name, key.kind.wanted()),
+        message: format!("{} must be {}, got {got}", key.name, key.kind.expected()),
     };
     match (key.kind, &node.content) {
-        (Kind::Text, Content::Scalar(Value::String(_)))
-        | (Kind::Truth, Content::Scalar(Value::Bool(_)))
-        | (Kind::List | Kind::Rules, Content::List(_))
-        | (Kind::Map, Content::Map(_))
-        | (Kind::Anything, _) => Ok(()),
-        (Kind::Choice(names), Content::Scalar(Value::String(text))) => {
+        (ValueKind::Text, Content::Scalar(Value::String(_)))
+        | (ValueKind::Truth, Content::Scalar(Value::Bool(_)))
+        | (ValueKind::List | ValueKind::Rules, Content::List(_))
+        | (ValueKind::Map, Content::Map(_))
+        | (ValueKind::Anything, _) => Ok(()),
+        (ValueKind::Choice(names), Content::Scalar(Value::String(text))) => {
             if text.contains("${") || names.contains(&text.as_str()) {
                 return Ok(());
             }
@@ -40,13 +40,13 @@ pub(crate) fn check(key: &Key, node: &Node) -> Result<(), Wrong> {
             }
             Err(wrong)
         }
-        (Kind::Whole(least, most), Content::Scalar(Value::Number(number))) => {
+        (ValueKind::Whole(least, most), Content::Scalar(Value::Number(number))) => {
             match number.as_u64() {
                 Some(whole) if (least..=most).contains(&whole) => Ok(()),
                 _ => Err(wrong(node.at, &number.to_string())),
             }
         }
-        (Kind::Number(most), Content::Scalar(Value::Number(number))) =>
+        (ValueKind::Number(most), Content::Scalar(Value::Number(number))) =>
         {
             #[expect(clippy::cast_precision_loss, reason = "a bound, not a count")]
             match number.as_f64() {
@@ -54,7 +54,7 @@ pub(crate) fn check(key: &Key, node: &Node) -> Result<(), Wrong> {
                 _ => Err(wrong(node.at, &number.to_string())),
             }
         }
-        (Kind::Texts, Content::List(items)) => {
+        (ValueKind::Texts, Content::List(items)) => {
             match items.iter().find(|item| item.text().is_none()) {
                 Some(item) => Err(wrong(item.at, &format!("{} in it", item.kind()))),
                 None => Ok(()),
@@ -64,11 +64,10 @@ pub(crate) fn check(key: &Key, node: &Node) -> Result<(), Wrong> {
     }
 }
 
-/// Puts the values of variables in place of `${NAME}`. Anything else with a
-/// dollar sign stays as it is.
+/// Replaces `${NAME}` by the variable's value. Any other dollar sign stays.
 ///
 /// # Errors
-/// The name of a variable that is not set.
+/// Returns the name of a variable that is not set.
 pub(crate) fn expand(
     text: &str,
     lookup: &dyn Fn(&str) -> Option<String>,
@@ -85,7 +84,7 @@ pub(crate) fn expand(
     Ok(out)
 }
 
-/// The variables that [`expand`] would look up in a text.
+/// Returns the variables that [`expand`] would look up.
 pub(crate) fn variables(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().filter_map(|piece| match piece {
         Piece::Variable(name) => Some(name),
@@ -93,7 +92,8 @@ pub(crate) fn variables(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A path as it may be shown: where it is, or with the names of variables in it.
+/// Returns a path as it may be shown: the path itself, or its text if that contains
+/// variables.
 pub(crate) fn shown_path(written: &str, path: &Path) -> String {
     match variables(written).next() {
         Some(_) => written.to_owned(),
@@ -127,7 +127,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Whether a text is a reference to one variable and nothing else.
+/// Whether a text is exactly one variable.
 pub(crate) fn is_reference(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
@@ -162,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_that_would_be_expanded_is_found() {
+    fn variables_lists_what_expand_looks_up() {
         let found = |text| variables(text).collect::<Vec<_>>().join(" ");
         assert_eq!(found("a ${A}${B} c"), "A B");
-        // The inner one is expanded, and so it counts.
+        // The inner one would be expanded.
         assert_eq!(found("${A${B}}"), "B");
         assert_eq!(found("$${A}"), "A");
         assert_eq!(found("$A ${A:-x} ${ A} ${} ${1} ${A"), "");

@@ -1,5 +1,5 @@
-//! What the web tools may reach, and whom they ask. All of it is the person's to say;
-//! a project may only add to what is denied, and turn the tools off.
+//! Settings of the web tools. Only the user can set them; a project can add denied hosts
+//! and disable the tools.
 
 use super::sources::{Listed, Origin, Sources};
 use super::{Shown, joined, redact};
@@ -11,10 +11,8 @@ use haft_web::search::{Engine, EngineKind};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The key.
 const KEY: &str = "tools.web";
 
-/// What may be under it.
 const KNOWN: [&str; 6] = [
     "engines",
     "allow_hosts",
@@ -24,25 +22,25 @@ const KNOWN: [&str; 6] = [
     "proxy",
 ];
 
-/// The settings of the web tools.
+/// Effective settings of the web tools.
 #[derive(Debug, Default)]
 pub(crate) struct Web {
-    /// Who searches, in order.
+    /// Search engines, in the order they are tried.
     pub(crate) engines: Vec<Engine>,
-    /// Whether the person named any.
+    /// Whether the user configured engines.
     pub(crate) names_engines: bool,
     pub(crate) allow: HostPatterns,
     pub(crate) deny: HostPatterns,
-    /// Whether the tools are there whatever the toolset and the preset.
+    /// Whether the tools are offered regardless of toolset and preset.
     pub(crate) enabled: bool,
-    /// Whether it was the project alone that chose a preset with them.
+    /// Whether only the project chose a preset with the web tools.
     pub(crate) by_project: bool,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) proxy: Option<Secret>,
 }
 
 impl Web {
-    /// The password of the proxy, if there is one.
+    /// Returns the proxy's password.
     pub(crate) fn proxy_password(&self) -> Option<String> {
         let proxy = self.proxy.as_ref()?;
         let url = url::Url::parse(proxy.expose()).ok()?;
@@ -50,7 +48,7 @@ impl Web {
     }
 }
 
-/// Reads them.
+/// Reads the settings.
 pub(crate) fn load(
     sources: &Sources<'_>,
     home: Option<&Path>,
@@ -66,16 +64,16 @@ pub(crate) fn load(
         shown: Map::new(),
         from: Vec::new(),
     };
-    let mut turned_off = false;
+    let mut is_disabled = false;
     for entry in sources.entries(KEY) {
-        known(&entry)?;
+        check_known(&entry)?;
         let given = reader.given(&entry)?;
         if entry.is_project {
             match (entry.name.as_str(), &given) {
                 ("deny_hosts", value) => reader.deny(&entry, value)?,
-                ("enabled", Value::Bool(false)) => turned_off = true,
+                ("enabled", Value::Bool(false)) => is_disabled = true,
                 (name, _) => warnings.push(format!(
-                    "{}: {KEY}.{name} is ignored: only the person's own file may set it (or --config)",
+                    "{}: {KEY}.{name} is ignored: only your own haft.yaml or --config can set it",
                     entry.from
                 )),
             }
@@ -96,7 +94,7 @@ pub(crate) fn load(
         ..
     } = reader;
     web.deny = HostPatterns::parse(&deny).map_err(|error| Failure::usage(error.to_string()))?;
-    web.enabled &= !turned_off;
+    web.enabled &= !is_disabled;
     if !web.names_engines {
         web.engines
             .extend(Engine::new(EngineKind::DuckDuckGo, None, None));
@@ -104,7 +102,7 @@ pub(crate) fn load(
     if !deny.is_empty() {
         values.insert("deny_hosts".to_owned(), deny.into());
     }
-    if turned_off {
+    if is_disabled {
         values.insert("enabled".to_owned(), false.into());
     }
     if !values.is_empty() {
@@ -117,18 +115,18 @@ pub(crate) fn load(
     Ok(web)
 }
 
-fn known(entry: &Listed) -> Result<(), Failure> {
+fn check_known(entry: &Listed) -> Result<(), Failure> {
     let name = entry.name.as_str();
     if KNOWN.contains(&name) {
         return Ok(());
     }
     let near = closest(name, KNOWN.iter().map(|known| (*known).to_owned()), 1);
-    let meant = near
+    let suggestion = near
         .first()
         .map(|near| format!("; did you mean \"{near}\"?"))
-        .unwrap_or_else(|| format!("; there are: {}", KNOWN.join(", ")));
+        .unwrap_or_else(|| format!("; known keys: {}", KNOWN.join(", ")));
     Err(Failure::usage(format!(
-        "{}: unknown key \"{name}\" in {KEY}{meant}",
+        "{}: unknown key \"{name}\" in {KEY}{suggestion}",
         entry.from
     )))
 }
@@ -138,15 +136,15 @@ struct Reader<'a> {
     home: Option<&'a Path>,
     web: Web,
     deny: Vec<String>,
-    /// What a stronger file has said already.
+    /// Keys already set by a file with higher precedence.
     seen: Vec<String>,
     shown: Map<String, Value>,
     from: Vec<Origin>,
 }
 
 impl Reader<'_> {
-    /// The value of an entry. One that a variable spoils is an error, but for engines:
-    /// each of them is looked at by itself.
+    /// Returns the value of an entry, or the error from expanding it. For `engines` such
+    /// errors are handled per engine.
     fn given(&self, entry: &Listed) -> Result<Value, Failure> {
         match &entry.value {
             Ok(value) => Ok(value.clone()),
@@ -176,8 +174,8 @@ impl Reader<'_> {
                 entry.written.clone()
             }
             "enabled" => {
-                let wanted = || self.wrong(entry, "must be true or false");
-                self.web.enabled = given.as_bool().ok_or_else(wanted)?;
+                let expected = || self.wrong(entry, "must be true or false");
+                self.web.enabled = given.as_bool().ok_or_else(expected)?;
                 self.web.enabled.into()
             }
             "ca_file" => {
@@ -203,19 +201,19 @@ impl Reader<'_> {
     }
 
     fn hosts(&self, entry: &Listed, given: &Value) -> Result<(Vec<String>, HostPatterns), Failure> {
-        let wanted = || self.wrong(entry, "must be a list of hosts, host:port or ranges");
+        let expected = || self.wrong(entry, "must be a list of hosts, host:port or ranges");
         let hosts: Vec<String> = given
             .as_array()
-            .ok_or_else(wanted)?
+            .ok_or_else(expected)?
             .iter()
-            .map(|host| host.as_str().map(str::to_owned).ok_or_else(wanted))
+            .map(|host| host.as_str().map(str::to_owned).ok_or_else(expected))
             .collect::<Result<_, _>>()?;
         let entries =
             HostPatterns::parse(&hosts).map_err(|error| self.wrong(entry, &error.to_string()))?;
         Ok((hosts, entries))
     }
 
-    /// A file, from the folder of the one that names it.
+    /// Returns a path, relative to the file that contains it.
     fn file(&self, entry: &Listed, given: &Value) -> Result<PathBuf, Failure> {
         let given = given
             .as_str()
@@ -241,8 +239,8 @@ impl Reader<'_> {
         });
         match fits {
             true => Ok(Secret::new(given.as_str().unwrap_or_default())),
-            // It may hold a password, so it is not repeated.
-            false => Err(self.wrong(entry, "must be an address, http://host:port")),
+            // Not repeated, because it may contain a password.
+            false => Err(self.wrong(entry, "must be a URL such as http://host:port")),
         }
     }
 
@@ -257,9 +255,9 @@ impl Reader<'_> {
             let wrong =
                 |what: &str| Failure::usage(format!("{from}: {KEY}.{}: {what}", entry.name));
             match value {
-                // Whoever does not need it should not be kept from working.
+                // A broken engine does not stop users who do not need it.
                 Err(failure) => {
-                    warnings.push(format!("{}: the engine is left out", failure.message));
+                    warnings.push(format!("{}: skipped this engine", failure.message));
                 }
                 Ok(value) => self
                     .web
@@ -271,8 +269,8 @@ impl Reader<'_> {
     }
 }
 
-/// One engine: its name, or a map with its kind. Values are not repeated: they may be
-/// keys.
+/// Reads an engine: a name, or a map with a kind. Errors never contain values, which may
+/// be keys.
 fn engine(value: &Value) -> Result<Engine, String> {
     let kinds = || EngineKind::ALL.map(EngineKind::name).join(", ");
     let empty = Map::new();
@@ -284,17 +282,21 @@ fn engine(value: &Value) -> Result<Engine, String> {
     let known = ["kind", "base_url", "key", "api_key"];
     if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
         return Err(format!(
-            "there is no \"{other}\" in an engine; there are: {}",
+            "unknown key \"{other}\" in an engine; known keys: {}",
             known.join(", ")
         ));
     }
-    let kind =
-        kind.ok_or_else(|| format!("an engine is a name or a map with a kind: {}", kinds()))?;
+    let kind = kind.ok_or_else(|| {
+        format!(
+            "an engine must be a name or a map with a kind; valid kinds: {}",
+            kinds()
+        )
+    })?;
     let kind = EngineKind::by_name(kind.trim()).ok_or_else(|| {
         let near = closest(kind, EngineKind::ALL.map(|kind| kind.name().to_owned()), 1);
         match near.first() {
-            Some(near) => format!("there is no such engine; did you mean \"{near}\"?"),
-            None => format!("there is no such engine; there are: {}", kinds()),
+            Some(near) => format!("unknown engine; did you mean \"{near}\"?"),
+            None => format!("unknown engine; valid kinds: {}", kinds()),
         }
     })?;
     let text = |key: &str| match map.get(key) {

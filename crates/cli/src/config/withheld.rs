@@ -1,10 +1,10 @@
-//! Variables in a project's file. What the environment holds is the person's: a project
-//! gets nothing of it before the person has trusted the file, and secrets never. What
-//! needs such a variable is taken out of the file here, before anything is expanded, so
-//! that no setting can forget to ask.
+//! Withholds variables from a project's file. The environment belongs to the user: a
+//! project can read variables only after the user trusts its file, and secrets never.
+//! Values that need such variables are removed here, before anything is expanded, so that
+//! no setting can bypass the check.
 
 use super::FILE;
-use super::keys::Kind;
+use super::keys::ValueKind;
 use super::layer::{Entry, Layer};
 use super::sources::Origin;
 use super::value;
@@ -15,9 +15,9 @@ use crate::trust::{Item, Pin};
 use haft_agent::provider::Provider;
 use std::collections::BTreeMap;
 
-/// Settings that a project has to make things stricter. Without them more would be
-/// allowed than the file says, so nothing is started instead.
-const STRICTER: [&str; 7] = [
+/// Settings that tighten. Dropping one would allow more than the file says, so it is an
+/// error instead.
+const TIGHTENING_KEYS: [&str; 7] = [
     "sandbox",
     "network",
     "approve",
@@ -27,8 +27,8 @@ const STRICTER: [&str; 7] = [
     "tools.web.deny_hosts",
 ];
 
-/// Settings that a project has no say in, whatever is trusted.
-const PERSONS: [&str; 5] = [
+/// Settings that a project can never set, trusted or not.
+const USER_ONLY_KEYS: [&str; 5] = [
     "tools.channels",
     "tools.web",
     "tools.env",
@@ -36,15 +36,15 @@ const PERSONS: [&str; 5] = [
     "executor",
 ];
 
-/// The variables that a file uses, to be looked at by the person; none if it uses none
-/// that it could ever get.
+/// Returns the item to trust for the variables in a project's file; `None` if it uses no
+/// variable that it could be allowed to read.
 pub(crate) fn of_project(layer: &Layer) -> Option<Item> {
     let mut used: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in &layer.entries {
-        if !expands(entry) || PERSONS.contains(&entry.key.name) {
+        if !expands(entry) || USER_ONLY_KEYS.contains(&entry.key.name) {
             continue;
         }
-        for name in Names::of(&entry.node).expanded {
+        for name in VariableNames::of(&entry.node).expanded {
             let keys = used.entry(name).or_default();
             if !is_secret(name) && !keys.contains(&entry.key.name) {
                 keys.push(entry.key.name);
@@ -65,15 +65,16 @@ pub(crate) fn of_project(layer: &Layer) -> Option<Item> {
             files: Vec::new(),
         },
         remarks: vec![
-            "what they hold goes where these settings go: to the model, or to a program".to_owned(),
+            "their values would go where these settings go: to the model or to a program"
+                .to_owned(),
         ],
     })
 }
 
-/// Takes out of a project's file what needs a variable that it does not get.
+/// Removes values that need a variable which the file may not read.
 ///
 /// # Errors
-/// When that would allow more than the file says.
+/// If removing a value would allow more than the file says.
 pub(crate) fn withhold(
     layer: &mut Layer,
     is_trusted: bool,
@@ -81,36 +82,37 @@ pub(crate) fn withhold(
 ) -> Result<(), Failure> {
     let shown = layer.shown.clone();
     let mut judge = |key: &'static str, what: &str, node: &Node| -> Result<bool, Failure> {
-        let Some(lack) = Names::of(node).lack(is_trusted) else {
+        let Some(refusal) = VariableNames::of(node).refusal(is_trusted) else {
             return Ok(true);
         };
         let from = Origin::File(shown.clone(), node.at.line);
-        if STRICTER.contains(&what) || STRICTER.contains(&key) {
+        if TIGHTENING_KEYS.contains(&what) || TIGHTENING_KEYS.contains(&key) {
             let message = format!(
-                "{what} cannot be used, and without it more would be allowed: {}",
-                lack.why
+                "{what} cannot be used, and ignoring it would allow more: {}",
+                refusal.why
             );
             let place = format!("{from}:{}", node.at.column);
-            return Err(Failure::at(&place, &message).hint(lack.remedy));
+            return Err(Failure::at(&place, &message).hint(refusal.remedy));
         }
-        warnings.push(if PERSONS.contains(&key) {
-            format!(
-                "{from}: {what} is ignored: only the person's own file may set it (or --config)"
-            )
+        warnings.push(if USER_ONLY_KEYS.contains(&key) {
+            format!("{from}: {what} is ignored: only your own haft.yaml or --config can set it")
         } else {
-            format!("{from}: {what} is not used: {}; {}", lack.why, lack.remedy)
+            format!(
+                "{from}: {what} is ignored: {}; {}",
+                refusal.why, refusal.remedy
+            )
         });
         Ok(false)
     };
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     for mut entry in std::mem::take(&mut layer.entries) {
         if !expands(&entry) {
-            kept.push(entry);
+            remaining.push(entry);
             continue;
         }
         let key = entry.key.name;
-        let is_kept = match (entry.key.kind, &mut entry.node.content) {
-            (Kind::List | Kind::Texts, Content::List(items)) => {
+        let is_allowed = match (entry.key.kind, &mut entry.node.content) {
+            (ValueKind::List | ValueKind::Texts, Content::List(items)) => {
                 let what = format!("an entry of {key}");
                 for item in std::mem::take(items) {
                     if judge(key, &what, &item)? {
@@ -119,7 +121,7 @@ pub(crate) fn withhold(
                 }
                 true
             }
-            (Kind::Map, Content::Map(all)) => {
+            (ValueKind::Map, Content::Map(all)) => {
                 for (name, node) in std::mem::take(all) {
                     if judge(key, &format!("{key}.{}", name.text), &node)? {
                         all.push((name, node));
@@ -129,36 +131,36 @@ pub(crate) fn withhold(
             }
             _ => judge(key, key, &entry.node)?,
         };
-        match is_kept {
-            true => kept.push(entry),
+        match is_allowed {
+            true => remaining.push(entry),
             false => layer.withheld.push(key),
         }
     }
-    layer.entries = kept;
+    layer.entries = remaining;
     Ok(())
 }
 
-/// Whether variables in the value of a key are expanded at all: those in rules are not.
+/// Whether variables are expanded in this value; in rules they are not.
 fn expands(entry: &Entry) -> bool {
-    !matches!(entry.key.kind, Kind::Rules)
+    !matches!(entry.key.kind, ValueKind::Rules)
 }
 
-/// The variables that a value names.
+/// Variables in a value.
 #[derive(Default)]
-struct Names<'a> {
+struct VariableNames<'a> {
     /// As `${NAME}`.
     expanded: Vec<&'a str>,
-    /// In a list of names that a program is passed.
+    /// Listed in `env`, to be passed to a program.
     passed: Vec<&'a str>,
 }
 
-/// Why a value does not get its variables, and what to do about it.
-struct Lack {
+/// Reason why a value is withheld, and what to do about it.
+struct Refusal {
     why: String,
     remedy: &'static str,
 }
 
-impl<'a> Names<'a> {
+impl<'a> VariableNames<'a> {
     fn of(node: &'a Node) -> Self {
         let mut names = Self::default();
         names.add(node);
@@ -183,28 +185,28 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn lack(&self, is_trusted: bool) -> Option<Lack> {
+    fn refusal(&self, is_trusted: bool) -> Option<Refusal> {
         let mut all = self.expanded.iter().chain(&self.passed);
         if let Some(name) = all.find(|name| is_secret(name)) {
-            return Some(Lack {
+            return Some(Refusal {
                 why: format!(
-                    "the variable {name} may hold a secret, which no project's file gets, trusted or not"
+                    "variable {name} may hold a secret, which a project's file never gets, trusted or not"
                 ),
-                remedy: "write this setting into your own haft.yaml (~/.config/haft), or name the file with --config",
+                remedy: "move this setting to your own haft.yaml (~/.config/haft), or pass the file with --config",
             });
         }
         let first = self.expanded.first().filter(|_| !is_trusted)?;
-        Some(Lack {
-            why: format!("it needs the variable {first}, and this file is not trusted"),
+        Some(Refusal {
+            why: format!("it needs variable {first}, and this file is not trusted"),
             remedy: "run `haft trust` to review and allow it, or pass --trust to allow it once",
         })
     }
 }
 
-/// Whether a variable is one that commands may not see either, or the key of a provider.
+/// Whether a variable is hidden from commands, or is the key of a provider.
 pub(crate) fn is_secret(name: &str) -> bool {
-    let held = env::variable(name).unwrap_or_default();
-    haft::ops::exec::environment::is_withheld(name.as_ref(), &held)
+    let value = env::variable(name).unwrap_or_default();
+    haft::ops::exec::environment::is_withheld(name.as_ref(), &value)
         || Provider::ALL
             .iter()
             .any(|provider| provider.key_variable() == Some(name))

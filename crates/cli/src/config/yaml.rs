@@ -1,5 +1,5 @@
-//! YAML as a tree in which every key and value knows where it stands. The
-//! parser stays in this file.
+//! YAML as a tree in which every key and value has its position. Only this file uses the
+//! parser.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -8,74 +8,73 @@ use std::fmt;
 
 /// A line and a column, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) line: u64,
     pub(crate) column: u64,
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     pub(crate) content: Content,
 }
 
-/// What a value is.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
-    /// Null, a truth value, a number or a text.
+    /// Null, boolean, number or text.
     Scalar(Value),
     List(Vec<Node>),
     Map(Vec<(Name, Node)>),
 }
 
-/// A key and where it stands.
+/// A key and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     pub(crate) text: String,
 }
 
-/// Why a text is no YAML.
+/// A YAML syntax error.
 #[derive(Debug)]
 pub(crate) struct Malformed {
-    pub(crate) at: Option<Place>,
+    pub(crate) at: Option<Position>,
     pub(crate) message: String,
 }
 
-/// Reads a document. A text without any value is null.
+/// Parses a document. An empty document is null.
 pub(crate) fn parse(text: &str) -> Result<Node, Malformed> {
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
-        // `sandbox: off` is a word, not a truth value.
+        // `sandbox: off` is text, not a boolean.
         strict_booleans: true,
         with_snippet: false,
-        // Deeper than any setting, and shallow enough for the stack.
+        // Deeper than any setting needs, but safe for the stack.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 10_000 },
         budget: serde_saphyr::budget! { max_depth: 24, flow_nesting_limit: 24 },
     };
     let node: Option<Node> =
         serde_saphyr::from_str_with_options(text, options).map_err(|error| Malformed {
-            at: error.location().map(place),
+            at: error.location().map(position),
             message: UserMessageFormatter
                 .format_message(error.without_snippet())
                 .into_owned(),
         })?;
     Ok(node.unwrap_or(Node {
-        at: Place { line: 1, column: 1 },
+        at: Position { line: 1, column: 1 },
         content: Content::Scalar(Value::Null),
     }))
 }
 
-fn place(location: serde_saphyr::Location) -> Place {
-    Place {
+fn position(location: serde_saphyr::Location) -> Position {
+    Position {
         line: location.line(),
         column: location.column(),
     }
 }
 
 impl Node {
-    /// What it is, for messages. Never the value itself, which may be a secret.
+    /// Names the type in messages. Never the value itself, which may be a secret.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.content {
             Content::Scalar(Value::Null) => "nothing",
@@ -103,7 +102,7 @@ impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Content>::deserialize(deserializer)?;
         Ok(Self {
-            at: place(spanned.referenced),
+            at: position(spanned.referenced),
             content: spanned.value,
         })
     }
@@ -113,7 +112,7 @@ impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<String>::deserialize(deserializer)?;
         Ok(Self {
-            at: place(spanned.referenced),
+            at: position(spanned.referenced),
             text: spanned.value,
         })
     }
@@ -192,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_values_know_their_places() {
+    fn keys_and_values_have_positions() {
         let node = parse("a: 1\nb:\n  - x\n  - {c: off}\n").unwrap();
         let Content::Map(entries) = node.content else {
             panic!("no map")
@@ -210,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_null() {
+    fn an_empty_document_is_null() {
         for text in ["", "\n\n", "# only words\n", "---\n", "~\n"] {
             assert!(parse(text).unwrap().is_null(), "{text:?}");
         }
     }
 
     #[test]
-    fn what_is_no_yaml_is_located() {
+    fn syntax_errors_have_positions() {
         for (text, line) in [("a: [1\n", 1), ("a: 1\na: 2\n", 2), ("a: b: c\n", 1)] {
             let malformed = parse(text).unwrap_err();
             assert_eq!(
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_and_a_well_are_refused() {
+    fn alias_bombs_and_deep_nesting_are_refused() {
         let mut bomb = String::from("a0: &a0 [x]\n");
         for n in 1..40 {
             bomb.push_str(&format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1));

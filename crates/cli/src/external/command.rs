@@ -1,73 +1,73 @@
-//! What a command line of a configuration runs, and where: which of its words are code,
-//! which folder they are looked for in, and whether any of it belongs to the project.
+//! Determines what a configured command line runs, and where: which words are code, which
+//! folder they are found in, and whether any of it belongs to the project.
 //!
-//! A path of a file starts at that file's folder. A program runs in the work folder as
-//! long as nothing there can become part of it; one that may load code from the folder it
-//! runs in (`npx`, `python3 -m`, `make`) runs in `/`, unless its entry has a `cwd`.
+//! Paths start from the folder of the configuration file. A program runs in the work
+//! folder unless something there can become part of it: a program that may load code from
+//! its current folder (`npx`, `python3 -m`, `make`) runs in `/`, unless its entry sets
+//! `cwd`.
 
-mod chain;
-mod known;
+mod interpreters;
 mod launcher;
+mod program_names;
 mod text;
 
-use crate::config::plugins::{Environment, Whose};
+use crate::config::plugins::{Environment, Owner};
 use crate::env;
-use chain::{Finder, Step};
 use haft::ops::executor::look_up;
 use haft::ops::scope::real;
-use known::Code;
-pub(crate) use known::{is_interpreter, name_of};
+use interpreters::{Finder, Step};
+use program_names::Code;
+pub(crate) use program_names::{is_interpreter, name_of};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use text::fragments;
 
-/// A command line as it is written.
-pub(crate) struct Written<'a> {
+/// A command line as configured.
+pub(crate) struct WrittenCommand<'a> {
     pub(crate) program: &'a Path,
     pub(crate) arguments: &'a [String],
     pub(crate) environment: &'a Environment,
-    /// The folder that its entry says it runs in.
+    /// Configured current folder.
     pub(crate) dir: Option<&'a Path>,
-    /// The folder that its paths start at.
+    /// Folder that its relative paths start from.
     pub(crate) base: &'a Path,
-    /// Whose word it is.
-    pub(crate) whose: Whose,
+    pub(crate) owner: Owner,
 }
 
-/// The folders that matter.
+/// Folders that decide whether a path needs trust.
 #[derive(Clone, Copy)]
 pub(crate) struct Folders<'a> {
     pub(crate) started: &'a Path,
-    /// The folder that haft itself runs in, where that is another project.
+    /// Current folder of haft, if that is another project.
     pub(crate) current: Option<&'a Path>,
     pub(crate) work_dir: &'a Path,
-    /// haft's own, which is never part of a project.
+    /// Haft's config folder, which is never part of a project.
     pub(crate) config: Option<&'a Path>,
-    /// Others that commands can write.
+    /// Other folders that commands can write.
     pub(crate) roots: &'a [PathBuf],
-    /// haft's state, which has the private temp folders.
+    /// Haft's state folder, which contains the private temp folders.
     pub(crate) state: Option<&'a Path>,
 }
 
 /// A command line as it is run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Line {
-    /// The program that was judged, so that no other is started in its place. A name that
-    /// was not found stays a name.
+pub(crate) struct CommandLine {
+    /// The program that was checked, so that no other is started instead. A name that was
+    /// not found stays a name.
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    /// Where it runs.
+    /// Current folder of the program.
     pub(crate) dir: PathBuf,
-    /// Why it may only run where the project is trusted, for who has to say yes.
+    /// Reasons for needing trust, as shown to the user.
     pub(crate) reasons: Vec<String>,
-    /// What is probably not meant so.
+    /// Warning about a probable mistake.
     pub(crate) problem: Option<String>,
-    /// Whether the person named it for this run, as something of the project.
+    /// Whether the user named it for this run as part of the project.
     pub(crate) is_vouched: bool,
 }
 
 impl Folders<'_> {
-    /// Where a path lies, if the project or a command may have put it there.
+    /// Describes where a path is, if the project or a command may have written it.
     pub(super) fn place(&self, path: &Path) -> Option<&'static str> {
         if self.is_project(path) {
             return Some("in this folder");
@@ -82,7 +82,7 @@ impl Folders<'_> {
         is_writable.then_some("where commands can write")
     }
 
-    /// What commands or the project may write.
+    /// Returns the folders that commands or the project may write.
     fn writable(&self) -> Vec<PathBuf> {
         let temp = self.state.map(|state| state.join("tmp"));
         let folders = [Some(self.started), Some(self.work_dir), self.current];
@@ -91,9 +91,9 @@ impl Folders<'_> {
         folders.chain(roots).chain(temp).collect()
     }
 
-    /// Where something lies that a text names which a program gets in this folder. What
-    /// may be code counts whether it is there or not, and so do folders; of other
-    /// arguments only files do: a folder of the project is something to work on.
+    /// Describes where something is that a text refers to. For code, paths count whether
+    /// they exist or not, and so do folders. For other arguments only files count,
+    /// because a folder of the project is just data.
     fn place_in_text(&self, text: &str, dir: &Path, is_code: bool) -> Option<&'static str> {
         let counts = |path: &Path| is_code || super::is_file(path);
         let mut absolute = fragments(text).map(Path::new);
@@ -106,7 +106,7 @@ impl Folders<'_> {
                 is_there.then(|| self.place(&path)).flatten()
             })
         };
-        // `~/p*/run.sh` may find the project.
+        // `~/p*/run.sh` may match the project.
         let searched = || {
             let mut around = text::searched(text).filter(|_| is_code);
             around.find_map(|folder| {
@@ -120,13 +120,13 @@ impl Folders<'_> {
         place.or_else(relative).or_else(searched)
     }
 
-    /// Whether a path lies in the project.
+    /// Whether a path is in the project.
     fn is_project(&self, path: &Path) -> bool {
         !self.config.is_some_and(|config| is_below(path, config))
             && (is_below(path, self.started) || is_below(path, self.work_dir))
     }
 
-    /// Whether a path lies in the folder that haft itself runs in.
+    /// Whether a path is in haft's current folder.
     fn is_current(&self, path: &Path) -> bool {
         !self.config.is_some_and(|config| is_below(path, config))
             && self.current.is_some_and(|current| is_below(path, current))
@@ -138,9 +138,9 @@ fn is_below(path: &Path, folder: &Path) -> bool {
     at(path).starts_with(at(folder))
 }
 
-impl Written<'_> {
-    /// What is run.
-    pub(crate) fn line(&self, folders: Folders<'_>) -> Line {
+impl WrittenCommand<'_> {
+    /// Returns the command line to run.
+    pub(crate) fn line(&self, folders: Folders<'_>) -> CommandLine {
         let finder = self.finder(folders);
         let program = self.located(folders);
         let mut code = self.code(&program);
@@ -149,21 +149,21 @@ impl Written<'_> {
         let variables = self.variables();
         code.is_from_folder |= variables
             .iter()
-            .any(|(name, value)| known::loads(name, value));
-        // Whoever names a command line for this run means the folder they are in.
-        let is_vouched = match self.whose {
-            Whose::Typed => true,
-            Whose::Named => folders.is_project(self.base) || folders.is_current(self.base),
-            Whose::Person | Whose::Project => false,
+            .any(|(name, value)| program_names::loads(name, value));
+        // A command line named for this run refers to the user's current folder.
+        let is_vouched = match self.owner {
+            Owner::Typed => true,
+            Owner::Named => folders.is_project(self.base) || folders.is_current(self.base),
+            Owner::User | Owner::Project => false,
         };
-        let dir = match (self.dir, self.whose) {
+        let dir = match (self.dir, self.owner) {
             (Some(dir), _) => dir.to_owned(),
-            (None, Whose::Person | Whose::Named) if code.is_from_folder && !is_vouched => {
+            (None, Owner::User | Owner::Named) if code.is_from_folder && !is_vouched => {
                 PathBuf::from("/")
             }
             (None, _) => folders.work_dir.to_owned(),
         };
-        let mut line = Line {
+        let mut line = CommandLine {
             program,
             arguments: Vec::new(),
             reasons: Vec::new(),
@@ -184,14 +184,15 @@ impl Written<'_> {
                 Some(placed) => format!("{before}{}", placed.display()),
                 None => word.clone(),
             };
-            let is_named = self.whose == Whose::Named && Path::new(parted(word).1).is_absolute();
+            let is_named = self.owner == Owner::Named && Path::new(parted(word).1).is_absolute();
             let place = |path: &str| {
                 let found = line.dir.join(path);
                 let is_code = is_code && names_a_path(path) && found.is_dir();
                 let counts = super::is_file(&found) || is_code;
                 counts.then(|| folders.place(&found)).flatten()
             };
-            // As it is, and as a shell would read it that it is passed on to.
+            // As written, and as a shell would read it if the program passes it on to
+            // one.
             let read = self.read_by_a_shell(&argument, &line.dir);
             let place = [&argument, &read]
                 .into_iter()
@@ -207,7 +208,7 @@ impl Written<'_> {
         }
         let place = folders.place(self.program);
         match place.filter(|_| self.program.is_absolute()) {
-            Some(_) if self.whose == Whose::Named => line.is_vouched = true,
+            Some(_) if self.owner == Owner::Named => line.is_vouched = true,
             Some(place) => line.reasons.push(format!("the program is {place}")),
             None => {}
         }
@@ -215,14 +216,14 @@ impl Written<'_> {
             if let Some(place) = folders.place(&step.program) {
                 let program = step.program.display();
                 line.reasons
-                    .push(format!("{program}, which it runs, is {place}"));
+                    .push(format!("it runs {program}, which is {place}"));
             }
         }
         for words in runs.iter().map(|step| step.words.as_str()) {
             let mut paths = fragments(words);
             if let Some(place) = paths.find_map(|path| folders.place(Path::new(path))) {
                 line.reasons.push(format!(
-                    "the first line of a script names something that is {place}"
+                    "the first line of a script refers to something that is {place}"
                 ));
             }
         }
@@ -230,7 +231,7 @@ impl Written<'_> {
             let value = &self.read_by_a_shell(value, &line.dir);
             if let Some(place) = place_of_value(name, value, &line.dir, folders) {
                 line.reasons
-                    .push(format!("{name} names something that is {place}"));
+                    .push(format!("{name} refers to something that is {place}"));
             }
         }
         let place = folders.place(&line.dir).filter(|_| code.is_from_folder);
@@ -244,7 +245,7 @@ impl Written<'_> {
         line
     }
 
-    /// A text as a shell reads it that the program passes it on to.
+    /// Expands a text as a shell would if the program passes it on to one.
     fn read_by_a_shell(&self, text: &str, dir: &Path) -> String {
         let own = self.variables();
         text::expanded(text, &|name| {
@@ -257,7 +258,8 @@ impl Written<'_> {
         })
     }
 
-    /// Where an argument leads from the folder of its file, if that has to be said.
+    /// Returns the full path of an argument relative to its file's folder, if it must be
+    /// made explicit.
     fn placed(
         &self,
         path: &str,
@@ -265,16 +267,16 @@ impl Written<'_> {
         dir: &Path,
         folders: Folders<'_>,
     ) -> Option<PathBuf> {
-        // With a folder of its own, that is where its paths start.
+        // With a configured folder, its paths start there.
         let is_said = dir == self.base || self.dir.is_some();
         if is_said || path.is_empty() || Path::new(path).is_absolute() {
             return None;
         }
         let is_elsewhere = dir != folders.work_dir;
         if is_dots(path) {
-            // As data it is the work folder, which a file server is meant to serve. As code
-            // it starts at the folder of the config file, as every path does. It is never the
-            // folder that the program starts in.
+            // As data, `.` means the work folder, which a file server should serve. As
+            // code it starts from the configuration file's folder, like every path. It is
+            // never the folder the program starts in.
             let start = if is_code { self.base } else { folders.work_dir };
             return is_elsewhere.then(|| plain(&start.join(path)));
         }
@@ -287,11 +289,12 @@ impl Written<'_> {
         is_meant.then(|| plain(&there))
     }
 
-    /// What to say about a path that is not where it starts, but in the work folder.
+    /// Warning about a path that is missing beside its file but exists in the work
+    /// folder.
     fn elsewhere(&self, path: &str, folders: Folders<'_>) -> Option<String> {
         let is_script = Path::new(path).extension().is_some() || names_a_path(path);
         let is_there = |folder: &Path| super::is_file(&folder.join(path));
-        let is_missed = self.whose == Whose::Person
+        let is_missed = self.owner == Owner::User
             && self.dir.is_none()
             && is_script
             && !Path::new(path).is_absolute()
@@ -300,26 +303,26 @@ impl Written<'_> {
             && is_there(folders.work_dir);
         is_missed.then(|| {
             format!(
-                "{path} is looked for in {}, the folder of the file that names it; to run the one of this folder, name it in this folder's haft.yaml",
+                "{path} is looked up in {}, the folder of its configuration file; to run the one in this folder, configure it in this folder's haft.yaml",
                 self.base.display()
             )
         })
     }
 
-    /// A warning about a `.` inside a text such as that of `sh -c`, which is not replaced.
+    /// Warning about a `.` inside a text such as that of `sh -c`, which is not replaced.
     fn within_text(&self, word: &str, dir: &Path) -> Option<String> {
         let mut pieces = word.split_whitespace();
         let has_dot = word.contains(char::is_whitespace) && pieces.any(|piece| piece == ".");
-        let is_taken = has_dot && self.dir.is_none() && self.whose != Whose::Project;
+        let is_taken = has_dot && self.dir.is_none() && self.owner != Owner::Project;
         is_taken.then(|| {
             format!(
-                "`.` in \"{word}\" is {}, the folder it runs in, and not the work folder; give each word as an argument of its own, or set `cwd`",
+                "`.` in \"{word}\" means {}, the folder it runs in, not the work folder; pass each word as a separate argument, or set `cwd`",
                 dir.display()
             )
         })
     }
 
-    /// The variables that it gets beside the usual ones, with their values.
+    /// Returns the variables it gets in addition to the default ones.
     fn variables(&self) -> Vec<(String, String)> {
         let passed = self.environment.names.iter();
         let passed = passed.filter_map(|name| Some((name.clone(), env::text(name)?)));
@@ -331,7 +334,7 @@ impl Written<'_> {
             .collect()
     }
 
-    /// The `PATH` that the program gets.
+    /// Returns the `PATH` of the program.
     fn path(&self) -> Option<OsString> {
         let mut own = self.environment.values.iter();
         let own = own.rfind(|(name, _)| name == "PATH");
@@ -339,7 +342,7 @@ impl Written<'_> {
         own.or_else(|| env::variable("PATH"))
     }
 
-    /// Where the program is, found as it is found when it is started.
+    /// Finds the program as it will be found when it is started.
     fn located(&self, folders: Folders<'_>) -> PathBuf {
         let (path, avoid) = (self.path(), folders.writable());
         look_up(self.program.as_os_str(), path.as_deref(), &avoid)
@@ -350,16 +353,16 @@ impl Written<'_> {
         Finder::new(self.path().as_deref(), &folders.writable())
     }
 
-    /// What else is run beside the program itself: its interpreters, and programs that its
-    /// arguments name, as in `flock FILE PROGRAM`, with theirs.
+    /// Returns what else is run: interpreters, and programs named by its arguments, as in
+    /// `flock FILE PROGRAM`, with their interpreters.
     fn runs(&self, program: &Path, finder: &Finder) -> Vec<Step> {
         let mut steps = finder.interpreters(program);
-        if known::runs_elsewhere(&name_of(self.program)) {
+        if program_names::runs_elsewhere(&name_of(self.program)) {
             return steps;
         }
         for (at, word) in self.arguments.iter().enumerate() {
             let behind = self.arguments.get(at + 1..).unwrap_or_default();
-            // `--command=PROGRAM`, and text for a shell.
+            // Also matches `--command=PROGRAM` and shell text.
             let apart = |c: char| c.is_whitespace() || "'\"`;=()<>|&".contains(c);
             for piece in word.split(apart) {
                 if Path::new(piece).is_absolute() {
@@ -369,10 +372,10 @@ impl Written<'_> {
                     continue;
                 };
                 steps.extend(finder.interpreters(&named));
-                // It may be a link to an interpreter, or into the project.
+                // The program may be a link to an interpreter or into the project.
                 let name = name_of(&real(&named).unwrap_or_else(|| named.clone()));
                 steps.push(Step {
-                    is_loose: known::code_of(&name, behind, Path::new("/")).is_from_folder,
+                    is_loose: program_names::code_of(&name, behind, Path::new("/")).is_from_folder,
                     program: named,
                     words: String::new(),
                 });
@@ -381,10 +384,10 @@ impl Written<'_> {
         steps
     }
 
-    /// Whether it is a script of the person's that lies beside their file or among their
-    /// tools: they chose its name, which says nothing about what it runs.
+    /// Whether it is a script of the user's beside their file or among their tools. The
+    /// user chose its name, which does not tell what it runs.
     fn is_own_script(&self, program: &Path) -> bool {
-        let place = real(program).filter(|_| self.whose == Whose::Person);
+        let place = real(program).filter(|_| self.owner == Owner::User);
         let is_here = place.is_some_and(|place| {
             place.parent() == real(self.base).as_deref() && place.file_name() == program.file_name()
         });
@@ -394,12 +397,12 @@ impl Written<'_> {
     fn code(&self, program: &Path) -> Code {
         let from = self.dir.unwrap_or(self.base);
         if self.is_own_script(program) {
-            return known::code_of("", self.arguments, from);
+            return program_names::code_of("", self.arguments, from);
         }
-        let named = known::code_of(&name_of(self.program), self.arguments, from);
-        // A link may have a harmless name, and so may a script.
+        let named = program_names::code_of(&name_of(self.program), self.arguments, from);
+        // A link or a script may have a harmless name.
         let real = real(program).filter(|_| program.is_absolute());
-        let really = real.map(|real| known::code_of(&name_of(&real), self.arguments, from));
+        let really = real.map(|real| program_names::code_of(&name_of(&real), self.arguments, from));
         let code = match really {
             Some(really) if really.is_from_folder && !named.is_from_folder => really,
             Some(really) if !named.is_from_folder => Code {
@@ -412,16 +415,16 @@ impl Written<'_> {
     }
 }
 
-/// Where something lies that the value of a variable names: a file, a folder by a relative
-/// path, or any folder that code is loaded from.
+/// Describes where something is that a variable refers to: a file, a folder given by a
+/// relative path, or any folder that code is loaded from.
 fn place_of_value(
     name: &str,
     value: &str,
     dir: &Path,
     folders: Folders<'_>,
 ) -> Option<&'static str> {
-    // What of PATH lies in the project is taken out of it.
-    let is_loader = known::is_loader(name) && name != "PATH";
+    // Folders of the project are removed from PATH.
+    let is_loader = program_names::is_loader(name) && name != "PATH";
     let is_mode = ["_ENV", "_MODE", "_LEVEL", "ENVIRONMENT"]
         .iter()
         .any(|end| name.ends_with(end));
@@ -441,17 +444,20 @@ fn place_of_value(
     named.or_else(inside)
 }
 
-/// The paths that an argument may name: `--script=./tool.py`, `file:./tool.py` and
-/// `-I./lib` name one as well.
+/// Returns the words in an argument that may be paths: `--script=./tool.py`,
+/// `file:./tool.py`, `-I./lib` and `-nftool.sed` contain one too.
 pub(super) fn paths_of_argument(word: &str) -> impl Iterator<Item = &str> {
     let (before, path) = parted(word);
     let value = Some(path).filter(|_| !before.is_empty());
-    let attached = after_letter(word).filter(|path| names_a_path(path));
-    [Some(word), value, attached].into_iter().flatten()
+    let attached = std::iter::successors(after_letter(word), |rest| without_letter(rest));
+    [Some(word), value]
+        .into_iter()
+        .flatten()
+        .chain(attached.take(MAX_BUNDLED))
 }
 
-/// The paths that the value of a variable may name, which may be a list of folders or the
-/// flags of an interpreter.
+/// Returns the paths in a variable's value, which may be a list of folders or flags of an
+/// interpreter.
 pub(super) fn paths_of_value(value: &str) -> impl Iterator<Item = &str> {
     let pieces = value.split([' ', '\t', '\n', '=', ':', ';', ',']);
     let pieces = pieces.flat_map(|piece| [Some(piece), after_letter(piece)]);
@@ -462,19 +468,25 @@ pub(super) fn paths_of_value(value: &str) -> impl Iterator<Item = &str> {
         .filter(|path| !path.is_empty())
 }
 
-/// `./lib` of `-I./lib`.
+/// Maximum number of single-letter options in one word that are looked behind.
+const MAX_BUNDLED: usize = 8;
+
+/// Returns `./lib` of `-I./lib`.
 fn after_letter(word: &str) -> Option<&str> {
-    let rest = word.strip_prefix('-')?;
-    rest.strip_prefix(|c: char| c.is_ascii_alphabetic())
+    without_letter(word.strip_prefix('-')?)
+}
+
+fn without_letter(word: &str) -> Option<&str> {
+    word.strip_prefix(|c: char| c.is_ascii_alphabetic())
         .filter(|rest| !rest.is_empty())
 }
 
-/// Whether a path is a folder itself or the one above it, and nothing in it.
+/// Whether a path is only `.` or `..`.
 fn is_dots(path: &str) -> bool {
     ["", ".", "..", "./", "../"].contains(&path)
 }
 
-/// What stands before a path in a word, and the path: `--script=` and `./tool.py`.
+/// Splits a word before a path: `--script=` and `./tool.py`.
 pub(super) fn parted(word: &str) -> (&str, &str) {
     let at = match word.split_once('=') {
         Some((flag, _)) if flag.starts_with('-') => flag.len() + 1,
@@ -489,12 +501,12 @@ pub(super) fn parted(word: &str) -> (&str, &str) {
     word.split_at_checked(at).unwrap_or(("", word))
 }
 
-/// Whether a word is written as a path: a bare one may be anything.
+/// Whether a word is written as a path; a bare word may be anything.
 fn names_a_path(word: &str) -> bool {
     word.contains('/') || [".", ".."].contains(&word)
 }
 
-/// Without the steps that lead nowhere.
+/// Removes `.` components.
 fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }

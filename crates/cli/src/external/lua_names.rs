@@ -1,6 +1,6 @@
-//! The names that a Lua module gives to its tool, as its text says. Nothing is run.
+//! Finds the names that a Lua module declares for its tool, without running it.
 
-/// What a text in Lua is made of.
+/// A token of Lua source.
 #[derive(Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
@@ -8,8 +8,8 @@ enum Token {
     Sign(char),
 }
 
-/// The names that a module declares as `name = "…"`, in its record or outside of tables.
-/// Deeper tables are other things, such as the schema.
+/// Returns the names declared as `name = "…"` in the module's table or outside of tables.
+/// Deeper tables, such as the schema, are ignored.
 pub(super) fn declared_names(source: &str) -> Vec<String> {
     let tokens = tokens(source);
     let mut names: Vec<String> = Vec::new();
@@ -46,8 +46,8 @@ pub(super) fn declared_names(source: &str) -> Vec<String> {
     names
 }
 
-/// The text that `= "…"` gives, which may be in parentheses and is not part of something
-/// computed.
+/// Returns the text in `= "…"`, possibly in parentheses, unless it is part of an
+/// expression.
 fn value(tokens: &[Token]) -> Option<&String> {
     let mut rest = tokens.strip_prefix(&[Token::Sign('=')])?;
     let mut open = 0;
@@ -61,7 +61,7 @@ fn value(tokens: &[Token]) -> Option<&String> {
     for _ in 0..open {
         rest = rest.strip_prefix(&[Token::Sign(')')])?;
     }
-    // `"a" .. b` and `("a"):upper()` are something else.
+    // `"a" .. b` and `("a"):upper()` are expressions.
     let is_whole = !matches!(rest.first(), Some(Token::Sign('.' | ':')));
     is_whole.then_some(text)
 }
@@ -90,7 +90,7 @@ fn tokens(source: &str) -> Vec<Token> {
             tokens.push(Token::Word(word.to_owned()));
             rest = after;
         } else if let Some(after) = rest.strip_prefix("==") {
-            // Not to be taken for two assignments.
+            // Must not be mistaken for two assignments.
             tokens.push(Token::Sign('≡'));
             rest = after;
         } else {
@@ -103,20 +103,21 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// What is in `[[…]]` or `[=[…]=]` at the start of a text, and what follows it.
+/// Returns the content of `[[…]]` or `[=[…]=]` at the start of a text, and what follows
+/// it.
 fn long(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('[')?;
     let body = inner.trim_start_matches('=');
     let level = inner.strip_suffix(body).unwrap_or_default();
     let body = body.strip_prefix('[')?;
     let end = format!("]{level}]");
-    // Without an end it goes on to the end of the file, which Lua refuses.
+    // Without an end it extends to the end of the file, which Lua rejects.
     let (inside, after) = body.split_once(&end).unwrap_or((body, ""));
     Some((inside.strip_prefix('\n').unwrap_or(inside), after))
 }
 
-/// What is between quotes, and what follows it. What a backslash stands for is not worked
-/// out: it is in no name.
+/// Returns the text between quotes, and what follows it. Escapes are not decoded, because
+/// no name contains one.
 fn short(text: &str, quote: char) -> (String, &str) {
     let mut inside = String::new();
     let mut chars = text.chars();
@@ -137,7 +138,7 @@ mod tests {
     use super::declared_names;
 
     #[test]
-    fn a_declared_name_is_found_however_it_is_written() {
+    fn declared_names_are_found_in_every_notation() {
         for source in [
             "return { name = \"read\", execute = f }",
             "return {name='read'}",

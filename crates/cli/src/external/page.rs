@@ -1,18 +1,19 @@
-//! The page beside a program: what it does in front, how to use it below.
+//! Markdown page of an executable: front matter with its definition, followed by
+//! guidance.
 
-use haft::ops::text::front;
+use haft::ops::text::front_matter;
 use serde_json::Value;
 use std::time::Duration;
 
-/// A day.
+/// Maximum time limit: one day.
 const MAX_SECONDS: f64 = 86_400.0;
 
-/// What a page says.
+/// Content of a page.
 pub(crate) struct Page {
     pub(crate) description: String,
     pub(crate) parameters: Option<Value>,
     pub(crate) guidance: Option<String>,
-    /// How long a call may take.
+    /// Time limit of a call.
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -22,10 +23,10 @@ pub(crate) fn read(text: &str) -> Result<Page, String> {
     let (written, body) = parts(text.trim_start_matches('\u{feff}'))?;
     let front: Value = match written {
         None => Value::Null,
-        Some(written) => front::read(written, |text| serde_saphyr::from_str::<Value>(text))
+        Some(written) => front_matter::read(written, |text| serde_saphyr::from_str::<Value>(text))
             .map_err(|error| {
                 format!(
-                    "its front matter is not valid YAML: {}",
+                    "the front matter is not valid YAML: {}",
                     first_line(&error.to_string())
                 )
             })?,
@@ -48,7 +49,7 @@ pub(crate) fn read(text: &str) -> Result<Page, String> {
     let timeout = match &front["timeout"] {
         Value::Null => None,
         other => limit(other)
-            .ok_or("timeout must be a number of seconds (0 for the usual limit), up to a day")?,
+            .ok_or("timeout must be a number of seconds up to a day (0 for the default limit)")?,
     };
     Ok(Page {
         timeout,
@@ -58,7 +59,8 @@ pub(crate) fn read(text: &str) -> Result<Page, String> {
     })
 }
 
-/// A time limit in seconds, where 0 is none; nothing if it is not one.
+/// Reads a time limit in seconds. The outer `None` means an invalid value, the inner one
+/// no limit (0).
 pub(crate) fn limit(value: &Value) -> Option<Option<Duration>> {
     let seconds = value
         .as_f64()
@@ -66,7 +68,7 @@ pub(crate) fn limit(value: &Value) -> Option<Option<Duration>> {
     Some(haft::time_limit(seconds))
 }
 
-/// What is between the first line and the next that is `---`, and what is below.
+/// Splits a page into front matter and body.
 fn parts(text: &str) -> Result<(Option<&str>, &str), String> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
@@ -77,7 +79,7 @@ fn parts(text: &str) -> Result<(Option<&str>, &str), String> {
     let rest = text.get(first.len()..).unwrap_or_default();
     let (front, below) = rest.split_at_checked(inside).unwrap_or_default();
     if below.is_empty() {
-        return Err("its front matter has no end: a line of three hyphens is missing".to_owned());
+        return Err("the front matter has no end: a line with `---` is missing".to_owned());
     }
     let (_, body) = below.split_once('\n').unwrap_or_default();
     Ok((Some(front), body))
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_front_matter_or_begins_with_what_it_is() {
+    fn a_page_has_front_matter_or_starts_with_its_description() {
         let page = read(
             "---\ndescription: Deploy it\nparameters: {type: object}\n---\n\nOnly after tests.\n",
         )
@@ -119,7 +121,7 @@ mod tests {
         let a = &parameters["properties"]["a"];
         assert_eq!(a["description"], "what: ever");
         assert_eq!(a["type"], "string");
-        // Lines are those of the file.
+        // CommandLine numbers count from the start of the file.
         let error = read("---\ndescription: x\ntitle: \"a\" b\n---\n")
             .err()
             .unwrap();

@@ -1,17 +1,18 @@
-//! MCP servers: what there is, what of it may be reached, and what is kept of each.
+//! MCP servers: which ones exist, which may be used, and what is stored about each.
 
-use super::command::{Line, Written};
+use super::command::{CommandLine, WrittenCommand};
 use super::{
-    beside, folders, is_file, linked, named_by, pinned, program_files, sorted, where_it_is,
+    folders, is_file, linked_files, named_by, program_files, real_path, sorted, trust_check,
+    with_folders,
 };
 use crate::config::Settings;
-use crate::config::files::{Execution, has_a_tree};
-use crate::config::mcp::{Configured, How, label};
-use crate::config::plugins::Whose;
+use crate::config::files::{Execution, has_virtual_paths};
+use crate::config::mcp::{Configured, Connection, label};
+use crate::config::plugins::Owner;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
 use haft::{Check, Standing};
-use haft_mcp::client::{Naming, Pins, Reach, Remote, Seen, Tokens};
+use haft_mcp::client::{Endpoint, Naming, Pins, Remote, SeenTool, Tokens};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -21,24 +22,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The tools that code is run by, in the toolset of absolute paths.
+/// Tools that run code in toolsets with virtual paths.
 const EXECUTION: [&str; 3] = ["execute_bash", "execute_python", "install_packages"];
 
-/// A server, and whether it may be reached.
+/// A server, and whether it may be used.
 pub(crate) struct Server {
     pub(crate) remote: Remote,
     pub(crate) configured: Configured,
-    /// What has to be looked at first, where nobody has said yes to it.
+    /// The item that still needs trust, if any.
     pub(crate) waits: Option<Item>,
-    /// Files of the person's own servers that lie where programs may not look otherwise.
+    /// Files of the user's own servers in places that programs cannot read otherwise.
     pub(super) own_files: Vec<PathBuf>,
-    /// What links of the config folder lead to.
+    /// Targets of links in the config folder.
     pub(super) protect: Vec<PathBuf>,
-    /// What is probably not meant so.
+    /// Warning about a probable mistake.
     pub(super) problem: Option<String>,
 }
 
-/// All of them, in the order of the files.
+/// Returns all servers in the order of the configuration.
 pub(crate) fn all(settings: &Settings) -> Vec<Server> {
     let state = settings.folders.state.as_deref();
     let trust = Trust::load(state, &settings.started, settings.trust);
@@ -47,15 +48,15 @@ pub(crate) fn all(settings: &Settings) -> Vec<Server> {
         let line = line(configured, settings);
         let item = item(configured, line.as_ref());
         let own_files = match (needs_trust(configured, line.as_ref()), &line) {
-            (false, Some(_)) => beside(item.pin.files.clone(), settings),
+            (false, Some(_)) => with_folders(item.pin.files.clone(), settings),
             _ => Vec::new(),
         };
-        let protect = match configured.whose {
-            Whose::Person => linked(beside(item.pin.files.clone(), settings), settings),
+        let protect = match configured.owner {
+            Owner::User => linked_files(with_folders(item.pin.files.clone(), settings), settings),
             _ => Vec::new(),
         };
         let item = needs_trust(configured, line.as_ref()).then_some(item);
-        let check = item.clone().map(|item| pinned(item, settings));
+        let check = item.clone().map(|item| trust_check(item, settings));
         let waits = item.filter(|item| !trust.allows(item));
         let problem = line.as_ref().and_then(|line| line.problem.clone());
         if let Some(remote) = remote(configured, line, check, settings) {
@@ -72,34 +73,35 @@ pub(crate) fn all(settings: &Settings) -> Vec<Server> {
     servers
 }
 
-/// The command line of a server, as it is run, where it is a program.
-fn line(server: &Configured, settings: &Settings) -> Option<Line> {
-    let How::Program {
+/// Returns the server's command line as it is run, if the server is a program.
+fn line(server: &Configured, settings: &Settings) -> Option<CommandLine> {
+    let Connection::Program {
         program,
         arguments,
         environment,
         dir,
-    } = &server.how
+    } = &server.connection
     else {
         return None;
     };
-    let written = Written {
+    let written = WrittenCommand {
         program,
         arguments,
         environment,
         dir: dir.as_deref(),
         base: &server.folder,
-        whose: server.whose,
+        owner: server.owner,
     };
     Some(written.line(folders(settings)))
 }
 
-/// What the project says, and what would run something of the project.
-fn needs_trust(server: &Configured, line: Option<&Line>) -> bool {
+/// Whether a server needs trust: it is configured by the project, or runs something in
+/// it.
+fn needs_trust(server: &Configured, line: Option<&CommandLine>) -> bool {
     server.is_project() || line.is_some_and(|line| !line.reasons.is_empty())
 }
 
-/// The names of those that the person chose and that are programs.
+/// Returns the names of the user's servers that are programs.
 pub(super) fn own_names(settings: &Settings) -> Vec<String> {
     configured(settings)
         .filter_map(|server| {
@@ -110,16 +112,16 @@ pub(super) fn own_names(settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// Those of the files, and the one that runs code.
+/// Returns the configured servers, including the one that runs code.
 fn configured(settings: &Settings) -> impl Iterator<Item = &Configured> {
     let execution = match &settings.files.execution {
-        Execution::Server(server) if has_a_tree(&settings.toolset) => Some(&**server),
+        Execution::Server(server) if has_virtual_paths(&settings.toolset) => Some(&**server),
         _ => None,
     };
     settings.mcp.iter().chain(execution)
 }
 
-/// Those of a project, to be looked at.
+/// Returns the items to trust.
 pub(super) fn of_project(settings: &Settings) -> Vec<Item> {
     configured(settings)
         .filter_map(|server| {
@@ -136,8 +138,8 @@ fn is_execution(server: &Configured, settings: &Settings) -> bool {
     }
 }
 
-/// What a server of a project is, for who has to say yes to it.
-fn item(server: &Configured, line: Option<&Line>) -> Item {
+/// Returns the item to trust for a server.
+fn item(server: &Configured, line: Option<&CommandLine>) -> Item {
     let written = &server.written;
     let mut remarks = Vec::new();
     let names = |value: &Value| -> Vec<String> {
@@ -159,21 +161,21 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
     };
     let env = names(&written["env"]);
     if !env.is_empty() {
-        remarks.push(format!("sees of the environment: {}", env.join(", ")));
+        remarks.push(format!("gets environment variables: {}", env.join(", ")));
     }
     let headers = names(&written["headers"]);
     if !headers.is_empty() {
-        remarks.push(format!("is sent the headers: {}", headers.join(", ")));
+        remarks.push(format!("receives headers: {}", headers.join(", ")));
     }
     if let Some(client) = written["oauth"]["client_id"].as_str() {
-        remarks.push(format!("signs in as the client {client}"));
+        remarks.push(format!("haft signs in as client {client}"));
     }
-    if let How::Program { dir, .. } = &server.how {
+    if let Connection::Program { dir, .. } = &server.connection {
         remarks.extend(super::runs_in(dir.as_deref()));
     }
     remarks.extend(line.and_then(|line| named_by(server.is_project(), &server.from, line)));
-    let (shown, files, meant) = match &server.how {
-        How::Program {
+    let (shown, files, target) = match &server.connection {
+        Connection::Program {
             program,
             arguments,
             environment,
@@ -190,21 +192,21 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
             let placed = line.map_or(arguments, |line| &line.arguments);
             let files = program_files(program, placed, values, &folders);
             if files.is_empty() {
-                remarks.push("none of its files is known: they may change unnoticed".to_owned());
+                remarks.push("its files are unknown, so changes go unnoticed".to_owned());
             }
             let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
             let environment = environment.sorted();
-            let program = where_it_is(program);
-            let dir = dir.as_ref().map(|dir| where_it_is(dir));
-            let meant = format!("{program:?}\n{arguments:?}\n{environment:?}\n{dir:?}");
-            (shown, files, meant)
+            let program = real_path(program);
+            let dir = dir.as_ref().map(|dir| real_path(dir));
+            let target = format!("{program:?}\n{arguments:?}\n{environment:?}\n{dir:?}");
+            (shown, files, target)
         }
-        How::Address { url, .. } => {
+        Connection::Address { url, .. } => {
             let key = ["url", "uri"]
                 .into_iter()
                 .find(|key| written[*key] != Value::Null);
             let shown = key.map(|key| as_text(&written[key])).unwrap_or_default();
-            remarks.push("haft itself connects there, whatever commands may do".to_owned());
+            remarks.push("haft connects to it even if commands have no network access".to_owned());
             (shown, Vec::new(), url.clone())
         }
     };
@@ -213,7 +215,7 @@ fn item(server: &Configured, line: Option<&Line>) -> Item {
         name: server.name.clone(),
         shown,
         pin: Pin {
-            written: format!("{}\n{meant}", sorted(written)),
+            written: format!("{}\n{target}", sorted(written)),
             files,
         },
         remarks,
@@ -229,7 +231,7 @@ fn as_text(value: &Value) -> String {
 
 fn remote(
     server: &Configured,
-    line: Option<Line>,
+    line: Option<CommandLine>,
     check: Option<Check>,
     settings: &Settings,
 ) -> Option<Remote> {
@@ -238,10 +240,10 @@ fn remote(
         true => Standing::Guest,
         false => super::standing(line.as_ref(), settings),
     };
-    let reach = match &server.how {
-        How::Program { environment, .. } => {
-            let line = super::started(line?, settings);
-            Reach::Program {
+    let endpoint = match &server.connection {
+        Connection::Program { environment, .. } => {
+            let line = super::with_reachable_paths(line?, settings);
+            Endpoint::Program {
                 program: line.program,
                 shown: server.written_program(None),
                 arguments: line.arguments.into_iter().map(OsString::from).collect(),
@@ -250,16 +252,16 @@ fn remote(
                 log: state.map(|state| log(state, &server.name)),
             }
         }
-        // It was checked when it was read.
-        How::Address {
+        // Already checked when it was read.
+        Connection::Address {
             url, headers, wire, ..
-        } => Reach::address(url, headers.clone(), *wire).ok()?,
+        } => Endpoint::address(url, headers.clone(), *wire).ok()?,
     };
-    let mut remote = Remote::new(server.name.clone(), reach);
-    if let How::Address { identity, .. } = &server.how {
+    let mut remote = Remote::new(server.name.clone(), endpoint);
+    if let Connection::Address { identity, .. } = &server.connection {
         remote.identity = identity.clone();
     }
-    if let Some(timeout) = patience(server.timeout, settings.timeout) {
+    if let Some(timeout) = call_timeout(server.timeout, settings.timeout) {
         remote.timeout = timeout;
     }
     remote.only = server.only.clone();
@@ -274,7 +276,7 @@ fn remote(
         let which = identity(server, standing.is_guest(), settings);
         let named = |kind: &str| {
             let file = format!("{}-{which}.json", label(&server.name));
-            Kept(state.join(kind).join(file))
+            PrivateFile(state.join(kind).join(file))
         };
         let cache = format!("{}-{which}", label(&server.name));
         remote.cache = Some(state.join("mcp/caches").join(cache));
@@ -285,28 +287,28 @@ fn remote(
     Some(remote)
 }
 
-/// Where what a server says to its log is kept.
+/// Returns the path of a server's log.
 pub(crate) fn log(state: &Path, name: &str) -> PathBuf {
     state
         .join("plugins")
         .join(format!("mcp-{}.log", label(name)))
 }
 
-/// What tells one server from another: with another command or address it is another
-/// one, of which nothing is known yet. So is one that runs code of another project.
+/// Returns an id of a server. With another command or URL it is a different server, about
+/// which nothing is stored yet. So is one that runs code of another project.
 fn identity(server: &Configured, is_guest: bool, settings: &Settings) -> String {
     let folder = is_guest.then(|| settings.started.clone());
-    let meant = match &server.how {
-        How::Program { program, dir, .. } => format!("{program:?} {dir:?}"),
-        How::Address { url, .. } => url.clone(),
+    let target = match &server.connection {
+        Connection::Program { program, dir, .. } => format!("{program:?} {dir:?}"),
+        Connection::Address { url, .. } => url.clone(),
     };
-    // The tools that are taken of it make it no other one.
+    // The selection of tools does not matter.
     let written = json!({
         "args": server.written["args"], "command": server.written["command"],
         "env": sorted(&server.written["env"]),
     });
     let mut hash = Sha256::new();
-    for part in [&server.name, &meant, &written.to_string()] {
+    for part in [&server.name, &target, &written.to_string()] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
@@ -321,14 +323,14 @@ fn identity(server: &Configured, is_guest: bool, settings: &Settings) -> String 
         .collect()
 }
 
-/// A small file of haft's own that nobody else may read.
-pub(super) struct Kept(pub(super) PathBuf);
+/// A small private file of haft's.
+pub(super) struct PrivateFile(pub(super) PathBuf);
 
 #[expect(
     clippy::disallowed_methods,
     reason = "haft's own file, outside every scope"
 )]
-impl Kept {
+impl PrivateFile {
     fn read(&self) -> Option<Value> {
         serde_json::from_slice(&std::fs::read(&self.0).ok()?).ok()
     }
@@ -350,40 +352,38 @@ impl Kept {
     }
 }
 
-impl haft::Memory for Kept {
+impl haft::Memory for PrivateFile {
     fn load(&self) -> Option<Value> {
         self.read()
     }
 
     fn store(&self, value: &Value) {
-        // What is not remembered is asked again.
+        // If this fails, the server is asked again.
         let _ = self.write(value);
     }
 }
 
-impl Pins for Kept {
-    fn load(&self) -> Option<BTreeMap<String, Seen>> {
+impl Pins for PrivateFile {
+    fn load(&self) -> Option<BTreeMap<String, SeenTool>> {
         serde_json::from_value(self.read()?).ok()
     }
 
-    fn store(&self, seen: &BTreeMap<String, Seen>) {
-        let kept = serde_json::to_value(seen).map(|value| self.write(&value));
-        if !matches!(kept, Ok(Ok(()))) {
-            tracing::warn!(
-                "what was seen of an MCP server could not be kept, so a change of it will not be noticed"
-            );
+    fn store(&self, seen: &BTreeMap<String, SeenTool>) {
+        let saved = serde_json::to_value(seen).map(|value| self.write(&value));
+        if !matches!(saved, Ok(Ok(()))) {
+            tracing::warn!("cannot store the tools of an MCP server, so changes will go unnoticed");
         }
     }
 }
 
-impl Tokens for Kept {
+impl Tokens for PrivateFile {
     fn load(&self) -> Option<Value> {
         self.read()
     }
 
     fn store(&self, tokens: &Value) -> Result<(), String> {
         self.write(tokens)
-            .map_err(|error| format!("{} cannot be written: {error}", self.0.display()))
+            .map_err(|error| format!("cannot write {}: {error}", self.0.display()))
     }
 
     fn clear(&self) {
@@ -391,8 +391,8 @@ impl Tokens for Kept {
     }
 }
 
-/// Whether a program is there, as far as that can be said without running it.
-pub(crate) fn is_there(program: &Path) -> bool {
+/// Whether a program exists, checked without running it.
+pub(crate) fn program_exists(program: &Path) -> bool {
     if program.is_absolute() {
         return is_file(program);
     }
@@ -401,9 +401,9 @@ pub(crate) fn is_there(program: &Path) -> bool {
         .any(|folder| is_file(&folder.join(program)))
 }
 
-/// How long a call may go without a sign of life: as the server's entry says, otherwise as
-/// long as the session allows for a call (0 is no limit), otherwise the usual time.
-fn patience(entry: Option<Duration>, session: Duration) -> Option<Duration> {
+/// Returns how long a call may go without progress: the server's own setting, or else the
+/// session's limit (0 means none), or else the default.
+fn call_timeout(entry: Option<Duration>, session: Duration) -> Option<Duration> {
     entry.or_else(|| Some(session).filter(|session| !session.is_zero()))
 }
 
@@ -412,12 +412,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_the_session_is_that_of_a_server_without_one() {
+    fn a_server_without_a_limit_uses_the_sessions() {
         let seconds = Duration::from_secs;
-        assert_eq!(patience(None, seconds(300)), Some(seconds(300)));
-        assert_eq!(patience(None, seconds(5)), Some(seconds(5)));
-        assert_eq!(patience(Some(seconds(600)), seconds(0)), Some(seconds(600)));
-        assert_eq!(patience(Some(seconds(2)), seconds(300)), Some(seconds(2)));
-        assert_eq!(patience(None, seconds(0)), None);
+        assert_eq!(call_timeout(None, seconds(300)), Some(seconds(300)));
+        assert_eq!(call_timeout(None, seconds(5)), Some(seconds(5)));
+        assert_eq!(
+            call_timeout(Some(seconds(600)), seconds(0)),
+            Some(seconds(600))
+        );
+        assert_eq!(
+            call_timeout(Some(seconds(2)), seconds(300)),
+            Some(seconds(2))
+        );
+        assert_eq!(call_timeout(None, seconds(0)), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Whether the person's own programs may start programs of the folder they work in.
+//! Decides whether the user's own programs may start programs in the folder they work in.
 
-use super::command::Line;
-use super::folder::{self, Tier};
+use super::command::CommandLine;
+use super::tools_folder::{self, Tier};
 use super::{line, needs_trust, servers};
 use crate::config::Settings;
 use crate::trust::{Item, Pin, Trust};
@@ -10,8 +10,8 @@ use haft::ops::scope::real;
 use haft::ops::text::decode::visible;
 use std::path::PathBuf;
 
-/// The entry for `haft trust` that lets the person's own programs start programs of this
-/// folder. There is one only if they have such programs.
+/// Returns the item that lets the user's own programs start programs in this folder, if
+/// the user has such programs.
 pub(super) fn starting(settings: &Settings) -> Option<Item> {
     let mut names: Vec<String> = Vec::new();
     for plugin in &settings.plugins {
@@ -23,30 +23,30 @@ pub(super) fn starting(settings: &Settings) -> Option<Item> {
     names.extend(servers::own_names(settings));
     let own = settings.folders.config.as_deref();
     let (tools, _) = own
-        .map(|own| folder::look(own, Tier::Person))
+        .map(|own| tools_folder::look(own, Tier::User))
         .unwrap_or_default();
     let tools = tools.iter().filter(|tool| {
-        tool.leads_into(super::folders(settings)).is_none()
-            && super::own::item_to_trust(tool, settings).is_none()
+        tool.link_problem(super::folders(settings)).is_none()
+            && super::own_tools::item_to_trust(tool, settings).is_none()
     });
     names.extend(tools.map(|tool| format!("{} (tool)", tool.name)));
     if names.is_empty() {
         return None;
     }
     let named = format!(
-        "started by: {}; they get its network access and variables",
+        "started by: {}; they get its network access and environment",
         names.join(", ")
     );
     Some(Item {
         remarks: vec![
             named,
-            "their content is not checked: they may change later without a new question".to_owned(),
+            "their content is not checked: they may change later without asking again".to_owned(),
         ],
         ..started_by_own()
     })
 }
 
-/// The kind of the entry for programs that are started by the person's own.
+/// Kind of the item for programs that the user's own programs start.
 pub(crate) const STARTED: &str = "programs";
 
 fn started_by_own() -> Item {
@@ -62,8 +62,8 @@ fn started_by_own() -> Item {
     }
 }
 
-/// The folders of the project: the one that haft was told to work in, and the one that the
-/// process is in.
+/// Returns the project's folders: the one to work in, and the current folder of the
+/// process.
 pub(crate) fn folders_of(settings: &Settings) -> Vec<PathBuf> {
     let project = [settings.project().to_owned()];
     project
@@ -72,7 +72,7 @@ pub(crate) fn folders_of(settings: &Settings) -> Vec<PathBuf> {
         .collect()
 }
 
-/// All folders whose programs the person's own programs may start only with trust.
+/// Returns all folders whose programs the user's own programs may start only with trust.
 fn guarded(settings: &Settings) -> Vec<PathBuf> {
     let roots = settings.roots.iter();
     let roots = roots.map(|root| settings.work_dir.join(root));
@@ -82,8 +82,7 @@ fn guarded(settings: &Settings) -> Vec<PathBuf> {
     folders
 }
 
-/// Those of them whose programs the person's own programs may start: each folder is trusted
-/// by itself, with what is in it.
+/// Returns those folders that are trusted. Each folder is trusted separately.
 pub(crate) fn trusted_folders(settings: &Settings) -> Vec<PathBuf> {
     let state = settings.folders.state.as_deref();
     let mut folders = guarded(settings);
@@ -91,7 +90,7 @@ pub(crate) fn trusted_folders(settings: &Settings) -> Vec<PathBuf> {
     folders
 }
 
-/// Those of them that are not trusted, by where they really are.
+/// Returns the real paths of those folders that are not trusted.
 fn closed(settings: &Settings) -> Vec<PathBuf> {
     let at = |path: &PathBuf| real(path).unwrap_or_else(|| path.clone());
     let trusted: Vec<PathBuf> = trusted_folders(settings).iter().map(at).collect();
@@ -102,17 +101,17 @@ fn closed(settings: &Settings) -> Vec<PathBuf> {
     closed
 }
 
-/// The folders whose programs the sandbox keeps the person's own programs from starting, if
-/// they have such programs.
-pub(crate) fn held_back(settings: &Settings) -> Vec<String> {
+/// Returns the folders whose programs the sandbox prevents the user's own programs from
+/// starting, if the user has such programs.
+pub(crate) fn untrusted_folders(settings: &Settings) -> Vec<String> {
     let mut folders = closed(settings);
     folders.retain(|_| starting(settings).is_some());
     let shown = folders.iter().map(|folder| folder.display().to_string());
     shown.map(|folder| visible(&folder)).collect()
 }
 
-/// The standing of a program that needs no trust.
-pub(super) fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
+/// Returns the standing of a program that needs no trust.
+pub(super) fn standing(line: Option<&CommandLine>, settings: &Settings) -> Standing {
     let is_vouched = line.is_some_and(|line| line.is_vouched);
     match is_vouched || closed(settings).is_empty() {
         true => Standing::Vouched,
@@ -120,10 +119,10 @@ pub(super) fn standing(line: Option<&Line>, settings: &Settings) -> Standing {
     }
 }
 
-/// The standing of a file in a folder of tools.
+/// Returns the standing of a tool in a folder.
 pub(super) fn standing_of(tier: Tier, settings: &Settings) -> Standing {
     match tier {
         Tier::Project => Standing::Guest,
-        Tier::Person => standing(None, settings),
+        Tier::User => standing(None, settings),
     }
 }

@@ -1,7 +1,7 @@
-//! What needs a person waits for one: exit 3, and `haft resume --answer`.
+//! Calls that need approval wait for it: exit 3, and `haft resume --answer`.
 
-use crate::bed::{Bed, Ended, ended, ran, results, said};
-use haft_testing::model::{Says, Turn};
+use crate::bed::{Bed, Ended, ended, ended_with, ran, results};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 
 const ASKS: &str = "policy:\n  - { ask: bash }\n";
@@ -11,9 +11,9 @@ fn says(word: &str) -> Value {
     json!({ "command": format!("echo {word} >> log") })
 }
 
-/// One call that is asked about beside one that is not; then an end.
+/// One call that needs approval and one that does not; then an end.
 fn script() -> Vec<Turn> {
-    let first = Says::calling("b1", "bash", &says("one")).call(
+    let first = ModelReply::calling("b1", "bash", &says("one")).call(
         "w1",
         "write",
         &json!({ "path": "a.txt", "content": "a" }),
@@ -53,13 +53,13 @@ fn a_call_waits_and_is_answered() {
             ),
             (&"b1".into(), &"bash".into(), &says("one"))
         );
-        // What needed nobody was done.
+        // Calls that need no approval ran.
         assert_eq!(
             (bed.read("a.txt"), bed.read("log")),
             ("a".to_owned(), String::new())
         );
         assert_eq!(bed.server.count(), 1);
-        // It waits for as long as nobody says anything.
+        // The call waits for an answer.
         let again = bed.resume(more);
         assert_eq!(
             (again.code, again.reason()),
@@ -76,13 +76,13 @@ fn a_call_waits_and_is_answered() {
 }
 
 #[test]
-fn it_is_said_how_to_answer() {
+fn pending_calls_are_printed_with_the_command_to_answer() {
     let bed = Bed::new(script()).and(ASKS);
     let ended = bed.haft(&["run", "Go"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(3), ""), "{ended:?}");
     let id = bed.newest();
     assert!(
-        ended.err.contains("waits for approval: 1 call\n"),
+        ended.err.contains("waiting for approval: 1 call\n"),
         "{ended:?}"
     );
     assert!(
@@ -92,8 +92,8 @@ fn it_is_said_how_to_answer() {
         "{ended:?}"
     );
     let listed = bed.says(&["sessions", "list"]);
-    assert!(listed.contains("waits"), "{listed}");
-    // As it was said.
+    assert!(listed.contains("needs approval"), "{listed}");
+    // The printed command works.
     assert_eq!(
         bed.says(&["resume", &id, "--answer", "b1=approve"]),
         "Done.\n"
@@ -117,7 +117,7 @@ fn no_is_no() {
 }
 
 #[test]
-fn the_model_is_told_why_the_answer_was_no() {
+fn the_model_gets_the_reason_of_a_rejection() {
     let bed = Bed::new(script()).and(ASKS);
     let waits = bed.haft(&["run", "Go"]);
     assert!(waits.err.contains("reject:REASON"), "{waits:?}");
@@ -145,14 +145,14 @@ fn arguments_may_be_changed() {
     let done = bed.resume(&["--answer", &answer]);
     assert_eq!((done.code, done.reason()), (Some(0), "done"), "{done:?}");
     assert_eq!(bed.read("log"), "other\n");
-    // The model knows.
+    // The model is informed.
     let text = result(&bed, "b1");
     assert!(
-        text.contains("The person approved this call with changed arguments")
+        text.contains("The user approved this call with changed arguments")
             && text.contains("other"),
         "{text}"
     );
-    // Changed ones that do not fit are no call.
+    // Changed arguments that do not fit the schema are rejected.
     let bed = Bed::new(script()).and(ASKS);
     assert_eq!(bed.run(&[]).code, Some(3));
     let done = bed.resume(&["--answer", "b1={\"command\": []}"]);
@@ -163,7 +163,7 @@ fn arguments_may_be_changed() {
 
 /// A rule that denies holds for changed arguments too.
 #[test]
-fn a_person_does_not_change_a_call_past_the_rules() {
+fn changed_arguments_are_checked_against_the_rules() {
     let bed =
         Bed::new(script()).and("policy:\n  - { deny: bash, command: touch }\n  - { ask: bash }\n");
     assert_eq!(bed.run(&[]).code, Some(3));
@@ -186,7 +186,7 @@ fn never_is_never() {
         assert_eq!(bed.read("log"), "");
         assert!(ran.of("approval_needed").is_empty());
     }
-    // What a rule asks about is fine by one who always says yes.
+    // With `--approve auto`, calls that a rule asks about run.
     let bed = Bed::new(script()).and(ASKS);
     let ran = bed.run(&["--approve", "auto"]);
     assert_eq!(
@@ -198,7 +198,7 @@ fn never_is_never() {
 
 #[test]
 fn some_are_answered_and_some_are_not() {
-    let first = Says::calling("b1", "bash", &says("one"))
+    let first = ModelReply::calling("b1", "bash", &says("one"))
         .call("b2", "bash", &says("two"))
         .call("b3", "bash", &says("three"));
     let bed = Bed::new(vec![first.into(), Turn::text("Done.")]).and(ASKS);
@@ -215,14 +215,14 @@ fn some_are_answered_and_some_are_not() {
         "{waits:?}"
     );
     assert_eq!(bed.read("log"), "two\n");
-    // What is answered is answered.
+    // A call can be answered only once.
     let wrong = bed.haft(&["resume", "--answer", "b2=approve"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(
-        wrong.err.contains("no call b2 waits for an answer") && wrong.err.contains("b1, b3"),
+        wrong.err.contains("no pending call b2") && wrong.err.contains("b1, b3"),
         "{wrong:?}"
     );
-    // Something new cannot be said before all have a result.
+    // A new prompt is refused until all calls have a result.
     let early = bed.haft(&["resume", &bed.newest(), "Do something else"]);
     assert_eq!((early.code, early.out.as_str()), (Some(2), ""), "{early:?}");
     assert!(early.err.contains("b1, b3"), "{early:?}");
@@ -249,7 +249,7 @@ fn some_are_answered_and_some_are_not() {
 }
 
 #[test]
-fn answers_that_are_none() {
+fn invalid_answers() {
     let bed = Bed::new(script()).and(ASKS);
     assert_eq!(bed.run(&[]).code, Some(3));
     for answer in [
@@ -271,23 +271,23 @@ fn answers_that_are_none() {
     }
     let twice = bed.haft(&["resume", "--answer", "b1=reject", "--answer", "b1=approve"]);
     assert_eq!(twice.code, Some(2), "{twice:?}");
-    assert!(twice.err.contains("b1 is answered twice"), "{twice:?}");
+    assert!(twice.err.contains("b1 has two answers"), "{twice:?}");
     let evil = bed.haft(&["resume", "--answer", "b1=\u{1b}[2J"]);
     assert!(!evil.err.contains('\u{1b}'), "{evil:?}");
     assert_eq!((bed.server.count(), bed.read("log").as_str()), (1, ""));
-    // It still waits.
+    // The call still waits.
     assert_eq!(bed.resume(&["--answer", "b1=approve"]).code, Some(0));
     let over = bed.haft(&["resume", "--answer", "b1=approve"]);
     assert_eq!(over.code, Some(2), "{over:?}");
     assert!(
-        over.err.contains("no call waits in this session"),
+        over.err.contains("this session has no pending calls"),
         "{over:?}"
     );
     assert_eq!(bed.read("log"), "one\n");
 }
 
 #[test]
-fn two_who_answer_at_once_have_one_effect() {
+fn two_concurrent_answers_have_one_effect() {
     for _ in 0..8 {
         let bed = Bed::new(script()).and(ASKS);
         assert_eq!(bed.run(&[]).code, Some(3));
@@ -300,13 +300,13 @@ fn two_who_answer_at_once_have_one_effect() {
             .collect();
         let ended: Vec<Ended> = started
             .into_iter()
-            .map(|child| said(child.wait_with_output().unwrap()))
+            .map(|child| ended_with(child.wait_with_output().unwrap()))
             .collect();
         let done = ended.iter().filter(|ended| ended.code == Some(0)).count();
         assert_eq!(done, 1, "{ended:?}");
         for other in ended.iter().filter(|ended| ended.code != Some(0)) {
             assert!(
-                other.err.contains("is in use by process") || other.err.contains("waits"),
+                other.err.contains("is in use by process") || other.err.contains("no pending call"),
                 "{other:?}"
             );
             assert!(matches!(other.code, Some(1 | 2)), "{other:?}");
@@ -316,7 +316,7 @@ fn two_who_answer_at_once_have_one_effect() {
     }
 }
 
-/// A person's yes is to what they saw, by whoever's rules are in force when it is made.
+/// An approval applies to what the user saw, under the rules in force when the call runs.
 #[test]
 fn rules_of_today_hold_for_answers_of_yesterday() {
     let bed = Bed::new(script()).and(ASKS);
@@ -331,7 +331,7 @@ fn rules_of_today_hold_for_answers_of_yesterday() {
     assert_eq!(bed.read("log"), "");
 }
 
-/// A secret is not recorded; what stands in its place is not run in its place.
+/// A secret is not recorded, and the placeholder is never run in its place.
 #[test]
 fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
     let secret = "hunter2hunter2";
@@ -339,7 +339,7 @@ fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
     let write = json!({ "path": "conf", "content": format!("pw={secret}") });
     let other = json!({ "path": "other", "content": "fine" });
     let turns = vec![
-        Says::calling("c1", "bash", &remove)
+        ModelReply::calling("c1", "bash", &remove)
             .call("c2", "write", &write)
             .call("c3", "write", &other)
             .call("c4", "write", &write)
@@ -365,7 +365,7 @@ fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
         "c2=approve",
         "--answer",
         "c3=approve",
-        // Around the mark, and in its place.
+        // Around the placeholder, and replacing it.
         "--answer",
         r#"c4={"path":"around","content":"pw=[redacted]!"}"#,
         "--answer",
@@ -379,9 +379,10 @@ fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
     assert!(!bed.work("around").exists());
     assert_eq!(bed.read("other"), "fine");
     assert_eq!(bed.read("instead"), "none");
-    let told = results(&bed.messages());
+    let reported = results(&bed.messages());
     assert!(
-        told.iter()
-            .any(|(_, text)| text.contains("held a secret, which is not recorded"))
+        reported
+            .iter()
+            .any(|(_, text)| text.contains("contained a secret, which is not recorded"))
     );
 }

@@ -1,7 +1,7 @@
 //! Sub-agents in the background: a run waits for them, and none is lost.
 
 use crate::bed::{Bed, lines, results};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ fn is_child(request: &Value) -> bool {
         .contains("You work for another agent")
 }
 
-/// Starts one, says so, and looks at what there is once it hears of its end.
+/// Starts one, says so, and lists the folder when it ends.
 fn script(child: impl Fn() -> Turn + Send + Sync) -> impl Fn(&Value, usize) -> Turn + Send + Sync {
     move |request, _| {
         let text = request.to_string();
@@ -26,7 +26,7 @@ fn script(child: impl Fn() -> Turn + Send + Sync) -> impl Fn(&Value, usize) -> T
         } else if text.contains("1 background task\\\"") {
             Turn::text("All done.")
         } else if text.contains("is done; check_task") {
-            Says::calling("c", "check_task", &json!({})).into()
+            ModelReply::calling("c", "check_task", &json!({})).into()
         } else if text.contains("started task") {
             Turn::text("Started.")
         } else {
@@ -34,13 +34,13 @@ fn script(child: impl Fn() -> Turn + Send + Sync) -> impl Fn(&Value, usize) -> T
                 "description": "look", "prompt": "Look.", "subagent_type": "general",
                 "background": true,
             });
-            Says::calling("t", "task", &arguments).into()
+            ModelReply::calling("t", "task", &arguments).into()
         }
     }
 }
 
 #[test]
-fn a_run_waits_for_them_and_says_so() {
+fn a_run_waits_for_background_tasks_and_says_so() {
     let bed = Bed::new(script(|| Turn::text("Looked."))).and(SETTINGS);
     let ended = bed.haft(&["run", "Go"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -57,7 +57,7 @@ fn a_run_waits_for_them_and_says_so() {
 }
 
 #[test]
-fn one_that_was_killed_is_reported_when_the_session_goes_on() {
+fn a_killed_sub_agent_is_reported_on_resume() {
     let bed = Bed::new(script(|| Turn::Silent)).and(SETTINGS);
     let mut child = bed.command(&["run", "Go", "--json"]).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -72,7 +72,7 @@ fn one_that_was_killed_is_reported_when_the_session_goes_on() {
     assert_eq!(ended.out, "Noted.\n", "{ended:?}");
     let line = format!("background task {id} (general_purpose: look): interrupted");
     assert!(ended.err.contains(&line), "{ended:?}");
-    // Once.
+    // Reported only once.
     let again = bed.haft(&["resume", "--json"]);
     let events = lines(&again.out);
     assert!(
@@ -82,7 +82,7 @@ fn one_that_was_killed_is_reported_when_the_session_goes_on() {
 }
 
 #[test]
-fn a_call_of_one_that_waits_is_answered_later() {
+fn a_pending_call_of_a_background_task_is_answered_later() {
     let settings = format!("{SETTINGS}  interrupt_on: {{ write_file: true }}\n");
     let bed = Bed::new(|request: &Value, _| {
         let text = request.to_string();
@@ -91,7 +91,7 @@ fn a_call_of_one_that_waits_is_answered_later() {
                 true => Turn::text("Written."),
                 false => {
                     let arguments = json!({ "file_path": "/one", "content": "new" });
-                    Says::calling("w", "write_file", &arguments).into()
+                    ModelReply::calling("w", "write_file", &arguments).into()
                 }
             };
         }
@@ -102,7 +102,7 @@ fn a_call_of_one_that_waits_is_answered_later() {
                     "description": "d", "prompt": "Write.", "subagent_type": "general",
                     "background": true,
                 });
-                Says::calling("t", "task", &arguments).into()
+                ModelReply::calling("t", "task", &arguments).into()
             }
         }
     })
@@ -110,7 +110,7 @@ fn a_call_of_one_that_waits_is_answered_later() {
     let waits = bed.haft(&["run", "Go"]);
     assert_eq!(waits.code, Some(3), "{waits:?}");
     assert!(
-        waits.err.contains("of sub-agent general_purpose"),
+        waits.err.contains("from sub-agent general_purpose"),
         "{waits:?}"
     );
     assert!(waits.err.contains("--answer w=approve"), "{waits:?}");
@@ -121,7 +121,7 @@ fn a_call_of_one_that_waits_is_answered_later() {
 }
 
 #[test]
-fn a_call_of_one_that_was_killed_while_it_waited_is_asked_about_again() {
+fn a_pending_call_of_a_killed_background_task_is_asked_about_again() {
     let settings = format!("{SETTINGS}  interrupt_on: {{ write_file: true }}\n");
     let is_killed = Arc::new(AtomicBool::new(false));
     let knows = Arc::clone(&is_killed);
@@ -132,21 +132,21 @@ fn a_call_of_one_that_was_killed_while_it_waited_is_asked_about_again() {
                 true => Turn::text("Written."),
                 false => {
                     let arguments = json!({ "file_path": "/one", "content": "new" });
-                    Says::calling("w", "write_file", &arguments).into()
+                    ModelReply::calling("w", "write_file", &arguments).into()
                 }
             };
         }
         if knows.load(Ordering::SeqCst) {
             Turn::text("Ok.")
         } else if text.contains("started task") {
-            // It thinks until haft is killed.
+            // The model does not answer until haft is killed.
             Turn::Silent
         } else {
             let arguments = json!({
                 "description": "d", "prompt": "Write.", "subagent_type": "general",
                 "background": true,
             });
-            Says::calling("t", "task", &arguments).into()
+            ModelReply::calling("t", "task", &arguments).into()
         }
     })
     .and(&settings);
@@ -176,7 +176,7 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
         let arguments = json!({
             "description": "d", "prompt": "Go.", "subagent_type": kind, "background": true,
         });
-        Turn::from(Says::calling("t", "task", &arguments))
+        Turn::from(ModelReply::calling("t", "task", &arguments))
     };
     let settings = format!(
         "{SETTINGS}subagents:\n  - name: lead\n    description: Leads.\n    \
@@ -208,7 +208,7 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
             Some((_, note)) => {
                 let id = note.split(' ').next().unwrap();
                 let arguments = json!({ "task_id": id, "message": "Go on." });
-                Says::calling("m", "message_task", &arguments).into()
+                ModelReply::calling("m", "message_task", &arguments).into()
             }
             None if text.contains("started task") => Turn::text("Started."),
             None => start("lead"),
@@ -221,7 +221,7 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
         let event: Value = serde_json::from_str(line.as_ref().unwrap()).unwrap();
         event["type"] == "background_wait"
     });
-    // The agent waits for the one, and that one for the other.
+    // The agent waits for one, which waits for the other.
     assert!(waiting.next().is_some());
     waits.wait();
     assert!(waiting.next().is_some());
@@ -230,14 +230,14 @@ fn one_of_a_sub_agent_that_was_killed_is_reported_to_the_sub_agent() {
     let ended = bed.haft(&["resume"]);
     assert_eq!(ended.out, "All told.\n", "{ended:?}");
     let received = bed.server.received();
-    let told = received.iter().map(|one| one.json()).any(|one| {
+    let reported = received.iter().map(|one| one.json()).any(|one| {
         let is_lead = one["messages"][0].to_string().contains("LEADER");
         is_lead
             && one
                 .to_string()
                 .contains("(general_purpose: d) was interrupted")
     });
-    assert!(told, "{ended:?}");
+    assert!(reported, "{ended:?}");
 }
 
 #[test]
@@ -249,8 +249,9 @@ fn todos_stay_apart_in_another_process_too() {
         turns.get(number).cloned().unwrap_or(Turn::text("Over."))
     })
     .and(SETTINGS);
-    let call =
-        |id: &str, tool: &str, arguments: Value| Turn::from(Says::calling(id, tool, &arguments));
+    let call = |id: &str, tool: &str, arguments: Value| {
+        Turn::from(ModelReply::calling(id, tool, &arguments))
+    };
     let todos = |text: &str| json!({ "todos": [{ "content": text, "status": "pending" }] });
     turns.lock().unwrap().extend([
         call("p", "write_todos", todos("parent")),
@@ -260,8 +261,8 @@ fn todos_stay_apart_in_another_process_too() {
         Turn::text("Ok."),
     ]);
     assert_eq!(bed.haft(&["run", "Go"]).out, "Ok.\n");
-    let told = results(&bed.messages());
-    let (_, reply) = told.iter().find(|(id, _)| id == "g").unwrap();
+    let reported = results(&bed.messages());
+    let (_, reply) = reported.iter().find(|(id, _)| id == "g").unwrap();
     let reply: Value = serde_json::from_str(reply).unwrap();
     let goes_on = json!({
         "description": "d", "prompt": "On.", "subagent_type": "general",

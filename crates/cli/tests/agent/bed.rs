@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The key that the provider gets, and nobody else.
+/// Key that only the provider may receive.
 pub(crate) const KEY: &str = "sk-canary-7f3a9b2c51";
 
 pub(crate) struct Bed {
@@ -16,7 +16,7 @@ pub(crate) struct Bed {
     pub(crate) server: Scripted,
 }
 
-/// How a command ended and what it said.
+/// Exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -45,7 +45,7 @@ impl Bed {
         bed
     }
 
-    /// With a model that nobody is told of.
+    /// A bed whose model is not configured.
     pub(crate) fn bare(script: impl Script + 'static) -> Self {
         let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         for folder in ["work", "home", "elsewhere"] {
@@ -63,14 +63,14 @@ impl Bed {
         )
     }
 
-    /// The person's settings.
+    /// Writes the user's settings.
     pub(crate) fn user(&self, text: &str) {
         let folder = self.temp.path().join("home/.config/haft");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("haft.yaml"), text).unwrap();
     }
 
-    /// The usual settings of the person, and more.
+    /// Writes the usual settings of the user, and more.
     pub(crate) fn and(self, more: &str) -> Self {
         let text = self.model_lines("openai-completions") + more;
         self.user(&text);
@@ -126,10 +126,10 @@ impl Bed {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         // It may not want to read it.
         let _ = child.stdin.take().unwrap().write_all(stdin);
-        said(child.wait_with_output().unwrap())
+        ended_with(child.wait_with_output().unwrap())
     }
 
-    /// What a command says that ends well.
+    /// Runs a command that must succeed and returns its output.
     pub(crate) fn says(&self, args: &[&str]) -> String {
         let ended = self.haft(args);
         assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
@@ -165,7 +165,7 @@ impl Bed {
         listed[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// What the model was sent last.
+    /// The last request to the model.
     pub(crate) fn last_request(&self) -> Value {
         self.server.received().last().unwrap().json()
     }
@@ -177,12 +177,12 @@ impl Ran {
         self.events.iter().filter(is_it).collect()
     }
 
-    /// Why it ended.
+    /// Reason for the end of the run.
     pub(crate) fn reason(&self) -> &str {
         self.events.last().unwrap()["reason"].as_str().unwrap()
     }
 
-    /// What went wrong.
+    /// Error message of the run.
     pub(crate) fn error(&self) -> &str {
         let errors = self.of("error");
         assert_eq!(errors.len(), 1, "{self:?}");
@@ -191,10 +191,10 @@ impl Ran {
 }
 
 pub(crate) fn ended(command: &mut Command) -> Ended {
-    said(command.output().unwrap())
+    ended_with(command.output().unwrap())
 }
 
-pub(crate) fn said(output: std::process::Output) -> Ended {
+pub(crate) fn ended_with(output: std::process::Output) -> Ended {
     Ended {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),

@@ -1,12 +1,12 @@
-//! Odd calls: every one has one result, whatever the model makes up.
+//! Odd calls: each one gets exactly one result.
 
 use crate::bed::{Bed, Ran, calls, results};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// Runs these calls, then an end.
-fn made(says: Says) -> (Bed, Ran) {
+/// Runs these calls, then ends.
+fn made(says: ModelReply) -> (Bed, Ran) {
     let bed = Bed::new(vec![says.into(), Turn::text("Done.")]).and("max_retries: 0\n");
     for at in 0..3 {
         std::fs::write(bed.work(&format!("{at}.txt")), format!("file {at}")).unwrap();
@@ -16,7 +16,7 @@ fn made(says: Says) -> (Bed, Ran) {
     (bed, ran)
 }
 
-/// Each call has one result, in the order of the calls.
+/// Checks that each call has one result, in order.
 fn paired(bed: &Bed) -> Vec<(String, String)> {
     let messages = bed.messages();
     let (calls, results) = (calls(&messages), results(&messages));
@@ -24,7 +24,7 @@ fn paired(bed: &Bed) -> Vec<(String, String)> {
     assert_eq!(calls, answered);
     let distinct: HashSet<_> = calls.iter().collect();
     assert_eq!(distinct.len(), calls.len(), "{calls:?}");
-    // The provider hears the same.
+    // The provider receives the same.
     let request = bed.last_request();
     let sent = request["messages"].as_array().unwrap();
     let heard: Vec<_> = sent
@@ -48,22 +48,22 @@ fn file(at: usize) -> Value {
 }
 
 #[test]
-fn ids_that_are_there_twice_or_not_at_all() {
+fn duplicate_and_missing_ids() {
     let (bed, _) = made(
-        Says::calling("c", "read", &file(0))
+        ModelReply::calling("c", "read", &file(0))
             .call("c", "read", &file(1))
             .call("c", "read", &file(2)),
     );
     let texts: Vec<_> = paired(&bed).into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, ["file 0", "file 1", "file 2"]);
-    let (bed, _) = made(Says::calling("", "read", &file(0)).call("", "read", &file(1)));
+    let (bed, _) = made(ModelReply::calling("", "read", &file(0)).call("", "read", &file(1)));
     let texts: Vec<_> = paired(&bed).into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, ["file 0", "file 1"]);
 }
 
-/// The same id turn after turn, as some servers count.
+/// Some servers restart ids in each turn.
 #[test]
-fn ids_that_begin_anew_with_each_turn() {
+fn call_ids_that_restart_with_each_turn() {
     for provider in [
         "openai-completions",
         "anthropic",
@@ -71,7 +71,7 @@ fn ids_that_begin_anew_with_each_turn() {
         "google",
         "ollama",
     ] {
-        let turns = (0..3).map(|at| Says::calling("call_0", "read", &file(at)).into());
+        let turns = (0..3).map(|at| ModelReply::calling("call_0", "read", &file(at)).into());
         let bed = Bed::of(
             provider,
             turns.chain([Turn::text("Done.")]).collect::<Vec<_>>(),
@@ -97,8 +97,8 @@ fn ids_that_begin_anew_with_each_turn() {
 }
 
 #[test]
-fn tools_and_arguments_that_are_none() {
-    let says = Says::calling("c1", "reed", &file(0))
+fn invalid_tools_and_arguments() {
+    let says = ModelReply::calling("c1", "reed", &file(0))
         .raw_call("c3", "read", "{\"path\": \"0.txt")
         .raw_call("c4", "read", "")
         .raw_call("c5", "read", "[1, 2]")
@@ -121,7 +121,7 @@ fn tools_and_arguments_that_are_none() {
 
 #[test]
 fn a_hundred_calls_in_one_answer() {
-    let says = (0..100).fold(Says::default(), |says, at| {
+    let says = (0..100).fold(ModelReply::default(), |says, at| {
         says.call(format!("c{at}"), "read", &file(at % 3))
     });
     let (bed, ran) = made(says);
@@ -132,10 +132,10 @@ fn a_hundred_calls_in_one_answer() {
     assert_eq!(ran.of("tool_end").len(), 100);
 }
 
-/// Writes to one file happen as they were asked for.
+/// Writes to one file happen in order.
 #[test]
 fn calls_that_depend_on_each_other_keep_their_order() {
-    let says = (0..20).fold(Says::default(), |says, at| {
+    let says = (0..20).fold(ModelReply::default(), |says, at| {
         says.call(
             format!("c{at}"),
             "write",
@@ -170,7 +170,7 @@ fn an_answer_of_five_megabytes() {
 #[test]
 fn an_output_of_ten_megabytes() {
     let command = json!({ "command": "yes 'a line of output' | head -c 10000000" });
-    let (bed, ran) = made(Says::calling("c1", "bash", &command));
+    let (bed, ran) = made(ModelReply::calling("c1", "bash", &command));
     let end = ran.of("tool_end")[0];
     assert_eq!(
         (&end["is_error"], &end["truncated"]),
@@ -183,11 +183,12 @@ fn an_output_of_ten_megabytes() {
     assert_eq!(whole.len(), 10_000_000);
 }
 
-/// A model gets its own words back whole, whatever is in them.
+/// The model gets its own text back unchanged.
 #[test]
-fn words_with_everything_in_them() {
+fn text_with_special_characters() {
     let odd = "quotes \" \\ \u{0}\u{7f}\u{2028}\u{202e} 💥 \r\n\tend";
-    let says = Says::text(odd).call("c1", "write", &json!({ "path": "odd.txt", "content": odd }));
+    let says =
+        ModelReply::text(odd).call("c1", "write", &json!({ "path": "odd.txt", "content": odd }));
     let (bed, _) = made(says);
     paired(&bed);
     assert_eq!(bed.read("odd.txt"), odd);

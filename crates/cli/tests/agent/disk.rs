@@ -1,24 +1,24 @@
-//! A disk that is full, a folder that cannot be written, a database that is damaged:
-//! said clearly, nothing run, nothing destroyed.
+//! A full disk, a read-only folder, a damaged database: a clear error, and nothing is run
+//! or destroyed.
 
-use crate::bed::{Bed, Ended, ran, said};
-use haft_testing::model::{Says, Turn};
+use crate::bed::{Bed, Ended, ended_with, ran};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 fn writes() -> Vec<Turn> {
-    let write = Says::calling("c1", "write", &json!({ "path": "a.txt", "content": "a" }));
+    let write = ModelReply::calling("c1", "write", &json!({ "path": "a.txt", "content": "a" }));
     vec![write.into(), Turn::text("Done.")]
 }
 
-/// Nothing was begun, and it is said why.
+/// Checks that nothing was started and that the error says why.
 fn not_begun(bed: &Bed, ended: &Ended, words: &str) {
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
     assert!(
         ended
             .err
-            .contains("nothing can be recorded, so nothing is begun"),
+            .contains("cannot record the session, so it was not started"),
         "{ended:?}"
     );
     assert!(ended.err.contains(words), "{words}: {ended:?}");
@@ -59,7 +59,7 @@ fn a_damaged_database_is_kept() {
             let _ = std::fs::remove_file(bed.state(log));
         }
     }
-    // What it says helps.
+    // Following the hint helps.
     std::fs::rename(bed.state("sessions.db"), bed.state("kept.db")).unwrap();
     assert_eq!(bed.says(&["run", "Go"]), "Done.\n");
 }
@@ -74,7 +74,7 @@ fn something_else_is_in_the_place_of_the_database() {
     std::fs::write(bed.home(".local/state/haft"), "a file").unwrap();
     let ended = bed.haft(&["run", "Go"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
-    let words = "haft cannot be used for sessions, trust and outputs: it is not a folder";
+    let words = "haft for sessions, trust and outputs: it is not a folder";
     assert!(ended.err.contains(words), "{ended:?}");
     assert_eq!(bed.server.count(), 0);
 }
@@ -84,7 +84,7 @@ fn a_folder_that_cannot_be_written() {
     let bed = Bed::new(writes());
     std::fs::create_dir_all(bed.state("")).unwrap();
     if rustix::process::geteuid().is_root() {
-        // Permissions hold nobody back who is root; a disk that is read-only does.
+        // Root ignores permissions, but not a read-only mount.
         let script = "mount --bind \"$STATE\" \"$STATE\" && mount -o remount,bind,ro \"$STATE\" || exit 99\nexec \"$@\"";
         let ended = inside(&bed, script);
         if skipped(&ended) {
@@ -98,7 +98,7 @@ fn a_folder_that_cannot_be_written() {
     }
 }
 
-/// `haft run` with a file system of its own for its state.
+/// `haft run` with a separate file system for its state.
 fn inside(bed: &Bed, script: &str) -> Ended {
     let inner = bed.command(&["run", "Go", "--json"]);
     let mut outer = Command::new("unshare");
@@ -115,7 +115,7 @@ fn inside(bed: &Bed, script: &str) -> Ended {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    said(outer.stdin(std::process::Stdio::null()).output().unwrap())
+    ended_with(outer.stdin(std::process::Stdio::null()).output().unwrap())
 }
 
 fn skipped(ended: &Ended) -> bool {
@@ -142,8 +142,8 @@ fn a_full_disk() {
     not_begun(&bed, &ended, "no space left");
 }
 
-/// It fills up while the model works: what was not recorded was not begun, and what was
-/// begun is told to its end.
+/// The disk fills up while the model works: calls that cannot be recorded do not start,
+/// and calls that started are recorded completely.
 #[test]
 fn a_disk_that_fills_up() {
     if !rustix::process::geteuid().is_root() {
@@ -153,7 +153,7 @@ fn a_disk_that_fills_up() {
     for room in [200, 300, 400, 600, 900] {
         let endless = |_: &serde_json::Value, number: usize| -> Turn {
             let words = "many words ".repeat(800);
-            Says::text(words)
+            ModelReply::text(words)
                 .call(format!("c{number}"), "bash", &json!({ "command": format!("echo {number} >> log; seq {number} {}", number + 500) }))
                 .call(format!("d{number}"), "read", &json!({ "path": "log" }))
                 .into()
@@ -173,14 +173,14 @@ fn a_disk_that_fills_up() {
             ended.err
         );
         if ended.out.is_empty() {
-            // There was no room to begin.
+            // No space to start.
             assert_eq!(bed.server.count(), 0, "{ended:?}");
             continue;
         }
         let ran = ran(ended);
         assert_eq!(ran.reason(), "failed");
         assert!(
-            ran.error().contains("the session cannot be recorded"),
+            ran.error().contains("cannot record the session"),
             "{}",
             ran.error()
         );
@@ -189,10 +189,10 @@ fn a_disk_that_fills_up() {
         // call's result cannot be recorded, perhaps before this command got to its `echo`.
         let log = bed.read("log");
         let numbers: Vec<_> = log.lines().collect();
-        let wanted: Vec<_> = (0..numbers.len())
+        let expected: Vec<_> = (0..numbers.len())
             .map(|number| number.to_string())
             .collect();
-        assert_eq!(numbers, wanted);
+        assert_eq!(numbers, expected);
         let of_bash = |kind: &str| -> Vec<_> {
             let mut events = ran.of(kind);
             events.retain(|event| event["tool"] == "bash");

@@ -1,9 +1,9 @@
-//! What is true of the events of every run.
+//! Properties of the events of all runs.
 
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Checks them: the schema, numbers and times, and that what begins ends.
+/// Checks the schema, sequence numbers and times, and that starts and ends are paired.
 pub(crate) fn are_right(events: &[Value], err: &str) {
     let schema = include_str!("../../../../docs/events.schema.json");
     let schema: Value = serde_json::from_str(schema).unwrap();

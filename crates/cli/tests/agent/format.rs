@@ -25,7 +25,7 @@ fn the_answer_is_json_that_fits() {
             .contains("JSON Schema below")
     );
     assert!(received[1].json().to_string().contains("not valid JSON"));
-    // The value is in the event too, and the session can go on with it.
+    // The value is in the event too, and the session can continue.
     let again = bed.resume(&["--response-format", "schema.json"]);
     assert_eq!(
         again.events.last().unwrap()["response"],
@@ -53,7 +53,7 @@ fn an_answer_that_never_fits_is_a_failure() {
 }
 
 #[test]
-fn a_schema_that_is_none_stops_before_any_request() {
+fn an_invalid_schema_stops_before_any_request() {
     let bed = Bed::new(says(&["No."]));
     let own = bed.model_lines("openai-completions");
     for (text, part) in [
@@ -72,7 +72,7 @@ fn a_schema_that_is_none_stops_before_any_request() {
     let ended = bed.haft(&["run", "Go", "--response-format", "nowhere.json"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.err.contains("no such file"), "{ended:?}");
-    // What a project names would be sent to the model.
+    // A file named by a project would be sent to the model.
     bed.project("response_format: /etc/passwd\n");
     let ended = bed.haft(&["run", "Go"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
@@ -93,7 +93,7 @@ fn a_schema_that_is_none_stops_before_any_request() {
 }
 
 #[test]
-fn a_format_of_a_sub_agent_that_is_wrong_is_told_once_and_by_name() {
+fn an_invalid_format_of_a_sub_agent_is_reported_once_and_by_name() {
     let bed = Bed::new(vec![Turn::text("Never asked.")]).and(
         "subagents:\n  - { name: lister, description: Lists., response_format: { type: nonsense } }\n",
     );
@@ -101,7 +101,7 @@ fn a_format_of_a_sub_agent_that_is_wrong_is_told_once_and_by_name() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     let words = "sub-agent \"lister\": response_format: not a valid JSON Schema";
     assert_eq!(ended.err.matches(words).count(), 1, "{ended:?}");
-    // A command that needs no model warns of it, and works.
+    // A command that needs no model prints a warning and works.
     let ended = bed.haft(&["tools"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(ended.err.matches(words).count(), 1, "{ended:?}");

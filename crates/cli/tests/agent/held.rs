@@ -1,7 +1,7 @@
-//! Files that a session holds itself are there when it goes on, whatever ended it.
+//! Files stored in a session survive, however it ended.
 
 use crate::bed::{Bed, results};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 
@@ -11,19 +11,19 @@ const ROUTED: &str = "tools:\n  toolset: deepagents\nbackend:\n  routes:\n    /n
 
 fn write(id: &str, path: &str, content: &str) -> Turn {
     let arguments = json!({ "file_path": path, "content": content });
-    Says::calling(id, "write_file", &arguments).into()
+    ModelReply::calling(id, "write_file", &arguments).into()
 }
 
 fn read(id: &str, path: &str) -> Turn {
-    Says::calling(id, "read_file", &json!({ "file_path": path })).into()
+    ModelReply::calling(id, "read_file", &json!({ "file_path": path })).into()
 }
 
 fn edit(id: &str, path: &str, old: &str, new: &str) -> Turn {
     let arguments = json!({ "file_path": path, "old_string": old, "new_string": new });
-    Says::calling(id, "edit_file", &arguments).into()
+    ModelReply::calling(id, "edit_file", &arguments).into()
 }
 
-/// What came of a call of the newest session.
+/// Result of a call in the latest session.
 fn result(bed: &Bed, id: &str) -> Value {
     let results = results(&bed.messages());
     let (_, text) = results.into_iter().find(|(call, _)| call == id).unwrap();
@@ -36,7 +36,7 @@ fn goes_on(bed: &Bed) {
 }
 
 #[test]
-fn they_are_there_when_it_goes_on() {
+fn files_are_restored_on_resume() {
     for (lines, path) in [(STATE, "/p.md"), (ROUTED, "/notes/p.md")] {
         let bed = Bed::new(vec![
             write("c1", path, "plan\n"),
@@ -52,7 +52,7 @@ fn they_are_there_when_it_goes_on() {
         goes_on(&bed);
         goes_on(&bed);
         assert_eq!(result(&bed, "c3")["content"], "     1\tPLAN", "{lines}");
-        // Another session has its own.
+        // Another session has its own files.
         let fresh = Bed::new(vec![read("c1", path), Turn::text("Read.")]).and(lines);
         assert_eq!(fresh.run(&[]).code, Some(0));
         assert_eq!(result(&fresh, "c1")["status"], "error");
@@ -60,7 +60,7 @@ fn they_are_there_when_it_goes_on() {
 }
 
 #[test]
-fn they_are_there_when_somebody_says_yes_later() {
+fn files_are_restored_after_a_late_approval() {
     let bed = Bed::new(vec![
         write("c1", "/q.md", "plan"),
         edit("c2", "/q.md", "plan", "PLAN"),
@@ -75,7 +75,7 @@ fn they_are_there_when_somebody_says_yes_later() {
 }
 
 #[test]
-fn a_fork_has_them_as_they_were() {
+fn a_fork_has_the_files_of_that_time() {
     let bed = Bed::new(vec![
         write("c1", "/p.md", "first"),
         Turn::text("Written."),
@@ -91,8 +91,8 @@ fn a_fork_has_them_as_they_were() {
     let at = last.unwrap()["id"].to_string();
     goes_on(&bed);
     let session = bed.newest();
-    let said = bed.says(&["sessions", "fork", &session, "--at", &at]);
-    let fork = said.split_whitespace().next().unwrap();
+    let printed = bed.says(&["sessions", "fork", &session, "--at", &at]);
+    let fork = printed.split_whitespace().next().unwrap();
     let ended = bed.haft(&["run", "Look", "--resume", fork]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let heard = &bed.last_request()["messages"];
@@ -100,7 +100,7 @@ fn a_fork_has_them_as_they_were() {
     assert!(last.contains("first"), "{last}");
 }
 
-/// Kills a run as soon as it has said that a call has ended.
+/// Kills a run as soon as it has reported the end of a call.
 fn killed_after(bed: &Bed, call: &str) {
     let mut child = bed.command(&["run", "Go", "--json"]).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -114,7 +114,7 @@ fn killed_after(bed: &Bed, call: &str) {
 }
 
 #[test]
-fn what_was_told_survives_a_kill() {
+fn reported_events_survive_a_kill() {
     let bed = Bed::new(vec![
         write("c1", "/p.md", "plan"),
         Turn::Silent,
@@ -128,9 +128,9 @@ fn what_was_told_survives_a_kill() {
 }
 
 #[test]
-fn what_a_sub_agent_wrote_survives_a_kill() {
+fn files_of_a_sub_agent_survive_a_kill() {
     for is_killed in [true, false] {
-        let ask = Says::calling("p1", "general_purpose", &json!({ "request": "Write it" }));
+        let ask = ModelReply::calling("p1", "general_purpose", &json!({ "request": "Write it" }));
         let bed = Bed::new(vec![
             ask.into(),
             write("s1", "/c.md", "child"),

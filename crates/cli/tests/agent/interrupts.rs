@@ -1,14 +1,14 @@
-//! Ctrl-C and friends: soon, with nothing left running and nothing said lost.
+//! Signals: haft ends soon, with nothing left running and no text lost.
 
-use crate::bed::{Bed, Ran, ran, results, said};
-use haft_testing::model::{Ending, Says, Turn};
+use crate::bed::{Bed, Ran, ended_with, ran, results};
+use haft_testing::model::{Ending, ModelReply, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// A run that has come as far as a line of its output with this in it.
+/// A run that has printed a line with this text.
 struct Watched {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -43,19 +43,19 @@ impl Watched {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Its end, and how long that took.
+    /// Waits for the end, and returns how long that took.
     fn end(mut self) -> (Ran, Duration) {
         let begun = Instant::now();
         self.out.read_to_string(&mut self.seen).unwrap();
         let output = self.child.wait_with_output().unwrap();
         let took = begun.elapsed();
-        let mut ended = said(output);
+        let mut ended = ended_with(output);
         ended.out = self.seen;
         (ran(ended), took)
     }
 }
 
-/// Whether some process has this in its command line.
+/// Whether a process has this in its command line.
 pub(crate) fn is_running(marker: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
@@ -65,7 +65,7 @@ pub(crate) fn is_running(marker: &str) -> bool {
     })
 }
 
-/// Waits for the end of processes, for so long.
+/// Waits for processes to end, with a timeout.
 pub(crate) fn ends_within(marker: &str, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     while is_running(marker) {
@@ -80,7 +80,7 @@ pub(crate) fn ends_within(marker: &str, limit: Duration) -> bool {
 #[test]
 fn while_the_model_speaks() {
     let stalled = Turn::Cut {
-        reply: Says::text("I think that this is only the beginning of a long answer."),
+        reply: ModelReply::text("I think that this is only the beginning of a long answer."),
         after: 700,
         ending: Ending::Stalled,
     };
@@ -95,7 +95,7 @@ fn while_the_model_speaks() {
             "{ran:?}"
         );
         assert!(took < Duration::from_secs(2), "{took:?}");
-        // What had come is not lost.
+        // Text that already arrived is kept.
         let messages = bed.messages();
         assert_eq!(messages.len(), 2, "{messages:?}");
         assert_eq!(messages[1]["stop"], "interrupted");
@@ -121,7 +121,7 @@ fn while_the_model_speaks() {
 }
 
 #[test]
-fn before_it_has_said_a_word() {
+fn interrupted_before_the_first_output() {
     let bed = Bed::new(vec![Turn::Silent, Turn::text("Here.")]);
     let watched = Watched::up_to(&bed, "turn_start");
     watched.signal(Signal::INT);
@@ -132,12 +132,12 @@ fn before_it_has_said_a_word() {
         "{ran:?}"
     );
     assert!(took < Duration::from_secs(2), "{took:?}");
-    // The prompt is still to be answered.
+    // The prompt still needs an answer.
     assert_eq!(bed.resume(&[]).code, Some(0));
 }
 
 #[test]
-fn while_it_waits_to_ask_again() {
+fn interrupted_while_waiting_to_retry() {
     let bed = Bed::new(vec![
         Turn::status(429, "later").header("retry-after", "60"),
         Turn::text("Here."),
@@ -158,7 +158,7 @@ fn while_commands_run() {
     let marker = format!("haft-marker-{}", std::process::id());
     let sleeps = |stubborn: &str| json!({ "command": format!("{stubborn} sleep 300 & sleep 301; echo {marker}") });
     for stubborn in ["", "trap '' INT TERM HUP;"] {
-        let says = Says::calling("c1", "bash", &sleeps(stubborn))
+        let says = ModelReply::calling("c1", "bash", &sleeps(stubborn))
             .call("c2", "bash", &sleeps(stubborn))
             .call("c3", "write", &json!({ "path": "a.txt", "content": "a" }));
         let bed = Bed::new(vec![says.into(), Turn::text("Going on.")]);
@@ -181,7 +181,7 @@ fn while_commands_run() {
             (ran.of("tool_start").len(), ran.of("tool_end").len()),
             (3, 3)
         );
-        // Each has its result, and the model hears what became of it.
+        // Each call has a result, and the model gets it.
         let results = results(&bed.messages());
         let ids: Vec<_> = results.iter().map(|(id, _)| id.as_str()).collect();
         assert_eq!(ids, ["c1", "c2", "c3"]);
@@ -199,19 +199,19 @@ fn twice() {
     let marker = format!("haft-twice-{}", std::process::id());
     let command = json!({ "command": format!("trap '' INT TERM; sleep 300; echo {marker}") });
     let bed = Bed::new(vec![
-        Says::calling("c1", "bash", &command).into(),
+        ModelReply::calling("c1", "bash", &command).into(),
         Turn::text("Going on."),
     ]);
     let mut watched = Watched::up_to(&bed, "\"tool_start\"");
     watched.signal(Signal::INT);
-    // Two signals of a kind that come at once are one.
+    // Two signals of the same kind at the same time count as one.
     watched.signal(Signal::TERM);
     let begun = Instant::now();
     let status = watched.child.wait().unwrap();
     assert!(matches!(status.code(), Some(130 | 143)), "{status:?}");
     assert!(begun.elapsed() < Duration::from_secs(3));
     assert!(ends_within(&marker, Duration::from_secs(3)));
-    // However it ended, the session goes on.
+    // The session can be resumed, however it ended.
     let resumed = bed.resume(&[]);
     assert_eq!(
         (resumed.code, resumed.reason()),
@@ -221,10 +221,10 @@ fn twice() {
     assert_eq!(results(&bed.messages()).len(), 1);
 }
 
-/// Nobody listens any more: the work is done all the same, and no process hangs.
+/// If the reader goes away, the work still completes and no process hangs.
 #[test]
 fn a_reader_that_goes_away() {
-    let says = Says::calling(
+    let says = ModelReply::calling(
         "c1",
         "bash",
         &json!({ "command": "sleep 0.3; echo x > done.txt" }),

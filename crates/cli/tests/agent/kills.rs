@@ -1,21 +1,21 @@
-//! SIGKILL at any instant: what was told is there, nothing is done twice, and the
-//! session goes on.
+//! SIGKILL at any moment: everything that was reported is recorded, nothing is done
+//! twice, and the session can be resumed.
 
-use crate::bed::{Bed, calls, lines, messages_of, results, said};
+use crate::bed::{Bed, calls, ended_with, lines, messages_of, results};
 use crate::interrupts::ends_within;
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
-/// How many kills there are, in all threads together.
+/// Number of kills, in all threads together.
 const KILLS: usize = 200;
 const THREADS: usize = 2;
 /// Turns with calls in a session.
 const TURNS: usize = 8;
 
-/// A model that goes by what it was sent, so that it knows where it is after a kill.
+/// A model that decides by the messages it receives, so it knows its position after a kill.
 fn script(marker: &str) -> impl Fn(&Value, usize) -> Turn + Send + Sync + 'static {
     let marker = marker.to_owned();
     move |request, _| {
@@ -31,7 +31,7 @@ fn script(marker: &str) -> impl Fn(&Value, usize) -> Turn + Send + Sync + 'stati
             |at: usize| json!({ "command": format!("echo t{turn}k{at} >> log; : {marker}") });
         let id = |at: usize| format!("t{turn}k{at}");
         let file = json!({ "path": format!("f{turn}.txt"), "content": format!("{turn}\n") });
-        Says::text("On.")
+        ModelReply::text("On.")
             .call(id(0), "bash", &says(0))
             .call(id(1), "write", &file)
             .call(id(2), "read", &json!({ "path": "log" }))
@@ -40,9 +40,9 @@ fn script(marker: &str) -> impl Fn(&Value, usize) -> Turn + Send + Sync + 'stati
     }
 }
 
-/// What was told before kills.
+/// Events printed before the kills.
 #[derive(Default)]
-struct Told {
+struct Reported {
     session: Option<String>,
     /// Calls that ended, and whether they failed.
     ends: HashMap<String, bool>,
@@ -51,8 +51,8 @@ struct Told {
     is_done: bool,
 }
 
-impl Told {
-    /// Takes in what a process printed; the last line may be half of one.
+impl Reported {
+    /// Parses the output of a process; its last line may be incomplete.
     fn hear(&mut self, out: &str) {
         let whole = out.rsplit_once('\n').map_or("", |(whole, _)| whole);
         for event in lines(whole) {
@@ -76,15 +76,15 @@ impl Told {
     }
 }
 
-/// One session, killed again and again until it is done. How many kills that were, and
-/// how many calls nobody knew the outcome of.
+/// Kills one session repeatedly until it is done. Returns the number of kills, and of
+/// calls with unknown outcome.
 fn killed_again_and_again(random: &mut fastrand::Rng, longest: Duration) -> (usize, usize) {
     let marker = format!("haft-kills-{}-{}", std::process::id(), random.u64(..));
     let bed = Bed::new(script(&marker));
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     let mut kills = 0;
-    while !told.is_done {
-        let args: &[&str] = match &told.session {
+    while !reported.is_done {
+        let args: &[&str] = match &reported.session {
             Some(session) => &["resume", session, "--json"],
             None => &["run", "Go", "--json"],
         };
@@ -97,15 +97,15 @@ fn killed_again_and_again(random: &mut fastrand::Rng, longest: Duration) -> (usi
         let _ = child.kill();
         let output = child.wait_with_output().unwrap();
         let was_killed = output.status.code().is_none();
-        let ended = said(output);
-        told.hear(&ended.out);
+        let ended = ended_with(output);
+        reported.hear(&ended.out);
         if was_killed {
             kills += 1;
         } else {
             assert_eq!(ended.code, Some(0), "{ended:?}");
         }
     }
-    let unknown = is_whole(&bed, &told);
+    let unknown = is_whole(&bed, &reported);
     assert!(
         ends_within(&marker, Duration::from_secs(5)),
         "a command outlived haft"
@@ -113,15 +113,15 @@ fn killed_again_and_again(random: &mut fastrand::Rng, longest: Duration) -> (usi
     (kills, unknown)
 }
 
-/// Everything that was told is there, once.
-fn is_whole(bed: &Bed, told: &Told) -> usize {
-    let exported = lines(&bed.says(&["sessions", "export", told.session.as_ref().unwrap()]));
+/// Checks that every reported event is recorded exactly once.
+fn is_whole(bed: &Bed, reported: &Reported) -> usize {
+    let exported = lines(&bed.says(&["sessions", "export", reported.session.as_ref().unwrap()]));
     let messages = messages_of(&exported);
     let called = calls(&messages);
-    let wanted: Vec<_> = (0..TURNS)
+    let expected: Vec<_> = (0..TURNS)
         .flat_map(|turn| (0..4).map(move |at| format!("t{turn}k{at}")))
         .collect();
-    assert_eq!(called, wanted);
+    assert_eq!(called, expected);
     let results = results(&messages);
     let answered: Vec<_> = results.iter().map(|(id, _)| id.clone()).collect();
     assert_eq!(answered, called, "each call has one result, in order");
@@ -131,7 +131,11 @@ fn is_whole(bed: &Bed, told: &Told) -> usize {
         .filter(|message| message["role"] == "assistant")
         .count();
     assert_eq!(answers, TURNS + 1);
-    assert!(told.turn_ends <= answers, "{} turns ended", told.turn_ends);
+    assert!(
+        reported.turn_ends <= answers,
+        "{} turns ended",
+        reported.turn_ends
+    );
     let seqs: Vec<_> = exported
         .iter()
         .filter_map(|line| line["seq"].as_u64())
@@ -149,10 +153,10 @@ fn is_whole(bed: &Bed, told: &Told) -> usize {
         let has_effect = !id.ends_with("k2");
         let times = done.get(id.as_str()).copied().unwrap_or(0);
         assert!(times <= 1, "{id} was made {times} times");
-        if let Some(failed) = told.ends.get(id) {
+        if let Some(failed) = reported.ends.get(id) {
             assert!(
                 !is_interrupted && (!failed || !has_effect),
-                "{id} was told to have ended: {text}"
+                "{id} was reported as ended: {text}"
             );
         }
         if !is_interrupted && (id.ends_with("k0") || id.ends_with("k3")) {
@@ -183,7 +187,7 @@ fn is_whole(bed: &Bed, told: &Told) -> usize {
 
 #[test]
 fn a_session_survives_any_kill() {
-    // How long it takes undisturbed says when kills are of interest.
+    // The duration of an undisturbed run limits when kills are useful.
     let bed = Bed::new(script("haft-kills-none"));
     let begun = Instant::now();
     let ran = bed.run(&[]);
@@ -224,17 +228,17 @@ fn a_session_survives_any_kill() {
     );
 }
 
-/// Whoever has read a line of `--json` finds its event in the record, however soon after
-/// that haft was killed.
+/// After a line of `--json` was printed, its event is in the record, no matter how soon
+/// haft is killed.
 #[test]
-fn what_was_printed_before_a_kill_is_recorded() {
+fn printed_events_are_recorded_before_a_kill() {
     let turns = || {
         let look = json!({ "path": "notes.txt" });
         let change = json!({ "command": "echo done >> log" });
         vec![
-            Says::calling("c1", "read", &look).into(),
-            Says::calling("c2", "bash", &change).into(),
-            Says::text("Both.")
+            ModelReply::calling("c1", "read", &look).into(),
+            ModelReply::calling("c2", "bash", &change).into(),
+            ModelReply::text("Both.")
                 .call("c3", "read", &look)
                 .call("c4", "bash", &change)
                 .into(),
@@ -281,12 +285,12 @@ fn what_was_printed_before_a_kill_is_recorded() {
     assert!(starts > 20, "{starts}");
 }
 
-/// A command that was left alone may write until it is ended: that is told too.
+/// An orphaned command may write until it is killed, which is reported too.
 #[test]
-fn what_a_command_does_after_the_kill_is_told() {
+fn changes_by_a_command_after_the_kill_are_reported() {
     let command =
         "trap 'sleep 0.1; echo late > late.txt; exit' TERM; touch begun; sleep 300 & wait";
-    let call = Says::calling("c1", "bash", &json!({ "command": command }));
+    let call = ModelReply::calling("c1", "bash", &json!({ "command": command }));
     let bed = Bed::new(vec![call.into(), Turn::text("I see.")]);
     let mut child = bed.command(&["run", "Go"]).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);

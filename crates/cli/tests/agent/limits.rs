@@ -1,13 +1,13 @@
-//! When a model has to stop: turns, tokens, money, circles.
+//! Limits of a run: turns, tokens, cost, loops.
 
 use crate::bed::{Bed, Ran};
-use haft_testing::model::{Says, Tokens, Turn};
+use haft_testing::model::{ModelReply, Tokens, Turn};
 use serde_json::{Value, json};
 
 /// A model that never stops, with a new call each time.
 fn endless(_: &Value, number: usize) -> Turn {
     let call = json!({ "path": format!("{number}.txt") });
-    Says::calling(format!("c{number}"), "read", &call)
+    ModelReply::calling(format!("c{number}"), "read", &call)
         .tokens(Tokens {
             input: 90_000,
             output: 10_000,
@@ -29,12 +29,12 @@ fn turns() {
     let ran = bed.run(&[]);
     stopped(&ran, "max_turns");
     assert_eq!((ran.of("turn_end").len(), bed.server.count()), (3, 3));
-    let said = bed.haft(&["run", "Go"]);
+    let printed = bed.haft(&["run", "Go"]);
     assert!(
-        said.err.ends_with("stopped: max_turns is reached\n"),
-        "{said:?}"
+        printed.err.ends_with("stopped: max_turns reached\n"),
+        "{printed:?}"
     );
-    // It may go on when it is told to.
+    // It continues when resumed.
     let ran = bed.resume(&[]);
     stopped(&ran, "max_turns");
     assert_eq!(ran.of("turn_end").len(), 3);
@@ -56,7 +56,7 @@ fn money() {
     let lines = bed
         .model_lines("anthropic")
         .replace("scripted", "claude-sonnet-4-5");
-    // 90,000 at $3 and 10,000 at $15 for a million are $0.42 a turn.
+    // 90,000 tokens at $3 and 10,000 at $15 per million are $0.42 per turn.
     bed.user(&(lines + "max_cost: 0.8\n"));
     let ran = bed.run(&[]);
     stopped(&ran, "max_cost");
@@ -68,13 +68,13 @@ fn money() {
 #[test]
 fn circles() {
     let same = |_: &Value, number: usize| -> Turn {
-        Says::calling(format!("c{number}"), "read", &json!({ "path": "none.txt" })).into()
+        ModelReply::calling(format!("c{number}"), "read", &json!({ "path": "none.txt" })).into()
     };
     let bed = Bed::new(same);
     let ran = bed.run(&[]);
     stopped(&ran, "loop");
     assert_eq!((ran.of("turn_end").len(), bed.server.count()), (5, 5));
-    let told: Vec<_> = bed
+    let reported: Vec<_> = bed
         .server
         .received()
         .iter()
@@ -86,26 +86,27 @@ fn circles() {
                 .count()
         })
         .collect();
-    assert_eq!(told, [0, 0, 0, 1, 2]);
-    let said = bed.haft(&["run", "Go"]);
-    assert_eq!(said.code, Some(1));
+    assert_eq!(reported, [0, 0, 0, 1, 2]);
+    let printed = bed.haft(&["run", "Go"]);
+    assert_eq!(printed.code, Some(1));
     assert!(
-        said.err
-            .contains("the same calls with the same results again and again"),
-        "{said:?}"
+        printed
+            .err
+            .contains("the model keeps repeating the same calls with the same results"),
+        "{printed:?}"
     );
 }
 
-/// One that waits for something is no circle, and neither is one that heeds the advice.
+/// A call that polls is not a loop, and neither is one that follows the advice.
 #[test]
 fn no_circles() {
     let waits = |request: &Value, number: usize| -> Turn {
         if number == 7 {
             return Turn::text("Done.");
         }
-        let told = request.to_string().contains("[haft: the last");
-        let path = if told { "other.txt" } else { "none.txt" };
-        Says::calling(format!("c{number}"), "read", &json!({ "path": path })).into()
+        let reported = request.to_string().contains("[haft: the last");
+        let path = if reported { "other.txt" } else { "none.txt" };
+        ModelReply::calling(format!("c{number}"), "read", &json!({ "path": path })).into()
     };
     let bed = Bed::new(waits);
     let ran = bed.run(&[]);
@@ -114,7 +115,7 @@ fn no_circles() {
         if number == 8 {
             return Turn::text("Done.");
         }
-        Says::calling(
+        ModelReply::calling(
             format!("c{number}"),
             "bash",
             &json!({ "command": "echo x >> n; wc -l < n" }),

@@ -1,5 +1,5 @@
-//! A model at work by the built command: what it prints, what it leaves, and what no
-//! provider, no kill and no full disk can do to it.
+//! Agent runs with the built command: output, records, and robustness against providers,
+//! kills and full disks.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -1,10 +1,11 @@
-//! Files of memory are part of the prompt wherever they live, and the model may change them.
+//! Memory files are part of the prompt wherever they are stored, and the model may change
+//! them.
 
 use crate::bed::{Bed, results};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 
-/// The system prompt of the last request.
+/// System prompt of the last request.
 fn prompt(bed: &Bed) -> String {
     let request = bed.last_request();
     let system = &request["messages"][0];
@@ -13,7 +14,7 @@ fn prompt(bed: &Bed) -> String {
 }
 
 #[test]
-fn what_one_session_writes_is_in_the_prompt_of_the_next() {
+fn memory_of_one_session_is_in_the_prompt_of_the_next() {
     for (backend, path) in [
         ("filesystem", "/notes/memory.md"),
         ("store", "/memory.md"),
@@ -24,7 +25,7 @@ fn what_one_session_writes_is_in_the_prompt_of_the_next() {
     ] {
         let learned = json!({ "file_path": path, "content": "The user likes tabs.\n" });
         let bed = Bed::new(vec![
-            Says::calling("c1", "write_file", &learned).into(),
+            ModelReply::calling("c1", "write_file", &learned).into(),
             Turn::text("Noted."),
             Turn::text("I know."),
         ])
@@ -60,15 +61,15 @@ fn a_model_that_cannot_write_is_not_told_to() {
     std::fs::write(bed.work("MEMORY.md"), "Ship on Fridays.").unwrap();
     for flags in [["--preset", "readonly"], ["--sandbox", "read-only"]] {
         assert_eq!(bed.run(&flags).code, Some(0));
-        let said = prompt(&bed);
-        assert!(said.contains("Ship on Fridays."), "{said}");
-        assert!(!said.contains("You may update"), "{flags:?}: {said}");
-        assert!(!said.contains("none.md"), "{said}");
+        let printed = prompt(&bed);
+        assert!(printed.contains("Ship on Fridays."), "{printed}");
+        assert!(!printed.contains("You may update"), "{flags:?}: {printed}");
+        assert!(!printed.contains("none.md"), "{printed}");
     }
 }
 
 #[test]
-fn what_cannot_hold_text_is_left_out_and_not_to_be_updated() {
+fn memory_that_is_not_text_is_skipped() {
     let bed =
         Bed::new(vec![Turn::text("Hi.")]).and("memory: [dir, pipe, bytes, new.md, empty.md]\n");
     std::fs::create_dir(bed.work("dir")).unwrap();
@@ -80,11 +81,14 @@ fn what_cannot_hold_text_is_left_out_and_not_to_be_updated() {
     assert!(made.unwrap().success());
     let ran = bed.run(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let said = prompt(&bed);
-    assert!(said.contains("You may update: new.md, empty.md."), "{said}");
+    let printed = prompt(&bed);
+    assert!(
+        printed.contains("You may update: new.md, empty.md."),
+        "{printed}"
+    );
     for name in ["dir", "pipe", "bytes"] {
         let warned = ran.err.lines().any(|line| {
-            line.starts_with("warning: memory: ") && line.contains(&format!("/{name} is left out"))
+            line.starts_with("warning: memory: ") && line.contains(&format!("/{name} left out"))
         });
         assert!(warned, "{name}: {}", ran.err);
     }
@@ -92,7 +96,7 @@ fn what_cannot_hold_text_is_left_out_and_not_to_be_updated() {
 
 /// As with AGENTS.md, text of a project needs no trust, and nothing outside it is read.
 #[test]
-fn a_project_names_files_of_its_own_only() {
+fn a_project_can_name_only_its_own_memory_files() {
     let bed = Bed::new(vec![Turn::text("Hi.")]);
     let outside = bed.elsewhere().join("private.md");
     std::fs::write(&outside, "the secret plan").unwrap();
@@ -104,9 +108,9 @@ fn a_project_names_files_of_its_own_only() {
     ));
     let ran = bed.run(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let said = prompt(&bed);
-    assert!(said.contains("the open plan"), "{said}");
-    assert!(!said.contains("secret plan"), "{said}");
+    let printed = prompt(&bed);
+    assert!(printed.contains("the open plan"), "{printed}");
+    assert!(!printed.contains("secret plan"), "{printed}");
     assert_eq!(
         ran.err.matches("outside the work folder").count(),
         3,
@@ -116,7 +120,7 @@ fn a_project_names_files_of_its_own_only() {
 }
 
 #[test]
-fn what_rules_close_to_the_tools_is_not_in_the_prompt() {
+fn files_closed_by_rules_are_not_in_the_prompt() {
     let bed = Bed::new(vec![Turn::text("Hi.")])
         .and("memory: [diary.md]\npolicy:\n  - { deny: read, path: diary.md }\n");
     std::fs::write(bed.work("diary.md"), "dear diary").unwrap();
@@ -130,22 +134,22 @@ fn what_rules_close_to_the_tools_is_not_in_the_prompt() {
 fn the_prompt_names_the_work_folder_as_the_tools_do() {
     let bed = Bed::new(vec![Turn::text("Hi."), Turn::text("Hi.")]);
     assert_eq!(bed.run(&["--toolset", "deepagents"]).code, Some(0));
-    let said = prompt(&bed);
-    assert!(said.contains("Work folder: /\\n"), "{said}");
+    let printed = prompt(&bed);
+    assert!(printed.contains("Work folder: /\\n"), "{printed}");
     let real = std::fs::canonicalize(bed.work("")).unwrap();
-    assert!(!said.contains(&*real.to_string_lossy()), "{said}");
+    assert!(!printed.contains(&*real.to_string_lossy()), "{printed}");
     assert_eq!(bed.run(&[]).code, Some(0));
-    let said = prompt(&bed);
+    let printed = prompt(&bed);
     assert!(
-        said.contains(&format!("Work folder: {}\\n", real.display())),
-        "{said}"
+        printed.contains(&format!("Work folder: {}\\n", real.display())),
+        "{printed}"
     );
 }
 
 #[test]
-fn a_session_begins_with_the_files_of_a_folder() {
+fn a_session_starts_with_the_files_of_a_folder() {
     let read = |id: &str, path: &str| -> Turn {
-        Says::calling(id, "read_file", &json!({ "file_path": path })).into()
+        ModelReply::calling(id, "read_file", &json!({ "file_path": path })).into()
     };
     let todos = json!({ "todos": [
         { "content": "look", "status": "completed" },
@@ -154,7 +158,7 @@ fn a_session_begins_with_the_files_of_a_folder() {
     ] });
     let bed = Bed::new(vec![
         read("c1", "/docs/a.md"),
-        Says::calling("c2", "write_todos", &todos).into(),
+        ModelReply::calling("c2", "write_todos", &todos).into(),
         Turn::text("Read."),
         read("c3", "/docs/a.md"),
         Turn::text("Read again."),
@@ -203,7 +207,7 @@ fn a_session_begins_with_the_files_of_a_folder() {
     let first: serde_json::Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
     assert_eq!(first, json!({ "content": "look", "status": "completed" }));
 
-    // They are part of the session, whatever becomes of the folder.
+    // They are part of the session, even if the folder changes.
     std::fs::remove_dir_all(seeds.join("docs")).unwrap();
     let ended = bed.haft(&["run", "Go on", "--continue"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -215,12 +219,12 @@ fn a_session_begins_with_the_files_of_a_folder() {
 fn files_need_a_place_in_the_session() {
     let routed =
         "tools: { toolset: deepagents }\nbackend: { routes: { /notes: state, /: filesystem } }\n";
-    let none = "this session keeps no files of its own";
-    let elsewhere = "/a.md is not below a folder that the session keeps: /notes/";
-    for (lines, wanted, remedy) in [
+    let none = "this session does not store files";
+    let elsewhere = "/a.md is not in a folder that is saved with the session: /notes/";
+    for (lines, expected, remedy) in [
         ("tools: { toolset: deepagents }\n", none, "backend: "),
         ("", none, "backend: "),
-        (routed, elsewhere, "must be in its folder notes"),
+        (routed, elsewhere, "belong in its subfolder notes"),
     ] {
         let bed = Bed::new(vec![Turn::text("Never asked.")]).and(lines);
         let seeds = bed.elsewhere();
@@ -228,7 +232,7 @@ fn files_need_a_place_in_the_session() {
         let ended = bed.haft(&["run", "Go", "--files", &seeds.to_string_lossy()]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(
-            ended.err.contains(wanted) && ended.err.contains(remedy),
+            ended.err.contains(expected) && ended.err.contains(remedy),
             "{ended:?}"
         );
         assert!(!bed.work("a.md").exists());

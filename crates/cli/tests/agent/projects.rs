@@ -1,5 +1,5 @@
-//! What a project's file may say about the model: tighten, and choose; not where
-//! everything goes that is said.
+//! Settings for the model in a project's file: limits and a choice of models, but not where
+//! the conversation is sent.
 
 use crate::bed::{Bed, KEY, ended};
 use haft_testing::model::{Scripted, Turn};
@@ -11,9 +11,9 @@ fn answers(text: &'static str) -> impl haft_testing::model::Script {
 }
 
 #[test]
-fn a_project_does_not_say_where_it_goes() {
+fn a_project_cannot_choose_the_address() {
     let bed = Bed::new(answers("The person's."));
-    // Nothing listens there; and if it did, nothing should come.
+    // No server listens there, and none should be contacted.
     for line in [
         "base_url: \"http://192.0.2.1:9\"",
         "api_key: sk-of-the-project",
@@ -29,9 +29,7 @@ fn a_project_does_not_say_where_it_goes() {
         );
         let name = line.split(':').next().unwrap();
         assert!(
-            ended
-                .err
-                .contains(&format!("haft.yaml: {name} is not used")),
+            ended.err.contains(&format!("haft.yaml: {name} is ignored")),
             "{ended:?}"
         );
         assert!(ended.err.contains("haft trust"), "{ended:?}");
@@ -44,16 +42,16 @@ fn a_project_does_not_say_where_it_goes() {
 }
 
 #[test]
-fn trusted_it_does() {
+fn a_trusted_project_can_choose_the_address() {
     let bed = Bed::new(answers("The person's."));
     bed.project("base_url: \"http://192.0.2.1:9\"\napi_key: sk-of-the-project\nmax_retries: 0\n");
-    // The address is for documents only, and leads nowhere.
+    // An address reserved for documentation.
     bed.project(&format!(
         "base_url: \"http://0.0.0.0:{}\"\napi_key: sk-of-the-project\nmax_retries: 0\n",
         port(&bed.server)
     ));
     let untrusted = bed.haft(&["run", "Go"]);
-    assert!(untrusted.err.contains("is not used"), "{untrusted:?}");
+    assert!(untrusted.err.contains("is ignored"), "{untrusted:?}");
     let shown = bed.haft(&["trust"]);
     assert!(
         (shown.out + &shown.err).contains("0.0.0.0"),
@@ -61,7 +59,7 @@ fn trusted_it_does() {
     );
     let seen = bed.server.count();
     let once = bed.haft(&["run", "Go", "--trust"]);
-    assert!(!once.err.contains("is not used"), "{once:?}");
+    assert!(!once.err.contains("is ignored"), "{once:?}");
     assert_eq!(once.code, Some(0), "{once:?}");
     assert_eq!(bed.server.count(), seen + 1);
     let sent = bed.server.received();
@@ -76,23 +74,19 @@ fn trusted_it_does() {
         sent.last().unwrap().header("authorization"),
         Some("Bearer sk-of-the-project")
     );
-    // Other words, another file: it is asked about again.
+    // Changed text makes it a new file, which needs trust again.
     bed.project(&format!(
         "base_url: \"http://0.0.0.0:{}/v1\"\n",
         port(&bed.server)
     ));
-    assert!(
-        bed.haft(&["run", "Go"])
-            .err
-            .contains("base_url is not used")
-    );
+    assert!(bed.haft(&["run", "Go"]).err.contains("base_url is ignored"));
 }
 
 fn port(server: &Scripted) -> String {
     server.url().rsplit_once(':').unwrap().1.to_owned()
 }
 
-/// Anybody may listen on this machine: an address here is asked about like any other.
+/// Any program may listen on this machine: a local address needs trust like any other.
 #[test]
 fn this_machine_needs_trust_too() {
     let bed = Bed::new(answers("The person's."));
@@ -104,7 +98,7 @@ fn this_machine_needs_trust_too() {
         ));
         let ended = bed.haft(&["run", "Go"]);
         assert_eq!(ended.out, "The person's.\n", "{host}: {ended:?}");
-        assert!(ended.err.contains("base_url is not used"), "{ended:?}");
+        assert!(ended.err.contains("base_url is ignored"), "{ended:?}");
         assert!(ended.err.contains("haft trust"), "{ended:?}");
     }
     assert_eq!(local.count(), 0);
@@ -121,7 +115,7 @@ fn this_machine_needs_trust_too() {
     );
 }
 
-/// Every value of the environment that must not leave, under names of all kinds.
+/// Environment variables that must not leave, under names of all kinds.
 const HELD: [(&str, &str); 4] = [
     ("AWS_SECRET_ACCESS_KEY", "kestrel-one-5b1c"),
     ("PLAIN", "kestrel-two-77af"),
@@ -133,7 +127,7 @@ fn with_environment(bed: &Bed, args: &[&str]) -> crate::bed::Ended {
     ended(bed.command(args).envs(HELD))
 }
 
-/// What the model was sent, headers and all.
+/// Requests to the model, including headers.
 fn sent(server: &Scripted) -> String {
     let received = server.received();
     let one = |request: &haft_testing::model::Received| {
@@ -170,7 +164,7 @@ fn a_project_gets_nothing_of_the_environment_without_trust() {
             let ended = with_environment(&bed, &["run", "Go"]);
             assert_eq!(ended.code, Some(0), "{line}: {ended:?}");
             assert_eq!(bed.server.count(), seen + 1, "{line}");
-            // The person is told, by the name of the variable, and what to do.
+            // The warning names the variable and says what to do.
             assert!(ended.err.contains(name), "{line}: {ended:?}");
             assert!(
                 ended.err.contains("haft trust") || ended.err.contains("--config"),
@@ -178,7 +172,7 @@ fn a_project_gets_nothing_of_the_environment_without_trust() {
             );
             let all = sent(&bed.server) + &ended.out + &ended.err;
             assert!(!all.contains("kestrel"), "{line}: {ended:?}");
-            // Nor is the text sent as if somebody had meant it so.
+            // The unexpanded text is not sent either.
             let sent = sent(&bed.server);
             assert!(!sent.contains(&format!("{{{name}}}")), "{line}: {ended:?}");
         }
@@ -186,7 +180,7 @@ fn a_project_gets_nothing_of_the_environment_without_trust() {
 }
 
 #[test]
-fn a_trusted_project_gets_what_is_no_secret() {
+fn a_trusted_project_gets_variables_that_are_not_secret() {
     let bed = Bed::new(answers("The person's."));
     let text = "system_prompt: \"Say ${PLAIN}\"\n";
     bed.project(text);
@@ -201,7 +195,7 @@ fn a_trusted_project_gets_what_is_no_secret() {
     let ended = with_environment(&bed, &["run", "Go"]);
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
     assert!(sent(&bed.server).contains("Say kestrel-two-77af"));
-    // Another text is another file, whatever changed in it.
+    // Any change of the text makes it a new file.
     bed.project(&format!("{text}max_turns: 3\n"));
     let ended = with_environment(&bed, &["run", "Go"]);
     assert!(ended.err.contains("PLAIN"), "{ended:?}");
@@ -222,7 +216,7 @@ fn a_trusted_project_gets_no_secret() {
         assert!(
             ended
                 .err
-                .contains(&format!("the variable {name} may hold a secret"))
+                .contains(&format!("variable {name} may hold a secret"))
                 && ended.err.contains("--config"),
             "{ended:?}"
         );
@@ -231,16 +225,16 @@ fn a_trusted_project_gets_no_secret() {
             !all.contains(value) && !all.contains("kestrel"),
             "{ended:?}"
         );
-        // In a file that the person names, or in their own, it is their word.
+        // In a file named by the user, or in their own, it counts as the user's choice.
         with_environment(&bed, &["run", "Go", "--config", "haft.yaml"]);
         let words = bed.last_request().to_string();
         assert!(words.contains(value), "{words}");
     }
 }
 
-/// A key that the project asked for and did not get is not replaced by the person's.
+/// A key that the project requested and did not get is not replaced by the user's.
 #[test]
-fn no_other_key_takes_the_place_of_a_withheld_one() {
+fn a_withheld_key_is_not_replaced_by_another() {
     let bed = Bed::new(answers("The person's."));
     let gateway = Scripted::start(answers("Gateway."));
     bed.project(&format!(
@@ -261,14 +255,14 @@ fn no_other_key_takes_the_place_of_a_withheld_one() {
 fn limits_only_tighten() {
     let same = |_: &serde_json::Value, number: usize| -> Turn {
         let arguments = serde_json::json!({ "path": format!("{number}.txt") });
-        haft_testing::model::Says::calling(format!("c{number}"), "read", &arguments).into()
+        haft_testing::model::ModelReply::calling(format!("c{number}"), "read", &arguments).into()
     };
     let bed = Bed::new(same).and("max_turns: 3\nmax_retries: 0\n");
     bed.project("max_turns: 7\nmax_retries: 5\n");
     assert_eq!(bed.run(&[]).of("turn_start").len(), 3);
     bed.project("max_turns: 2\n");
     assert_eq!(bed.run(&[]).of("turn_start").len(), 2);
-    // Nor by a value that is none.
+    // Not by an invalid value either.
     bed.project("max_turns: -1\n");
     let wrong = bed.haft(&["run", "Go"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
@@ -286,19 +280,19 @@ fn a_project_may_choose_the_model() {
     assert_eq!(bed.last_request()["model"], "mine");
 }
 
-/// What the person's environment has for every provider, none of it for anybody else.
+/// Keys in the user's environment, one per provider, which no one else may receive.
 const KEYS: [(&str, &str); 3] = [
     ("ANTHROPIC_API_KEY", "sk-kestrel-anthropic"),
     ("OPENAI_API_KEY", "sk-kestrel-openai"),
     ("GEMINI_API_KEY", "sk-kestrel-gemini"),
 ];
 
-/// Ollama's own port is there once: tests that look at it take turns.
+/// There is only one default port of Ollama: tests that use it take turns.
 static PORT: Mutex<()> = Mutex::new(());
 
-/// Whoever listens where a project would find Ollama.
+/// A server that listens where a project would expect Ollama.
 struct Eavesdropper {
-    /// Nothing if something of this machine has the port already.
+    /// `None` if the port is already in use.
     listener: Option<TcpListener>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -348,7 +342,7 @@ fn a_project_does_not_choose_another_provider() {
         let seen = bed.server.count();
         let ended = bed.haft(&["run", "PRIVATE"]);
         assert_eq!(ended.out, "The person's.\n", "{project}: {ended:?}");
-        let warning = format!("haft.yaml: {left} is not used");
+        let warning = format!("haft.yaml: {left} is ignored");
         assert!(ended.err.contains(&warning), "{project}: {ended:?}");
         assert!(ended.err.contains("haft trust"), "{project}: {ended:?}");
         assert_eq!(bed.server.count(), seen + 1, "{project}");
@@ -357,7 +351,7 @@ fn a_project_does_not_choose_another_provider() {
         assert!(shown.out.contains("model provider"), "{project}: {shown:?}");
         assert!(shown.out.contains("ollama"), "{project}: {shown:?}");
     }
-    // The person's own provider, or a name that only looks like another one.
+    // The user's own provider, or a name that only looks like another one.
     for (user, project, model) in [
         (
             &with_provider,
@@ -381,21 +375,21 @@ fn a_project_does_not_choose_another_provider() {
         let shown = bed.says(&["trust"]);
         assert!(shown.contains("needs trust"), "{shown}");
     }
-    // Nobody at all is no reason to go elsewhere.
+    // Without any model, nothing is sent elsewhere.
     let bare = Bed::bare(answers("Nobody's."));
     for project in ["provider: ollama\nmodel: m\n", "model: ollama/m\n"] {
         bare.project(project);
         let ended = bare.haft(&["run", "PRIVATE"]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.err.contains("no model to ask"), "{ended:?}");
+        assert!(ended.err.contains("no model configured"), "{ended:?}");
         assert!(ended.err.contains("haft trust"), "{ended:?}");
     }
     ollama.heard_nothing();
 }
 
-/// A model of another name stays with the provider that the person's model names.
+/// A model with another name uses the provider of the user's model.
 #[test]
-fn a_name_without_a_provider_is_one_of_the_persons_provider() {
+fn a_model_without_a_provider_belongs_to_the_users_provider() {
     let bed = Bed::bare(answers("The person's."));
     bed.user(&format!(
         "model: anthropic/mine\nbase_url: \"{}\"\napi_key: {KEY}\nmax_retries: 0\n",
@@ -409,8 +403,8 @@ fn a_name_without_a_provider_is_one_of_the_persons_provider() {
     assert_eq!(sent[0].json()["model"], "of-the-project");
 }
 
-/// The address of the person gets the keys of its own provider only, whoever names
-/// another one.
+/// The user's address gets only the keys of its own provider, no matter who names another
+/// one.
 #[test]
 fn an_address_and_a_key_are_for_their_provider() {
     let bed = Bed::bare(answers("The person's."));
@@ -436,8 +430,8 @@ fn an_address_and_a_key_are_for_their_provider() {
         assert_eq!(bed.server.count(), seen + 1, "{project}");
         assert!(!sent(&bed.server).contains("kestrel"), "{project}");
     }
-    // Trusted, it goes to that provider, and still not to this address. The same if it
-    // is the person who names another one.
+    // If trusted, it goes to that provider, and still not to this address. The same applies
+    // if the user names another provider.
     let _alone = PORT.lock().unwrap_or_else(PoisonError::into_inner);
     let seen = bed.server.count();
     let other = "provider: ollama\nmodel: x\n";
@@ -453,7 +447,7 @@ fn an_address_and_a_key_are_for_their_provider() {
     run(&["run", "Go", "--model", "ollama/x"]);
     bed.project("model: ollama/x\n");
     run(&["run", "Go", "--trust"]);
-    // Nor does the key of one go to another.
+    // Keys are not sent to other providers either.
     bed.user(&format!("{ollama}api_key: {KEY}\n"));
     bed.project("provider: anthropic\nmodel: x\n");
     let ended = bed.haft(&["run", "Go", "--trust"]);
@@ -464,7 +458,7 @@ fn an_address_and_a_key_are_for_their_provider() {
     assert_eq!(bed.server.count(), seen);
 }
 
-/// Sub-agents of a project go where the agent goes.
+/// A project's sub-agents use the agent's provider.
 #[test]
 fn a_subagent_of_a_project_has_no_other_provider() {
     let ollama = Eavesdropper::new();
@@ -476,7 +470,7 @@ fn a_subagent_of_a_project_has_no_other_provider() {
             (_, true) => Turn::text("All done."),
             _ => {
                 let arguments = serde_json::json!({ "request": "PRIVATE" });
-                haft_testing::model::Says::calling("c1", "helper", &arguments).into()
+                haft_testing::model::ModelReply::calling("c1", "helper", &arguments).into()
             }
         }
     };
@@ -491,7 +485,7 @@ fn a_subagent_of_a_project_has_no_other_provider() {
     assert!(
         ended
             .err
-            .contains("the model of the sub-agent helper is not used")
+            .contains("the model of the sub-agent helper is ignored")
             && ended.err.contains("haft trust"),
         "{ended:?}"
     );
@@ -502,13 +496,13 @@ fn a_subagent_of_a_project_has_no_other_provider() {
     ollama.heard_nothing();
 }
 
-/// Only the user hands out tools that the agent itself does not have.
+/// Only the user can give a sub-agent tools that the agent does not have.
 #[test]
 fn a_subagent_of_a_project_has_no_more_tools_than_the_agent() {
     let script = |request: &serde_json::Value, _: usize| -> Turn {
         let text = request.to_string();
         let call = |id: &str, tool: &str, arguments: serde_json::Value| -> Turn {
-            haft_testing::model::Says::calling(id, tool, &arguments).into()
+            haft_testing::model::ModelReply::calling(id, tool, &arguments).into()
         };
         match (
             text.contains("You work for another agent"),
@@ -551,7 +545,7 @@ fn a_subagent_of_a_project_has_no_more_tools_than_the_agent() {
     );
 }
 
-/// A folder of skills that the project names is its own, and needs trust like the usual one.
+/// A skill folder named by the project needs trust like the default one.
 #[test]
 fn skills_that_a_project_names_need_trust_and_stay_in_it() {
     let bed = Bed::new(answers("Here."));
@@ -566,7 +560,7 @@ fn skills_that_a_project_names_need_trust_and_stay_in_it() {
     std::os::unix::fs::symlink("../elsewhere/priv", bed.work("lnk")).unwrap();
     std::os::unix::fs::symlink("../../elsewhere/priv", bed.work("own/out")).unwrap();
     let outside = bed.elsewhere().join("priv").display().to_string();
-    let told = |args: &[&str]| {
+    let reported = |args: &[&str]| {
         let ended = bed.haft(args);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         (bed.last_request().to_string(), ended.err)
@@ -579,7 +573,7 @@ fn skills_that_a_project_names_need_trust_and_stay_in_it() {
     ] {
         bed.project(&format!("skills: [\"{path}\"]\n"));
         for args in [&["run", "Go"][..], &["run", "Go", "--trust"]] {
-            let (prompt, noted) = told(args);
+            let (prompt, noted) = reported(args);
             assert!(!prompt.contains("KESTREL outside"), "{path}: {prompt}");
             assert!(
                 noted.contains("leads out of this folder"),
@@ -589,20 +583,20 @@ fn skills_that_a_project_names_need_trust_and_stay_in_it() {
     }
     for path in ["./.agents/skills", ".agents/skills/a", "./own"] {
         bed.project(&format!("skills: [\"{path}\"]\n"));
-        let (prompt, noted) = told(&["run", "Go"]);
+        let (prompt, noted) = reported(&["run", "Go"]);
         assert!(!prompt.contains("KESTREL"), "{path}: {prompt}");
         assert!(noted.contains("haft trust"), "{path}: {noted}");
     }
     let shown = bed.says(&["trust", "--yes"]);
     assert!(shown.contains("./own"), "{shown}");
-    let (prompt, _) = told(&["run", "Go"]);
+    let (prompt, _) = reported(&["run", "Go"]);
     assert!(
         prompt.contains("KESTREL own") && prompt.contains("KESTREL usual"),
         "{prompt}"
     );
     assert!(!prompt.contains("KESTREL outside"), "{prompt}");
     skill(bed.work("own/c"), "KESTREL later");
-    let (prompt, noted) = told(&["run", "Go"]);
+    let (prompt, noted) = reported(&["run", "Go"]);
     assert!(
         !prompt.contains("KESTREL own") && !prompt.contains("KESTREL later"),
         "{prompt}"
@@ -610,28 +604,28 @@ fn skills_that_a_project_names_need_trust_and_stay_in_it() {
     assert!(noted.contains("./own"), "{noted}");
 }
 
-/// What is said about a project's file is not for that file to hide.
+/// A project's file cannot hide the warnings about it.
 #[test]
-fn a_project_does_not_hide_what_is_said_about_it() {
+fn a_project_cannot_hide_warnings_about_it() {
     let bed = Bed::new(answers("Here."));
     let lines = "base_url: \"http://192.0.2.1:9\"\nsystem_prompt: \"${PLAIN}\"\n";
     bed.project(&format!("quiet: true\n{lines}"));
     let ended = with_environment(&bed, &["run", "Go"]);
-    for words in ["base_url is not used", "PLAIN", "quiet is ignored"] {
+    for words in ["base_url is ignored", "PLAIN", "quiet is ignored"] {
         assert!(ended.err.contains(words), "{words}: {ended:?}");
     }
     let ended = with_environment(&bed, &["run", "Go", "--quiet"]);
     assert_eq!(ended.err, "", "{ended:?}");
 }
 
-/// The folder of the person's settings is no place to work in, and `.` there means it.
+/// The user's settings folder cannot be a work folder, not even as `.`.
 #[test]
 fn a_work_folder_among_the_settings_is_named_at_once() {
     let bed = Bed::new(answers("Here.")).and("tools: { work_dir: . }\n");
     for args in [&["run", "Go"][..], &["call", "ls"]] {
         let ended = bed.haft(args);
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
-        for words in ["haft.yaml:5", "work_dir", "leave work_dir out"] {
+        for words in ["haft.yaml:5", "work_dir", "remove work_dir"] {
             assert!(ended.err.contains(words), "{words}: {ended:?}");
         }
     }

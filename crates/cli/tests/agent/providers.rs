@@ -1,7 +1,7 @@
-//! Each protocol through the command: two turns, an image, the same tools.
+//! Each protocol with the built command: two turns, an image, the same tools.
 
 use crate::bed::{Bed, KEY, results};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 
 const ALL: [&str; 5] = [
@@ -12,7 +12,7 @@ const ALL: [&str; 5] = [
     "ollama",
 ];
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const PIXEL: &[u8] = &[
     0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0,
     1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, b'I', b'D', b'A', b'T',
@@ -23,7 +23,7 @@ const PIXEL: &[u8] = &[
 #[test]
 fn each_provider_works_with_tools() {
     for provider in ALL {
-        let first = Says::text("I look.")
+        let first = ModelReply::text("I look.")
             .call("c1", "read", &json!({ "path": "a.txt" }))
             .call("c2", "write", &json!({ "path": "b.txt", "content": "b" }));
         let bed = Bed::of(provider, vec![first.into(), Turn::text("Done.")]);
@@ -45,7 +45,7 @@ fn each_provider_works_with_tools() {
         );
         let sent = bed.server.received();
         assert_eq!(sent.len(), 2, "{provider}");
-        // The key goes by a header, and the second request has what came of the first.
+        // The key is sent in a header, and the second request has the results of the first.
         let has_key = sent[1].headers.iter().any(|(_, value)| value.contains(KEY));
         assert!(has_key && !sent[1].path.contains(KEY), "{provider}");
         let second = sent[1].json().to_string();
@@ -59,7 +59,7 @@ fn each_provider_works_with_tools() {
                 "{provider}: {tool}"
             );
         }
-        // What came first stays word for word, so that a cache can be used.
+        // The start of the conversation stays identical, so that caches can be used.
         assert_eq!(
             sent[0].json()["tools"],
             sent[1].json()["tools"],
@@ -72,7 +72,7 @@ fn each_provider_works_with_tools() {
 #[test]
 fn each_provider_is_shown_images() {
     for provider in ALL {
-        let first = Says::calling("c1", "read", &json!({ "path": "pixel.png" }));
+        let first = ModelReply::calling("c1", "read", &json!({ "path": "pixel.png" }));
         let bed = Bed::of(provider, vec![first.into(), Turn::text("A pixel.")]);
         std::fs::write(bed.work("pixel.png"), PIXEL).unwrap();
         let ran = bed.run(&[]);
@@ -82,11 +82,11 @@ fn each_provider_is_shown_images() {
     }
 }
 
-/// Reasoning is shown, kept, and heard again by the provider it came from.
+/// Reasoning is shown, recorded, and sent back to its provider.
 #[test]
 fn reasoning_goes_back_where_it_came_from() {
     for provider in ["anthropic", "openai-responses", "google"] {
-        let first = Says::text("I look.")
+        let first = ModelReply::text("I look.")
             .reasoning("Let me think about it", "c2lnbmF0dXJl")
             .call("c1", "read", &json!({ "path": "a.txt" }));
         let bed = Bed::of(
@@ -106,7 +106,7 @@ fn reasoning_goes_back_where_it_came_from() {
             bed.last_request().to_string().contains("c2lnbmF0dXJl"),
             "{provider}"
         );
-        // After a start anew, too.
+        // After a restart too.
         bed.says(&["resume", "And now?", "--quiet"]);
         assert!(
             bed.last_request().to_string().contains("c2lnbmF0dXJl"),

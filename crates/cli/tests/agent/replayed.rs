@@ -1,10 +1,10 @@
-//! A recorded session is played again: the same words, the same calls, no network.
+//! Replays a recorded session: the same text, the same calls, no network.
 
 use crate::bed::{Bed, lines};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 
-/// What must be the same: the messages, byte for byte, but for what is of the day.
+/// Messages that must be identical byte for byte, except for the date.
 fn messages(jsonl: &str) -> String {
     let kept = lines(jsonl)
         .into_iter()
@@ -24,7 +24,7 @@ fn a_recording_is_played_byte_for_byte() {
     ] {
         let turns = vec![
             Turn::status(503, "busy"),
-            Says::text("I begin.")
+            ModelReply::text("I begin.")
                 .reasoning("Thinking", "c2ln")
                 .call(
                     "c1",
@@ -37,7 +37,7 @@ fn a_recording_is_played_byte_for_byte() {
                     &json!({ "command": "echo hello; echo error >&2; exit 3" }),
                 )
                 .into(),
-            Says::calling(
+            ModelReply::calling(
                 "c1",
                 "edit",
                 &json!({ "path": "a.txt", "old_text": "one", "new_text": "1" }),
@@ -46,14 +46,14 @@ fn a_recording_is_played_byte_for_byte() {
             .call("c9", "no_such_tool", &json!({}))
             .raw_call("c10", "read", "{\"path\": ")
             .into(),
-            Says::calling("c11", "read", &json!({ "path": "a.txt" })).into(),
+            ModelReply::calling("c11", "read", &json!({ "path": "a.txt" })).into(),
             Turn::text("Done: \u{1f4a5}."),
         ];
         let bed = Bed::of(provider, turns);
         assert_eq!(bed.run(&[]).code, Some(0), "{provider}");
         let first = bed.says(&["sessions", "export", &bed.newest()]);
 
-        // The same folder as it was, another home.
+        // The same folder, another home.
         std::fs::remove_file(bed.work("a.txt")).unwrap();
         std::fs::write(bed.home("session.jsonl"), &first).unwrap();
         let asked = bed.server.count();
@@ -72,20 +72,20 @@ fn a_recording_is_played_byte_for_byte() {
         assert_eq!(messages(&first), messages(&second), "{provider}");
         assert_eq!(bed.read("a.txt"), "1\ntwo\n");
 
-        // It is over when it is over.
+        // The replay ends with the recording.
         let more = bed.haft(&["resume", "And more"]);
-        assert_eq!(more.code, Some(0), "a start anew plays it anew: {more:?}");
+        assert_eq!(more.code, Some(0), "a restart plays it again: {more:?}");
     }
 }
 
 #[test]
-fn what_is_no_recording_is_said() {
+fn an_invalid_recording_is_an_error() {
     let bed = Bed::new(Vec::new());
     bed.user("provider: replay\nreplay: session.jsonl\n");
     let file = bed.home(".config/haft/session.jsonl");
     for (text, words) in [
         ("", "is empty"),
-        ("nonsense\n", "line 1 of the recording is not understood"),
+        ("nonsense\n", "line 1 of the recording is not valid"),
         ("{\"type\":\"message\"}\n", "line 1 of the recording"),
         (
             "{\"type\":\"session\",\"version\":2,\"id\":\"abcd\"}\n",
@@ -106,7 +106,7 @@ fn what_is_no_recording_is_said() {
     assert_eq!((ran.code, ran.reason()), (Some(1), "failed"), "{ran:?}");
     assert!(
         ran.error()
-            .contains("the recording is over after 0 answers"),
+            .contains("the recording has ended after 0 answers"),
         "{ran:?}"
     );
 }

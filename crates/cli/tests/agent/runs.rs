@@ -1,11 +1,11 @@
-//! `haft run` as a person and as a script know it: what goes where, and exit codes.
+//! `haft run` for users and scripts: stdout, stderr and exit codes.
 
 use crate::bed::Bed;
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 
 fn reads_and_says() -> Vec<Turn> {
-    let read = Says::calling("c1", "read", &json!({ "path": "a.txt" }));
+    let read = ModelReply::calling("c1", "read", &json!({ "path": "a.txt" }));
     vec![read.into(), Turn::text("It says hello.")]
 }
 
@@ -81,17 +81,17 @@ fn events_are_one_a_line() {
         ),
         (&"It says hello.".into(), &200.into(), &40.into())
     );
-    let said: String = ran
+    let reply: String = ran
         .of("message_update")
         .iter()
         .filter(|event| event["kind"] == "text")
         .map(|event| event["delta"].as_str().unwrap())
         .collect();
-    assert_eq!(said, "It says hello.");
+    assert_eq!(reply, "It says hello.");
 }
 
 #[test]
-fn what_stdin_holds_is_added() {
+fn text_on_stdin_is_appended() {
     let bed = Bed::new(vec![
         Turn::text("one"),
         Turn::text("two"),
@@ -119,9 +119,7 @@ fn what_stdin_holds_is_added() {
         let ended = bed.haft_reading(args, stdin);
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
         assert!(
-            ended
-                .err
-                .starts_with("error: there is nothing to do: the prompt is empty\nhint: "),
+            ended.err.starts_with("error: the prompt is empty\nhint: "),
             "{ended:?}"
         );
     }
@@ -129,7 +127,7 @@ fn what_stdin_holds_is_added() {
     let ended = bed.haft_reading(&["run", "This"], &too_much);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert_eq!(bed.server.count(), 3);
-    // What was not begun left nothing.
+    // A run that did not start leaves nothing behind.
     assert_eq!(
         bed.says(&["sessions", "list", "--all", "--json"])
             .lines()
@@ -169,18 +167,18 @@ fn quiet_is_quiet_but_for_errors() {
 }
 
 #[test]
-fn a_failed_tool_is_no_failed_run() {
+fn a_failed_tool_does_not_fail_the_run() {
     let bed = Bed::new(reads_and_says());
     let ran = bed.run(&[]);
     assert_eq!((ran.code, ran.reason()), (Some(0), "done"));
     assert_eq!(ran.of("tool_end")[0]["is_error"], true);
 }
 
-/// What a model says can act on no terminal, by stderr either.
+/// Text from a model cannot control the terminal, not even through stderr.
 #[test]
-fn words_of_a_model_are_data() {
+fn text_of_a_model_is_data() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
-    let call = Says::calling(
+    let call = ModelReply::calling(
         format!("c{evil}"),
         format!("no{evil}"),
         &json!({ "path": evil }),
@@ -193,13 +191,13 @@ fn words_of_a_model_are_data() {
         "{ended:?}"
     );
     assert!(ended.err.lines().count() <= 3, "{ended:?}");
-    // Where results go is not a terminal: they are as they came.
+    // Stdout is not a terminal, so results are printed unchanged.
     let bed = Bed::new(vec![Turn::text(evil)]);
     assert_eq!(bed.haft(&["run", "Go"]).out, format!("{evil}\n"));
 }
 
 #[test]
-fn a_session_goes_on_by_three_names() {
+fn a_session_can_be_resumed_in_three_ways() {
     let bed =
         Bed::new(|_: &serde_json::Value, number: usize| Turn::text(format!("answer {number}")));
     bed.says(&["run", "First"]);
@@ -242,7 +240,7 @@ fn a_session_goes_on_by_three_names() {
             "Seventh"
         ]
     );
-    // Events are numbered through.
+    // Event numbers continue.
     let events = bed
         .exported()
         .into_iter()
@@ -250,25 +248,25 @@ fn a_session_goes_on_by_three_names() {
     let seqs: Vec<_> = events.map(|line| line["seq"].as_u64().unwrap()).collect();
     assert!(seqs.is_sorted_by(|a, b| a < b), "{seqs:?}");
 
-    // There is nothing to go on with by itself: the model is not asked.
+    // There is nothing to continue: no request to the model.
     let ended = bed.haft(&["resume", &id]);
     let last = (ended.code, ended.out.as_str());
     assert_eq!(last, (Some(0), "answer 6\n"), "{ended:?}");
     assert!(
         ended
             .err
-            .contains("waits for nothing; its last answer follows"),
+            .contains("has no pending work; its last answer follows"),
         "{ended:?}"
     );
     let ended = bed.haft(&["resume", "nosuchsession"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(
-        ended.err.contains("there is no session \"nosuchsession\""),
+        ended.err.contains("session not found: \"nosuchsession\""),
         "{ended:?}"
     );
 }
 
-/// The text of the system prompt that a request had.
+/// The system prompt of a request.
 fn system(request: &Value) -> String {
     let first = &request["messages"][0];
     assert_eq!(first["role"], "system", "{request}");
@@ -279,7 +277,7 @@ fn system(request: &Value) -> String {
 
 #[test]
 fn the_prompt_says_which_tools_there_are() {
-    let read = || Says::calling("c1", "read", &json!({ "path": "a" })).into();
+    let read = || ModelReply::calling("c1", "read", &json!({ "path": "a" })).into();
     let bed = Bed::new(vec![read(), Turn::text("Done.")]).and("system_prompt: Be brief.\n");
     std::fs::write(bed.work("AGENTS.md"), "Indent with tabs.\n").unwrap();
     assert_eq!(bed.run(&[]).code, Some(0));
@@ -295,8 +293,8 @@ fn the_prompt_says_which_tools_there_are() {
     };
     assert!(at("Be brief.") < at(&section) && at(&section) < at("Indent with tabs."));
 
-    // Sub-agents are tools, and tell their own which they have.
-    let ask = Says::calling("c1", "looker", &json!({ "request": "Look" }));
+    // Sub-agents are tools, and their prompts list their own tools.
+    let ask = ModelReply::calling("c1", "looker", &json!({ "request": "Look" }));
     let bed = Bed::new(vec![ask.into(), Turn::text("Seen."), Turn::text("Done.")])
         .and("subagents:\n  - { name: looker, description: Looks things up., tools: [read] }\n");
     assert_eq!(bed.says(&["run", "Go on"]), "Done.\n");
@@ -309,7 +307,7 @@ fn the_prompt_says_which_tools_there_are() {
     assert!(child.contains("Tools: read.\nread: "), "{child}");
 }
 
-/// The sub-agent that the tools page of adk-deepagents prints, line by line as a setting.
+/// The sub-agent on the tools page of adk-deepagents, as a setting.
 #[test]
 fn the_printed_sub_agent_is_asked_and_knows_only_its_request() {
     let printed = include_str!("../seeds/subagents.txt");
@@ -320,7 +318,7 @@ fn the_printed_sub_agent_is_asked_and_knows_only_its_request() {
         format!("    {key}: {value}\n")
     });
     let entry = lines.collect::<String>().replacen("   ", "  -", 1);
-    let ask = Says::calling("c1", "researcher", &json!({ "request": "Find the parser" }));
+    let ask = ModelReply::calling("c1", "researcher", &json!({ "request": "Find the parser" }));
     let turns = vec![
         ask.into(),
         Turn::text("In src/parse.rs."),
@@ -343,19 +341,19 @@ fn the_printed_sub_agent_is_asked_and_knows_only_its_request() {
         description.starts_with("Searches the codebase for relevant files and patterns."),
         "{description}"
     );
-    // One for everything else is always there.
+    // A general one always exists.
     assert!(named("general_purpose").is_some(), "{offered:?}");
     let child = &requests[1];
     assert!(
         system(child).contains("You are a code research assistant. Search thoroughly."),
         "{child}"
     );
-    let told = child.to_string();
+    let reported = child.to_string();
     assert!(
-        told.contains("Find the parser") && !told.contains("Where is the parser?"),
-        "{told}"
+        reported.contains("Find the parser") && !reported.contains("Where is the parser?"),
+        "{reported}"
     );
-    // The file and todo tools of its parent, and no commands.
+    // The parent's file and todo tools, and no commands.
     let names: Vec<Value> = tools(child)
         .iter()
         .map(|tool| tool["name"].clone())

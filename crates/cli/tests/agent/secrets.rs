@@ -1,16 +1,16 @@
 //! The key is for the provider: no event, no log, no file, no child has it.
 
 use crate::bed::{Bed, KEY, ended};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 use std::path::Path;
 
-/// Every file below a folder that holds the key.
+/// All files below a folder that contain the key.
 fn with_the_key(folder: &Path, found: &mut Vec<String>) {
     found.extend(files_with(folder, KEY));
 }
 
-/// Every file below a folder that holds a text.
+/// All files below a folder that contain a text.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -39,9 +39,9 @@ fn the_key_stays_with_the_provider() {
     ] {
         let look = "env; cat /proc/self/environ /proc/$PPID/environ /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'";
         let turns = vec![
-            // A provider that repeats it, in an error and in an answer.
+            // A provider that repeats the key, in an error and in an answer.
             Turn::status(500, &format!("bad key {KEY}")),
-            Says::text(format!("Your key is {KEY}."))
+            ModelReply::text(format!("Your key is {KEY}."))
                 .call("c1", "bash", &json!({ "command": look }))
                 .call("c2", "read", &json!({ "path": "/proc/self/environ" }))
                 .into(),
@@ -51,17 +51,17 @@ fn the_key_stays_with_the_provider() {
         let ended = bed.haft(&["run", "Go", "--json", "--log", "trace"]);
         assert_eq!(ended.code, Some(1), "{provider}: {ended:?}");
         assert!(ended.err.contains("is wrong"), "{provider}: {}", ended.err);
-        let told: Vec<_> = ended
+        let reported: Vec<_> = ended
             .out
             .lines()
             .filter(|line| line.contains(KEY) && !line.contains("Your key is"))
             .collect();
-        // The model's own words are the model's; nobody else says it.
-        let told: Vec<_> = told
+        // Only the model's own text may contain it.
+        let reported: Vec<_> = reported
             .into_iter()
             .filter(|line| !line.contains("message_update") && !line.contains("agent_end"))
             .collect();
-        assert!(told.is_empty(), "{provider}: {told:?}");
+        assert!(reported.is_empty(), "{provider}: {reported:?}");
         let logged: Vec<_> = ended
             .err
             .lines()
@@ -82,11 +82,11 @@ fn the_key_stays_with_the_provider() {
     }
 }
 
-/// One that stands in the file itself, or in a variable of its own.
+/// A key in the file itself, or in its own variable.
 #[test]
 fn a_key_is_one_wherever_it_stands() {
     let bed = Bed::new(vec![
-        Says::calling(
+        ModelReply::calling(
             "c1",
             "write",
             &json!({ "path": "a.txt", "content": format!("x {KEY} y") }),
@@ -98,23 +98,23 @@ fn a_key_is_one_wherever_it_stands() {
         .model_lines("openai-completions")
         .replace("${MODEL_KEY}", KEY);
     bed.user(&lines);
-    let said = ended(bed.command(&["run", "Go"]).env_remove("MODEL_KEY"));
-    assert_eq!(said.code, Some(0), "{said:?}");
+    let printed = ended(bed.command(&["run", "Go"]).env_remove("MODEL_KEY"));
+    assert_eq!(printed.code, Some(0), "{printed:?}");
     let mut found = Vec::new();
     with_the_key(&bed.state(""), &mut found);
     assert!(found.is_empty(), "{found:?}");
-    // What was asked to be written was written.
+    // The file was written as requested.
     assert_eq!(bed.read("a.txt"), format!("x {KEY} y"));
 }
 
-/// Nobody has to name the password of an address for it to stay out of records and logs.
+/// The password in a URL is redacted from records and logs without further configuration.
 #[test]
 fn the_password_of_an_address_is_not_written_down() {
     const PASSWORD: &str = "hunter2-canary";
     let url = format!("https://me:{PASSWORD}@host.invalid/x");
     for provider in ["anthropic", "openai-responses", "google"] {
         let turns = vec![
-            Says::text("Looking.")
+            ModelReply::text("Looking.")
                 .reasoning(format!("I will try {url}."), "c2ln")
                 .call(
                     "c1",
@@ -125,7 +125,7 @@ fn the_password_of_an_address_is_not_written_down() {
                 .call("c3", "no_such_tool", &json!({ "url": url }))
                 .into(),
             Turn::text("Done."),
-            Says::calling(
+            ModelReply::calling(
                 "c4",
                 "write",
                 &json!({ "path": "again", "content": "https://[redacted]@host.invalid/x" }),
@@ -137,7 +137,7 @@ fn the_password_of_an_address_is_not_written_down() {
         let prompt = format!("Fetch {url}");
         let ended = bed.haft(&["run", &prompt, "--json", "--log", "trace"]);
         assert_eq!(ended.code, Some(0), "{provider}: {ended:?}");
-        // The call got what the model wrote.
+        // The call got the model's text.
         assert_eq!(bed.read("seen"), url, "{provider}");
         let starts = ended.out.lines().filter(|line| line.contains("tool_start"));
         assert!(!starts.clone().any(|line| line.contains(PASSWORD)));
@@ -159,34 +159,34 @@ fn the_password_of_an_address_is_not_written_down() {
             let exported = bed.says(&["sessions", "export", &id, "--format", format]);
             assert!(!exported.contains(PASSWORD), "{provider} {format}");
         }
-        // Whoever goes on with it does not take the mark for what was there.
+        // A resumed session does not mistake the placeholder for the secret.
         let resumed = bed.haft(&["resume", &id, "Write it down"]);
         assert_eq!(resumed.code, Some(0), "{provider}: {resumed:?}");
         assert!(!bed.work("again").exists(), "{provider}");
         let messages = format!("{:?}", bed.messages());
-        assert!(messages.contains("have the mark"), "{provider}");
+        assert!(messages.contains("contain the mark"), "{provider}");
     }
 }
 
-/// What a log shows is escaped, and so are the secrets in it.
+/// Logs are escaped, and secrets are redacted in escaped form too.
 #[test]
 fn a_secret_with_quotes_is_not_in_the_log_either() {
     let secret = "canary\"one\\two/three\tfour";
     let turns = vec![
-        Says::text(format!("It is {secret}."))
+        ModelReply::text(format!("It is {secret}."))
             .call("c1", "write", &json!({ "path": "a", "content": secret }))
             .into(),
         Turn::status(400, &format!("no {secret}")),
     ];
     let bed = Bed::new(turns);
     let mut command = bed.command(&["run", "Go", "--log", "trace"]);
-    let said = ended(command.env("DB_PASSWORD", secret));
-    assert_eq!(bed.read("a"), secret, "{said:?}");
-    assert!(said.err.contains("[redacted]"), "{}", said.err);
-    let logged: Vec<_> = said
+    let printed = ended(command.env("DB_PASSWORD", secret));
+    assert_eq!(bed.read("a"), secret, "{printed:?}");
+    assert!(printed.err.contains("[redacted]"), "{}", printed.err);
+    let logged: Vec<_> = printed
         .err
         .lines()
-        // The person is shown which call is made, and what the provider said.
+        // The user sees the call and the provider's message.
         .filter(|line| !line.starts_with("> ") && !line.starts_with("error"))
         .filter(|line| line.contains("canary"))
         .collect();

@@ -1,4 +1,4 @@
-//! Who is asked: keys, addresses, names; and what is said where there is nobody.
+//! Choosing the model: keys, addresses, names; and the error without one.
 
 use crate::bed::{Bed, ended};
 use haft_testing::model::Turn;
@@ -25,7 +25,7 @@ fn without_a_model_there_are_three_next_steps() {
             &bed,
             args,
             &[
-                "error: no model to ask",
+                "error: no model configured",
                 "ANTHROPIC_API_KEY",
                 "ollama",
                 "haft demo",
@@ -34,18 +34,18 @@ fn without_a_model_there_are_three_next_steps() {
     }
     let ended = bed.haft(&["run", "Go"]);
     assert_eq!(ended.err.matches("\nhint: ").count(), 3, "{ended:?}");
-    // It is said before anything else.
-    is_wrong(&bed, &["run", ""], &["no model to ask"]);
-    // A name that begins with another provider than the known ones.
+    // This error comes first.
+    is_wrong(&bed, &["run", ""], &["no model configured"]);
+    // A name that starts with an unknown provider.
     let args = ["--model", "fake/x", "run", "Go"];
     is_wrong(&bed, &args, &["fake", "anthropic"]);
     let ended = bed.haft(&args);
-    assert!(!ended.err.contains("no model to ask"), "{ended:?}");
+    assert!(!ended.err.contains("no model configured"), "{ended:?}");
     assert!(!bed.state("sessions.db").exists());
 }
 
 #[test]
-fn a_variable_that_is_not_set_stops_who_needs_it() {
+fn an_unset_variable_stops_commands_that_need_it() {
     let bed = Bed::new(answers());
     let without = |args: &[&str]| ended(bed.command(args).env_remove("MODEL_KEY"));
     for args in [
@@ -90,7 +90,7 @@ fn settings_that_lead_nowhere() {
     );
     wrong(
         "provider: anthropic\nmodel: m\napi_key: \"a\\nb\"\n",
-        &["holds characters that no key has"],
+        &["contains invalid characters"],
     );
     for url in [
         "nonsense",
@@ -132,14 +132,14 @@ fn the_model_is_named_by_flag_variable_and_file() {
             .env("HAFT_MODEL", "by-variable"),
     );
     assert_eq!(asked(), "by-flag");
-    // A session that goes on may go on with another.
+    // A resumed session may use another model.
     bed.says(&["run", "Go", "--continue", "--model", "another"]);
     assert_eq!(asked(), "another");
 }
 
 #[test]
 fn a_key_of_the_environment_is_enough() {
-    // The provider's own address would be asked, if the person did not name another.
+    // The provider's own address would be used, if the user did not name another.
     let bed = Bed::bare(answers());
     bed.user(&format!("base_url: \"{}\"\n", bed.server.url()));
     let ended = ended(
@@ -159,9 +159,9 @@ fn a_key_of_the_environment_is_enough() {
     assert_eq!(sent[0].json()["model"], "m");
 }
 
-/// A session that was allowed into the home folder once is not allowed there for good.
+/// Approval of the home folder is not permanent for a session.
 #[test]
-fn a_session_of_the_home_folder_goes_on_only_by_its_name() {
+fn a_session_in_the_home_folder_is_resumed_only_by_id() {
     let bed = Bed::new(answers());
     let home = bed.home("").to_string_lossy().into_owned();
     let begun = bed.haft(&["run", "Go", "--dir", &home]);

@@ -1,12 +1,12 @@
-//! Several at once, and sessions that are used from elsewhere.
+//! Concurrent runs, and sessions used by other processes.
 
-use crate::bed::{Bed, ended, results, said};
-use haft_testing::model::{Says, Turn};
+use crate::bed::{Bed, ended, ended_with, results};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 
 #[test]
 fn two_runs_in_one_folder() {
-    // Each goes by what it was sent: two conversations at one server.
+    // Each answer depends on the request: two conversations with one server.
     let script = |request: &Value, _: usize| -> Turn {
         let messages = request["messages"].as_array().unwrap();
         let name = messages[1]["content"].as_str().unwrap();
@@ -16,7 +16,7 @@ fn two_runs_in_one_folder() {
             .count();
         match turn {
             6 => Turn::text(format!("{name} is done.")),
-            turn => Says::calling(
+            turn => ModelReply::calling(
                 format!("c{turn}"),
                 "bash",
                 &json!({ "command": format!("echo {name}{turn} >> log") }),
@@ -31,7 +31,7 @@ fn two_runs_in_one_folder() {
         .map(|name| bed.command(&["run", name]).spawn().unwrap())
         .collect();
     for (child, name) in started.into_iter().zip(names) {
-        let ended = said(child.wait_with_output().unwrap());
+        let ended = ended_with(child.wait_with_output().unwrap());
         assert_eq!(
             (ended.code, ended.out),
             (Some(0), format!("{name} is done.\n")),
@@ -41,12 +41,12 @@ fn two_runs_in_one_folder() {
     }
     let mut lines: Vec<_> = bed.read("log").lines().map(str::to_owned).collect();
     lines.sort();
-    let mut wanted: Vec<_> = names
+    let mut expected: Vec<_> = names
         .iter()
         .flat_map(|name| (0..6).map(move |turn| format!("{name}{turn}")))
         .collect();
-    wanted.sort();
-    assert_eq!(lines, wanted);
+    expected.sort();
+    assert_eq!(lines, expected);
     assert_eq!(bed.says(&["sessions", "list", "--json"]).lines().count(), 3);
     assert_eq!(results(&bed.messages()).len(), 6);
 }
@@ -81,7 +81,7 @@ fn a_session_in_use_is_not_taken() {
         );
     }
     assert_eq!(bed.server.count(), 2);
-    // It may be looked at.
+    // It can be read.
     assert!(bed.says(&["sessions", "export", &id]).contains("More"));
     busy.kill().unwrap();
     busy.wait().unwrap();
@@ -92,7 +92,7 @@ fn a_session_in_use_is_not_taken() {
 fn a_session_is_of_its_folder() {
     let script = |_: &Value, number: usize| -> Turn {
         match number % 2 {
-            0 => Says::calling(
+            0 => ModelReply::calling(
                 format!("c{number}"),
                 "write",
                 &json!({ "path": format!("{number}.txt"), "content": "here" }),
@@ -114,10 +114,10 @@ fn a_session_is_of_its_folder() {
     let none = from_elsewhere(&["resume", "More of it"]);
     assert_eq!(none.code, Some(2), "{none:?}");
     assert!(
-        none.err.contains("there is no session of this folder yet"),
+        none.err.contains("no session found for this folder"),
         "{none:?}"
     );
-    // A folder that is gone is said, and nothing is made elsewhere.
+    // A missing folder is an error, and nothing is created elsewhere.
     std::fs::rename(bed.work(""), bed.home("moved")).unwrap();
     let gone = from_elsewhere(&["resume", &id, "Again"]);
     assert_eq!((gone.code, gone.out.as_str()), (Some(2), ""), "{gone:?}");
@@ -125,12 +125,12 @@ fn a_session_is_of_its_folder() {
     std::fs::rename(bed.home("moved"), bed.work("")).unwrap();
 }
 
-/// A project that changed meanwhile has no more say than a new one.
+/// A project that changed meanwhile has no more rights than a new one.
 #[test]
-fn a_session_that_goes_on_heeds_the_settings_of_today() {
+fn a_resumed_session_uses_the_current_settings() {
     let bed = Bed::new(vec![
         Turn::text("First."),
-        Says::calling("c1", "bash", &json!({ "command": "echo x > a.txt" })).into(),
+        ModelReply::calling("c1", "bash", &json!({ "command": "echo x > a.txt" })).into(),
         Turn::text("Done."),
     ]);
     bed.says(&["run", "Go"]);
@@ -144,12 +144,12 @@ fn a_session_that_goes_on_heeds_the_settings_of_today() {
     assert!(!bed.work("a.txt").exists());
 }
 
-/// Calls end and are recorded while another one goes on talking: numbers rise all the
-/// same.
+/// Calls end and are recorded while another one sends updates: sequence numbers still
+/// increase.
 #[test]
 fn events_of_calls_beside_each_other_are_in_order() {
     let talks = "for i in $(seq 400); do echo $i; sleep 0.005; done";
-    let mut says = Says::calling("t", "bash", &json!({ "command": talks }));
+    let mut says = ModelReply::calling("t", "bash", &json!({ "command": talks }));
     for number in 0..12 {
         let waits = json!({ "command": format!("sleep 0.{number:02}") });
         says = says.call(format!("c{number}"), "bash", &waits);

@@ -1,18 +1,18 @@
-//! Providers that fail: what may pass is tried again, what cannot is said at once.
+//! Failing providers: temporary errors are retried, permanent ones are reported at once.
 
 use crate::bed::{Bed, Ran};
-use haft_testing::model::{Ending, Says, Turn};
+use haft_testing::model::{Ending, ModelReply, Turn};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// A run with one repetition, and a quick one.
+/// A run with one retry and a short delay.
 fn run(turns: Vec<Turn>) -> (Bed, Ran) {
     let bed = Bed::new(turns).and("max_retries: 1\n");
     let ran = bed.run(&[]);
     (bed, ran)
 }
 
-/// It passes, with one repetition.
+/// Checks that the run succeeds with one retry.
 fn passes(trouble: Turn, reason: &str) {
     let (bed, ran) = run(vec![trouble, Turn::text("Done.")]);
     assert_eq!((ran.code, ran.reason()), (Some(0), "done"), "{ran:?}");
@@ -25,7 +25,7 @@ fn passes(trouble: Turn, reason: &str) {
         "{retry}"
     );
     assert_eq!(bed.server.count(), 2);
-    // Nothing of the failed try is part of the conversation.
+    // Nothing of the failed attempt is in the conversation.
     let messages = bed.messages();
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(
@@ -34,14 +34,14 @@ fn passes(trouble: Turn, reason: &str) {
     );
 }
 
-/// It fails at once.
+/// Checks that the run fails without a retry.
 fn fails(trouble: Turn, reason: &str) {
     let (bed, ran) = run(vec![trouble, Turn::text("Done.")]);
     assert_eq!((ran.code, ran.reason()), (Some(1), "failed"), "{ran:?}");
     assert!(ran.error().contains(reason), "{ran:?}");
     assert_eq!((ran.of("retry").len(), bed.server.count()), (0, 1));
     assert!(ran.err.starts_with("error: "), "{ran:?}");
-    // What was asked is not lost: it goes on from there.
+    // The prompt is not lost: the session continues from there.
     let resumed = bed.resume(&[]);
     assert_eq!(
         (resumed.code, resumed.reason()),
@@ -51,7 +51,7 @@ fn fails(trouble: Turn, reason: &str) {
 }
 
 #[test]
-fn what_may_pass_is_tried_again() {
+fn temporary_errors_are_retried() {
     passes(
         Turn::status(500, "oops"),
         "answered 500 Internal Server Error: oops",
@@ -62,7 +62,7 @@ fn what_may_pass_is_tried_again() {
         Turn::status(429, "slow down").header("retry-after", "0"),
         "answered 429",
     );
-    passes(Turn::Closed, "the connection broke");
+    passes(Turn::Closed, "broke the connection");
     passes(Turn::text(""), "with nothing in it");
     passes(Turn::text(" \n"), "");
     passes(Turn::Raw(String::new()), "");
@@ -78,7 +78,7 @@ fn what_may_pass_is_tried_again() {
 }
 
 #[test]
-fn what_cannot_pass_is_not() {
+fn permanent_errors_are_not_retried() {
     fails(
         Turn::status(400, "no such field"),
         "answered 400 Bad Request: no such field",
@@ -90,7 +90,7 @@ fn what_cannot_pass_is_not() {
     fails(Turn::status(403, "not for you"), "answered 403");
     fails(
         Turn::status(404, "no such model"),
-        "is the name of the model right",
+        "check the name of the model",
     );
     fails(
         Turn::status(302, "there").header("location", "http://192.0.2.1/"),
@@ -102,7 +102,7 @@ fn what_cannot_pass_is_not() {
 #[test]
 fn a_cut_stream_calls_nothing() {
     let says = || {
-        Says::text("I write.").call(
+        ModelReply::text("I write.").call(
             "c1",
             "write",
             &json!({ "path": "half.txt", "content": "half" }),
@@ -130,14 +130,14 @@ fn a_cut_stream_calls_nothing() {
 }
 
 #[test]
-fn a_pause_that_is_asked_for_is_kept() {
+fn a_requested_delay_is_honoured() {
     let busy = Turn::status(429, "slow down").header("retry-after", "2");
     let begun = Instant::now();
     let (_, ran) = run(vec![busy, Turn::text("Done.")]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(ran.of("retry")[0]["delay_ms"], 2000);
     assert!(begun.elapsed() >= Duration::from_secs(2));
-    // Nobody waits for an hour.
+    // It does not wait an hour.
     let begun = Instant::now();
     let busy = Turn::status(429, "come back later").header("retry-after", "3600");
     let (_, ran) = run(vec![busy, Turn::text("Done.")]);
@@ -147,7 +147,7 @@ fn a_pause_that_is_asked_for_is_kept() {
 }
 
 #[test]
-fn it_is_tried_so_often_and_no_more() {
+fn retries_are_limited() {
     let bed = Bed::new(|_: &serde_json::Value, _: usize| Turn::status(503, "down"))
         .and("max_retries: 2\n");
     let ran = bed.run(&[]);
@@ -161,7 +161,7 @@ fn it_is_tried_so_often_and_no_more() {
 }
 
 #[test]
-fn nobody_is_there() {
+fn an_unreachable_provider() {
     let bed = Bed::new(Vec::new());
     let gone = haft_testing::model::Scripted::start(Vec::new()).url();
     bed.user(&format!(
@@ -176,14 +176,14 @@ fn nobody_is_there() {
     assert_eq!(ran.of("retry").len(), 1);
 }
 
-/// The answer is cut by the provider's own limit: that is no answer to go by.
+/// An answer that the provider truncated must not be used.
 #[test]
 fn an_answer_that_reached_its_limit_says_so() {
-    let mut says = Says::text("As far as I c");
+    let mut says = ModelReply::text("As far as I c");
     says.stop = Some("length".to_owned());
     let (bed, ran) = run(vec![says.into()]);
     assert_eq!((ran.code, ran.reason()), (Some(1), "failed"), "{ran:?}");
-    assert!(ran.error().contains("the answer was cut"), "{ran:?}");
+    assert!(ran.error().contains("the answer was truncated"), "{ran:?}");
     assert_eq!(bed.messages().len(), 2);
 }
 
@@ -191,7 +191,7 @@ fn an_answer_that_reached_its_limit_says_so() {
 fn a_conversation_that_is_too_long_is_made_shorter() {
     let number = |number: usize| json!({ "path": format!("{number}.txt") });
     let mut turns: Vec<Turn> = (0..4)
-        .map(|at| Says::calling(format!("c{at}"), "read", &number(at)).into())
+        .map(|at| ModelReply::calling(format!("c{at}"), "read", &number(at)).into())
         .collect();
     turns.push(Turn::status(
         400,
@@ -213,7 +213,7 @@ fn a_conversation_that_is_too_long_is_made_shorter() {
         sent.contains("We read some files.") && !sent.contains("\"c0\""),
         "{sent}"
     );
-    // The record has all of it, and the session goes on from the summary.
+    // The record is complete, and the session continues from the summary.
     let exported = serde_json::to_string(&bed.exported()).unwrap();
     assert!((0..4).all(|at| exported.contains(&format!("\"c{at}\""))));
     let bed_says = bed.haft(&["resume", "More of it"]);
@@ -225,7 +225,7 @@ fn a_conversation_that_is_too_long_is_made_shorter() {
     );
 }
 
-/// A model of which haft knows nothing, by a word of the person and of the project.
+/// A model unknown to haft, configured by the user and by the project.
 #[test]
 fn the_window_of_a_model_can_be_given() {
     let turns = || -> Vec<Turn> {
@@ -233,7 +233,7 @@ fn the_window_of_a_model_can_be_given() {
             input: 7_000,
             ..Default::default()
         };
-        let read = |id: &str| Says::calling(id, "read", &json!({ "path": id })).tokens(used);
+        let read = |id: &str| ModelReply::calling(id, "read", &json!({ "path": id })).tokens(used);
         vec![
             read("c0").into(),
             read("c1").into(),
@@ -261,7 +261,7 @@ fn the_window_of_a_model_can_be_given() {
     assert!(wrong.err.contains("context_window must be"), "{wrong:?}");
 }
 
-/// What the model says it took tells when it is nearly full.
+/// The reported token usage shows when the context is nearly full.
 #[test]
 fn a_conversation_that_is_nearly_too_long_is_made_shorter() {
     let full = haft_testing::model::Tokens {
@@ -270,8 +270,10 @@ fn a_conversation_that_is_nearly_too_long_is_made_shorter() {
     };
     let number = |number: usize| json!({ "path": format!("{number}.txt") });
     let turns = vec![
-        Says::calling("c0", "read", &number(0)).into(),
-        Says::calling("c1", "read", &number(1)).tokens(full).into(),
+        ModelReply::calling("c0", "read", &number(0)).into(),
+        ModelReply::calling("c1", "read", &number(1))
+            .tokens(full)
+            .into(),
         Turn::text("We read two files."),
         Turn::text("Done."),
     ];

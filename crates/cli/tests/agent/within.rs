@@ -1,7 +1,7 @@
-//! Calls of sub-agents that wait are answered by the ids that were told.
+//! Pending calls of sub-agents are answered by their printed ids.
 
 use crate::bed::{Bed, lines, results};
-use haft_testing::model::{Says, Turn};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 
 const SETTINGS: &str = "tools:\n  toolset: deepagents\n  interrupt_on: { write_file: true }\n";
@@ -11,12 +11,12 @@ fn file(name: &str) -> Value {
 }
 
 fn asks(id: &str) -> Turn {
-    Says::calling(id, "general_purpose", &json!({ "request": "Write" })).into()
+    ModelReply::calling(id, "general_purpose", &json!({ "request": "Write" })).into()
 }
 
 /// A sub-agent that wants to write two files.
 fn bed(own: &str) -> Bed {
-    let both = Says::calling("s1", "write_file", &file("one"));
+    let both = ModelReply::calling("s1", "write_file", &file("one"));
     let both = both.call("s2", "write_file", &file("two"));
     let turns = vec![
         asks(own),
@@ -28,7 +28,7 @@ fn bed(own: &str) -> Bed {
 }
 
 #[test]
-fn one_by_one_by_the_ids_of_the_events() {
+fn calls_are_answered_one_by_one() {
     let bed = bed("p1");
     let waits = bed.haft(&["run", "Go", "--json"]);
     assert_eq!(waits.code, Some(3), "{waits:?}");
@@ -38,7 +38,7 @@ fn one_by_one_by_the_ids_of_the_events() {
     assert_eq!(ids, ["s1", "s2"]);
     let wrong = bed.haft(&["resume", "--answer", "s3=approve"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
-    assert!(wrong.err.contains("calls that wait: s1, s2"), "{wrong:?}");
+    assert!(wrong.err.contains("pending calls: s1, s2"), "{wrong:?}");
     let twice = bed.haft(&["resume", "--answer", "p1=approve", "--answer", "s1=reject"]);
     assert_eq!(twice.code, Some(2), "{twice:?}");
 
@@ -48,11 +48,11 @@ fn one_by_one_by_the_ids_of_the_events() {
         (bed.read("one"), bed.read("two")),
         ("new".into(), "".into())
     );
-    // What it says works.
-    let said = format!("haft resume {} --answer s2=approve", bed.newest());
-    assert!(first.err.contains(&said), "{first:?}");
+    // The printed command works.
+    let printed = format!("haft resume {} --answer s2=approve", bed.newest());
+    assert!(first.err.contains(&printed), "{first:?}");
     assert!(
-        first.err.contains("waits for approval: 1 call\n"),
+        first.err.contains("waiting for approval: 1 call\n"),
         "{first:?}"
     );
     let gone = bed.haft(&["resume", "--answer", "s1=approve"]);
@@ -77,9 +77,9 @@ fn all_by_the_call_that_waits_for_them() {
     }
 }
 
-/// Providers count calls anew in each conversation.
+/// Providers restart call ids in each conversation.
 #[test]
-fn ids_that_are_the_same_are_told_apart() {
+fn equal_call_ids_are_distinguished() {
     let bed = bed("s1");
     assert_eq!(bed.haft(&["run", "Go"]).code, Some(3));
     let waits = bed.haft(&["resume"]);
@@ -100,11 +100,11 @@ fn ids_that_are_the_same_are_told_apart() {
     );
 }
 
-/// Every reply of the toolset is one object, also with what is said about changes.
+/// Every reply of this toolset is one object, even with a note about changed arguments.
 #[test]
-fn changed_arguments_are_told_in_the_object() {
+fn changed_arguments_are_noted_in_the_reply() {
     for answers in [vec![vec!["w1", "w2"]], vec![vec!["w1"], vec!["w2"]]] {
-        let both = Says::calling("w1", "write_file", &file("one"));
+        let both = ModelReply::calling("w1", "write_file", &file("one"));
         let both = both.call("w2", "write_file", &file("two"));
         let bed = Bed::new(vec![both.into(), Turn::text("Done.")]).and(SETTINGS);
         assert_eq!(bed.run(&[]).code, Some(3));
@@ -130,7 +130,7 @@ fn changed_arguments_are_told_in_the_object() {
 }
 
 #[test]
-fn a_guard_that_guards_nothing_is_told() {
+fn an_interrupt_without_a_tool_causes_a_warning() {
     let wrong = "tools:\n  toolset: deepagents\n  interrupt_on: { write_fil: true, \
                  general_purpose: true, execute: true, nothing_at_all: true, ls: false }\n";
     let bed = Bed::new(vec![Turn::text("Done."), Turn::text("Done.")]).and(wrong);
@@ -151,11 +151,11 @@ fn a_guard_that_guards_nothing_is_told() {
     assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""));
 }
 
-/// A call is looked for in this folder first.
+/// Calls in this folder are found first.
 #[test]
 fn the_output_of_a_call_is_that_of_this_folder() {
     let says = |word: &str| {
-        Says::calling("c1", "bash", &json!({ "command": format!("echo {word}") })).into()
+        ModelReply::calling("c1", "bash", &json!({ "command": format!("echo {word}") })).into()
     };
     let bed = Bed::new(vec![
         says("here-old"),

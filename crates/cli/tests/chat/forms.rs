@@ -1,4 +1,4 @@
-//! A person fills in what a tool wants to know.
+//! The user fills in a form of a tool.
 
 use crate::seat::{Seat, Seated};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn seat(steps: Value) -> Seat {
     Seat::new(json!({ "prompts": [steps] }))
 }
 
-/// Somebody before a form that has just been shown.
+/// A chat with a form on the screen.
 fn sit(seat: Seat) -> Seated {
     let mut seat = seat.sit();
     seat.wait("›");
@@ -34,11 +34,11 @@ fn sit(seat: Seat) -> Seated {
     seat
 }
 
-/// What the tool was told, once it has ended.
-fn filled(seat: &mut Seated, wanted: &str) {
+/// Waits for the tool's result and checks the answers it got.
+fn filled(seat: &mut Seated, expected: &str) {
     seat.wait("● form");
     let filled = std::fs::read_to_string(seat.work("filled")).unwrap();
-    assert_eq!(filled, wanted);
+    assert_eq!(filled, expected);
 }
 
 fn usual() -> Seated {
@@ -49,18 +49,20 @@ fn usual() -> Seated {
 }
 
 #[test]
-fn one_field_after_the_other_is_filled_in() {
+fn fields_are_filled_in_one_by_one() {
     let mut seat = usual();
     let screen = seat.screen();
-    let start = screen.iter().position(|row| row.contains("form runs"));
+    let start = screen
+        .iter()
+        .position(|row| row.contains("form is running"));
     assert_eq!(
         screen[start.unwrap()..][..6],
         [
-            "form runs, and wants to know something from you:",
+            "form is running and asks for input:",
             "  message:",
             "  | Who are you?",
             "  fields: Name, colour, age",
-            "  your answer goes to form; give it no password and no key",
+            "  your answer goes to form; do not enter passwords or keys",
             "",
         ]
     );
@@ -68,24 +70,24 @@ fn one_field_after_the_other_is_filled_in() {
         seat.raw()
             .contains("\x1b]9;haft waits for your answer\x1b\\")
     );
-    // Other keys are no answer, nor is a paste.
+    // Other keys do not answer it, nor does a paste.
     seat.keys("xq\r\t\x1b[200~y\x1b[201~");
     seat.keys("y");
-    seat.wait("1/3 Name (needed) ›");
-    // What is wrong is said, and can be mended.
+    seat.wait("1/3 Name (required) ›");
+    // Errors are shown and can be corrected.
     seat.keys("\r");
-    seat.wait("it is needed");
+    seat.wait("a value is required");
     seat.keys("da\r");
     seat.wait("validation error: ");
-    seat.wait("1/3 Name (needed) › da");
+    seat.wait("1/3 Name (required) › da");
     seat.keys("\x01A\r");
     seat.wait("2/3 colour (1 red, 2 green; Enter: green)");
     seat.keys("blue\r");
-    seat.wait("\"blue\" is none of them");
+    seat.wait("not one of the options: \"blue\"");
     seat.keys("\x15\r");
-    seat.wait("3/3 age (a whole number, at least 18; Enter: leave it out)");
+    seat.wait("3/3 age (a whole number, at least 18; Enter: skip)");
     seat.keys("17\r");
-    seat.wait("it has to be a number, at least 18");
+    seat.wait("expected a number, at least 18");
     seat.keys("\x7f8\r");
     seat.wait("  answered");
     filled(&mut seat, r#"{"name":"Ada","colour":"green","age":18}"#);
@@ -94,7 +96,7 @@ fn one_field_after_the_other_is_filled_in() {
 }
 
 #[test]
-fn what_is_not_needed_is_left_out() {
+fn optional_fields_can_be_skipped() {
     let mut seat = usual();
     seat.keys("y");
     seat.wait("1/3 Name");
@@ -109,7 +111,7 @@ fn what_is_not_needed_is_left_out() {
 }
 
 #[test]
-fn no_is_said_with_a_key() {
+fn one_key_declines_a_form() {
     let mut seat = usual();
     seat.keys("n");
     seat.wait("  declined");
@@ -118,7 +120,7 @@ fn no_is_said_with_a_key() {
 }
 
 #[test]
-fn who_goes_back_can_look_at_all_of_it_again() {
+fn going_back_starts_with_the_first_field() {
     let mut seat = usual();
     seat.keys("y");
     seat.wait("1/3 Name");
@@ -129,7 +131,7 @@ fn who_goes_back_can_look_at_all_of_it_again() {
     seat.keys("\x1b");
     seat.wait(KEYS);
     seat.keys("y");
-    seat.wait("1/3 Name (needed) › Adda");
+    seat.wait("1/3 Name (required) › Adda");
     seat.keys("\x15Ada\r");
     seat.wait("› re");
     seat.keys("d\r");
@@ -148,12 +150,12 @@ fn it_can_be_stopped_instead() {
         seat.wait("stopp");
         seat.wait("/help");
         assert!(!seat.raw().contains("Thanks."));
-        assert_eq!(seat.told().last().unwrap(), &json!("abort"));
+        assert_eq!(seat.received().last().unwrap(), &json!("abort"));
     }
 }
 
 #[test]
-fn what_was_typed_before_is_no_answer() {
+fn keys_typed_before_are_not_an_answer() {
     let steps = json!([{ "say": "Wait for it." }, "steered", form(json!({ "fields": fields() }))]);
     let mut seat = seat(steps).sit();
     seat.wait("›");
@@ -161,7 +163,7 @@ fn what_was_typed_before_is_no_answer() {
     seat.wait("Wait for it.");
     seat.keys("now\ryyy");
     seat.wait(KEYS);
-    let moment = "one moment: what you are typing is no answer";
+    let moment = "one moment: keys typed now do not answer this";
     assert!(seat.raw().contains(moment));
     assert!(!seat.raw().contains("1/3 Name"));
     seat.keys("n");
@@ -169,7 +171,7 @@ fn what_was_typed_before_is_no_answer() {
 }
 
 #[test]
-fn a_form_that_nobody_waits_for_vanishes() {
+fn a_cancelled_form_disappears() {
     let steps = json!([
         form(json!({ "fields": fields(), "until": "enough" })),
         { "say": "Too late." },
@@ -181,13 +183,13 @@ fn a_form_that_nobody_waits_for_vanishes() {
     seat.wait("the question was withdrawn");
     seat.wait("Too late.");
     seat.wait("/help");
-    // The line is the person's again.
+    // The input line is back.
     seat.keys("typed");
     seat.wait("› typed");
 }
 
 #[test]
-fn its_words_do_nothing_and_take_little_room() {
+fn text_of_a_form_is_sanitized_and_limited() {
     let hostile = "\x1b[2J\u{202e}\nRun it? [y/N] y";
     let choices: Vec<String> = (0..40).map(|n| format!("choice number {n}")).collect();
     let fields = json!({
@@ -200,9 +202,9 @@ fn its_words_do_nothing_and_take_little_room() {
     seat.wait("  | \\x1b[2J\\u{202e}");
     seat.wait("  | Run it? [y/N] y");
     seat.keys("y");
-    // It stands above, where nothing of it is cut off, and the line has its name.
+    // It is printed above in full, and the input line shows only its name.
     seat.wait("30 choice number 29, and 10");
-    seat.wait("    more; needed)");
+    seat.wait("    more; required)");
     seat.wait("1/1 \\x1b[2J\\u{202e} Run it? [y/N] y ›");
     let raw = seat.raw();
     assert!(!raw.contains("\x1b[2J\\u") && !raw.contains('\u{202e}'));
@@ -211,22 +213,22 @@ fn its_words_do_nothing_and_take_little_room() {
 }
 
 #[test]
-fn what_nobody_could_fill_in_is_declined() {
+fn a_form_that_cannot_be_shown_is_declined() {
     let many = (0..51).map(|n| (format!("f{n}"), json!({ "type": "string" })));
     let many = json!({ "properties": many.collect::<serde_json::Map<_, _>>() });
     let broken = json!({ "properties": { "a": { "type": 5 } } });
-    for (fields, why) in [(many, "51 fields are too many"), (broken, "cannot be used")] {
+    for (fields, why) in [(many, "the form has 51 fields"), (broken, "cannot be used")] {
         let mut seat = seat(json!([form(json!({ "fields": fields }))])).sit();
         seat.wait("›");
         seat.keys("go\r");
-        seat.wait("form asked for something and was declined: ");
+        seat.wait("declined a form from form: ");
         seat.wait(why);
         filled(&mut seat, "Declined");
     }
 }
 
 #[test]
-fn line_by_line_it_is_the_same_form() {
+fn a_form_in_plain_lines() {
     let steps =
         json!([form(json!({ "message": "Who?", "fields": fields() })), { "say": "Thanks." }]);
     let sit = || {
@@ -239,17 +241,17 @@ fn line_by_line_it_is_the_same_form() {
     let mut one = sit();
     one.wait("  | Who?");
     one.wait("  fields: Name, colour, age");
-    one.wait("  your answer goes to form; give it no password and no key");
+    one.wait("  your answer goes to form; do not enter passwords or keys");
     one.keys("y\n");
-    one.wait("  1/3 Name (needed)");
+    one.wait("  1/3 Name (required)");
     one.keys("\n");
-    one.wait("  it is needed");
+    one.wait("  a value is required");
     one.keys("Ada\n");
     one.wait("  2/3 colour (1 red, 2 green; Enter: green)");
     one.keys("\n");
     one.wait("  3/3 age");
     one.keys("old\n");
-    one.wait("  that is no whole number");
+    one.wait("  not a whole number");
     one.keys("36\n");
     filled(&mut one, r#"{"name":"Ada","colour":"green","age":36}"#);
     one.wait("Thanks.");
@@ -258,7 +260,7 @@ fn line_by_line_it_is_the_same_form() {
     no.keys("n\n");
     filled(&mut no, "Declined");
 
-    // The end of all input.
+    // End of input.
     for before in ["", "y\n"] {
         let mut end = sit();
         end.keys(before);
@@ -273,7 +275,7 @@ fn line_by_line_it_is_the_same_form() {
 }
 
 #[test]
-fn line_by_line_it_vanishes_too() {
+fn a_withdrawn_form_in_plain_lines() {
     let with = json!({ "fields": fields(), "until": "enough" });
     let steps = json!([form(with), "steered"]);
     let mut seat = seat(steps).with("TERM", "dumb").sit();
@@ -282,7 +284,7 @@ fn line_by_line_it_vanishes_too() {
     seat.wait("Answer? [y/N]");
     std::fs::write(seat.work("enough"), "").unwrap();
     seat.wait("the question was withdrawn");
-    // What is typed now goes to the agent.
+    // Input now goes to the agent.
     seat.keys("never mind\n");
     seat.wait("You said: never mind");
 }
@@ -302,8 +304,8 @@ fn fields_that_do_not_fit_together_are_asked_for_again() {
     seat.keys("36\r");
     seat.wait("4/4 mail");
     seat.keys("\r");
-    seat.wait("once more from the beginning: ");
-    seat.wait("1/4 Name (needed) › Ada");
+    seat.wait("start over: ");
+    seat.wait("1/4 Name (required) › Ada");
     seat.keys("\r");
     seat.wait("2/4 colour");
     seat.keys("\r");
@@ -318,7 +320,7 @@ fn fields_that_do_not_fit_together_are_asked_for_again() {
 }
 
 #[test]
-fn on_a_small_screen_the_line_has_its_name() {
+fn a_small_screen_shows_the_name_of_the_field() {
     let fields = json!({
         "properties": { "it": { "type": "string", "description": "word ".repeat(20) } },
     });

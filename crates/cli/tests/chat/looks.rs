@@ -1,4 +1,4 @@
-//! On every kind of terminal, and without one.
+//! All kinds of terminals, and none.
 
 use crate::seat::Seat;
 use rustix::process::Signal;
@@ -23,7 +23,7 @@ fn colours_are_those_of_the_terminal() {
     seat.keys("y");
     seat.wait("Done.");
     assert_eq!(seat.colour("+one"), vt100::Color::Idx(2));
-    // None but the 16 that its owner has chosen.
+    // Only the 16 colours that the user can configure.
     let raw = seat.raw();
     assert!(!raw.contains("38;5;") && !raw.contains("38;2;") && !raw.contains("\x1b[4"));
 }
@@ -67,7 +67,7 @@ fn a_dumb_terminal_gets_lines() {
 }
 
 #[test]
-fn what_goes_into_a_pipe_is_plain() {
+fn output_to_a_pipe_is_plain() {
     let mut seat = Seat::new(everything()).piped().size(60, 80).sit();
     seat.wait("a note on trust");
     seat.keys("go\n");
@@ -78,8 +78,8 @@ fn what_goes_into_a_pipe_is_plain() {
     seat.keys("\x04");
     assert_eq!(seat.ended(), 0);
     let raw = seat.raw();
-    let (_, said) = raw.split_once("haft 1.2.3").unwrap();
-    assert!(!said.contains(['\x1b', '\r', '\x07']), "{said:?}");
+    let (_, printed) = raw.split_once("haft 1.2.3").unwrap();
+    assert!(!printed.contains(['\x1b', '\r', '\x07']), "{printed:?}");
 }
 
 #[test]
@@ -141,16 +141,16 @@ fn nothing_of_a_model_or_a_tool_reaches_the_terminal_raw() {
     seat.keys("exit\r");
     assert_eq!(seat.ended(), 0);
     let raw = seat.raw();
-    let (_, said) = raw.split_once("haft 1.2.3").unwrap();
+    let (_, printed) = raw.split_once("haft 1.2.3").unwrap();
     for part in [
         "\x1b[2J", "\x1b]0", "\x1b]52", "\u{9b}", "\u{202e}", "\u{200b}", "\x1bP", "\x07",
     ] {
-        assert!(!said.contains(part), "{part:?}");
+        assert!(!printed.contains(part), "{part:?}");
     }
 }
 
 #[test]
-fn however_it_ends_the_terminal_is_given_back() {
+fn the_terminal_is_restored_however_the_chat_ends() {
     let script = || json!({ "prompts": [[{ "say": "Here." }, "wait"]] });
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut seat = Seat::new(script()).sit();
@@ -173,13 +173,13 @@ fn a_panic_elsewhere_spoils_nothing() {
     seat.wait("›");
     seat.keys("go\r");
     seat.wait("Before.");
-    seat.wait("it has ended without saying why");
+    seat.wait("the run ended without a reason");
     seat.wait("/help");
     assert!(!seat.raw().contains("boom"));
     seat.keys("exit\r");
     assert_eq!(seat.ended(), 0);
     assert!(seat.is_given_back());
-    // Said when there is a place for it.
+    // Printed after the terminal is restored.
     assert!(seat.raw().contains("boom \\x1b[2J"), "{}", seat.raw());
 }
 
@@ -193,7 +193,7 @@ fn a_flood_is_drawn_in_few_frames() {
     seat.keys("go\r");
     seat.wait("End.");
     seat.wait("/help");
-    // About 10,000 pieces.
+    // About 10,000 chunks.
     let frames = seat.raw().matches("\x1b[?2026h").count() - before;
     assert!(frames < 600, "{frames}");
     let ends = seat.raw().matches("\x1b[?2026l").count();

@@ -1,6 +1,6 @@
-//! The chat on a real terminal: a pty on one side, an emulator that keeps the screen on
-//! the other, and between them the chat with an agent that plays a script. Its tools,
-//! their events and the questions about them are the real ones.
+//! The chat on a real terminal: a pty on one side, a terminal emulator on the other, and
+//! between them the chat with a scripted agent. Its tools, their events and questions are
+//! real.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,12 +30,12 @@ mod talk;
 use command::chat;
 use seat::Seat;
 
-/// The name of the variable that makes this test the chat itself.
+/// Environment variable that makes this test the chat itself.
 const STAGE: &str = "HAFT_TEST_STAGE";
 
-/// Also the program that all the others look at: with the variable set it is the chat.
+/// Also the program that the other tests run: with the variable set it is the chat.
 #[test]
-fn a_chat_begins_and_ends() {
+fn a_chat_starts_and_ends() {
     if let Some(script) = std::env::var_os(STAGE) {
         std::process::exit(script::play(script.as_ref()));
     }
@@ -53,7 +53,7 @@ fn a_chat_begins_and_ends() {
     );
     seat.keys("exit\r");
     assert_eq!(seat.ended(), 0);
-    // Nothing was said: there is nothing to go on with.
+    // No prompt was sent, so there is nothing to resume.
     assert_eq!(
         seat.screen(),
         [

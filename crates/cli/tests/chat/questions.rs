@@ -1,4 +1,4 @@
-//! A person decides.
+//! Approval questions.
 
 use crate::seat::{Seat, Seated};
 use rustix::process::Signal;
@@ -49,12 +49,12 @@ fn yes_runs_it() {
         ]
     );
     assert!(!seat.work("a.txt").exists());
-    // A bell, and a notification.
+    // The bell, and a notification.
     assert!(
         seat.raw()
             .contains("\x07\x1b]9;haft waits for your approval\x1b\\")
     );
-    // Other keys are no answer, nor is a paste.
+    // Other keys do not answer it, nor does a paste.
     seat.keys("xq\r\t\x1b[200~y\x1b[201~");
     seat.keys("y");
     seat.wait("approved");
@@ -97,23 +97,23 @@ fn the_arguments_can_be_others() {
 }
 
 #[test]
-fn the_persons_editor_changes_them() {
+fn the_users_editor_changes_arguments() {
     let editor = "sed -i s/before/after/";
     let mut seat = sit(asked(json!([write("before")])).with("EDITOR", editor));
     seat.keys("e");
     seat.wait("approved with other arguments");
     seat.wait("/help");
-    // The line is ours again.
+    // The input line is back.
     seat.keys("typed");
     seat.wait("› typed");
     let mut seat = sit(asked(json!([write("before")])).with("EDITOR", "false"));
     seat.keys("e");
-    seat.wait("nothing was changed");
+    seat.wait("arguments unchanged");
     seat.wait(KEYS);
 }
 
 #[test]
-fn always_is_said_with_its_rule() {
+fn always_shows_its_rule() {
     let mut seat = sit(asked(json!([write("x")])));
     seat.keys("a");
     seat.wait("approved, and from now on in this session");
@@ -121,17 +121,17 @@ fn always_is_said_with_its_rule() {
 }
 
 #[test]
-fn what_was_typed_before_is_no_answer() {
+fn keys_typed_before_are_not_an_answer() {
     let mut seat = asked(json!([{ "say": "Wait for it." }, "steered", write("x")])).sit();
     seat.wait("›");
     seat.keys("go\r");
     seat.wait("Wait for it.");
-    // In the middle of a word when the question comes.
+    // The user is typing when the question appears.
     seat.keys("now\ryyy");
     seat.wait(KEYS);
     assert!(
         seat.raw()
-            .contains("one moment: what you are typing is no answer")
+            .contains("one moment: keys typed now do not answer this")
     );
     assert!(!seat.work("a.txt").exists());
     seat.keys("n\r");
@@ -148,12 +148,12 @@ fn it_can_be_stopped_instead() {
         seat.wait("›");
         assert!(!seat.raw().contains("not reached"));
         assert!(!seat.work("a.txt").exists());
-        assert_eq!(seat.told().last().unwrap(), &json!("abort"));
+        assert_eq!(seat.received().last().unwrap(), &json!("abort"));
     }
 }
 
 #[test]
-fn what_is_shown_is_what_runs() {
+fn the_question_shows_exactly_what_runs() {
     let command = format!(
         "echo \x1b[2J\u{202e}{}; rm -rf x\ny approve",
         " ".repeat(500)
@@ -194,7 +194,7 @@ fn a_signal_in_the_middle_gives_the_terminal_back() {
 }
 
 #[test]
-fn at_the_end_of_all_input_it_is_answered_another_day() {
+fn at_the_end_of_input_a_question_stays_pending() {
     let steps = json!([write("x"), { "say": "Another day." }]);
     let mut seat = asked(steps).with("TERM", "dumb").sit();
     seat.wait(">");

@@ -1,15 +1,18 @@
-//! An agent that plays a script: the model's part is written down, all else is real.
+//! An agent with a scripted model; everything else is real.
 
-use crate::chat::{self, Around, Before, Driver, Events, Greeting, Look, Seen, Setup};
+use crate::chat::{
+    self, ChatEvent, Driver, Events, Greeting, LastExchange, QuestionContext, Setup,
+    TerminalFeatures,
+};
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use haft::commands::Place as Where;
+use haft::commands::CommandLocation;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::{Access, FilePath};
 use haft::{
-    Call, Commands, Context, Draft, Effect, Filled, FromSchema, MemoryJournal, Place, Policy,
-    Reply, Rule, RuleFile, Runtime, Verdict, Whose,
+    Call, Commands, Context, Effect, Filled, FromSchema, MemoryJournal, Policy, Reply, Rule,
+    RuleDraft, RuleFile, RuleLocation, RuleOwner, Runtime, Verdict,
 };
 use haft_agent::{AgentEvent, EventKind, Usage};
 use serde::Deserialize;
@@ -25,16 +28,16 @@ use tokio_util::sync::CancellationToken;
 struct Script {
     work: PathBuf,
     state: PathBuf,
-    /// Tools that are asked about.
+    /// Tools that need approval.
     #[serde(default)]
     ask: Vec<String>,
-    /// What the model does for each prompt.
+    /// Steps of the model for each prompt.
     #[serde(default)]
     prompts: Vec<Vec<Step>>,
-    /// Whether an earlier chat has left something over.
+    /// Whether an earlier run is unfinished.
     #[serde(default)]
     left: bool,
-    /// What was said last in it.
+    /// Last prompt and answer in it.
     before: Option<(String, String)>,
 }
 
@@ -47,9 +50,9 @@ enum Step {
         tool: String,
         with: Value,
     },
-    /// Two calls at once.
+    /// Two concurrent calls.
     Both(Vec<(String, Value)>),
-    /// Waits until the person says something, and answers with it.
+    /// Waits for a message of the user, and repeats it.
     Steered,
     /// Waits to be stopped.
     Wait,
@@ -60,7 +63,7 @@ enum Step {
         tool: String,
         with: Value,
     },
-    /// A sub-agent in the background makes a call.
+    /// A call of a sub-agent in the background.
     Behind {
         tool: String,
         with: Value,
@@ -68,17 +71,17 @@ enum Step {
     Panic(String),
 }
 
-type Sink = mpsc::UnboundedSender<Seen>;
+type Sink = mpsc::UnboundedSender<ChatEvent>;
 
 struct Actor {
     runtime: Runtime,
     prompts: Mutex<std::vec::IntoIter<Vec<Step>>>,
     log: PathBuf,
     sink: Arc<Mutex<Option<Sink>>>,
-    /// What happens in the background.
+    /// Events in the background.
     behind: Sink,
-    happened: Mutex<Option<mpsc::UnboundedReceiver<Seen>>>,
-    /// The answer of a call is in here before anybody is told that it has ended.
+    happened: Mutex<Option<mpsc::UnboundedReceiver<ChatEvent>>>,
+    /// Contains a call's reply before its end is reported.
     journal: Arc<MemoryJournal>,
     steering: Arc<Mutex<Vec<String>>>,
     steered: Arc<Notify>,
@@ -89,10 +92,10 @@ struct Actor {
     left: std::sync::atomic::AtomicBool,
 }
 
-/// The chat, with the script in a file. Its exit code.
+/// Runs the chat with a script file, and returns its exit code.
 pub(crate) fn play(script: &Path) -> i32 {
     let script: Script = serde_json::from_slice(&std::fs::read(script).unwrap()).unwrap();
-    // What the harness of the tests has written.
+    // Clears the output of the test harness.
     std::io::stdout().write_all(b"\x1b[H\x1b[2J").unwrap();
     std::io::stdout().flush().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -100,7 +103,7 @@ pub(crate) fn play(script: &Path) -> i32 {
         .build()
         .unwrap();
     let ended = runtime.block_on(async {
-        let (person, questions) = chat::person();
+        let (person, questions) = chat::chat_approver();
         let actor = Arc::new(Actor::new(&script, person));
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
@@ -115,13 +118,18 @@ pub(crate) fn play(script: &Path) -> i32 {
                 before: script
                     .before
                     .clone()
-                    .map(|(prompt, answer)| Before { prompt, answer }),
+                    .map(|(prompt, answer)| LastExchange { prompt, answer }),
             },
-            look: Look::of(is_terminal, variable("TERM").as_deref(), colour, true),
+            features: TerminalFeatures::detect(
+                is_terminal,
+                variable("TERM").as_deref(),
+                colour,
+                true,
+            ),
             history: Some(script.state.join("history")),
             scratch: Some(script.state.clone()),
             editor: std::env::var_os("EDITOR"),
-            around: Around {
+            context: QuestionContext {
                 file: None,
                 sandbox: Some("sandbox: full, no network".to_owned()),
             },
@@ -137,16 +145,15 @@ pub(crate) fn play(script: &Path) -> i32 {
 
 impl Actor {
     fn new(script: &Script, person: Arc<dyn haft::Approver>) -> Self {
-        let place = |line| Place {
+        let place = |line| RuleLocation {
             file: "haft.yaml".to_owned(),
             line,
         };
-        let rules =
-            script.ask.iter().zip(2..).map(|(tool, line)| {
-                Rule::new(Draft::new(Verdict::Ask, tool, place(line))).unwrap()
-            });
+        let rules = script.ask.iter().zip(2..).map(|(tool, line)| {
+            Rule::new(RuleDraft::new(Verdict::Ask, tool, place(line))).unwrap()
+        });
         let policy = Policy::new(vec![RuleFile {
-            whose: Whose::Person,
+            owner: RuleOwner::User,
             rules: rules.collect(),
         }]);
         let sink: Arc<Mutex<Option<Sink>>> = Arc::default();
@@ -165,7 +172,7 @@ impl Actor {
             .commands(Commands {
                 executor: Arc::new(haft.executor()),
                 environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-                place: Where::Here {
+                place: CommandLocation::Here {
                     helper: haft.helper(),
                     network: Network::Off,
                     sockets: Vec::new(),
@@ -182,7 +189,7 @@ impl Actor {
                         | haft::EventKind::ToolEnd { call_id, .. } if call_id.starts_with(who))
                 };
                 let children = ["child", "behind"].into_iter();
-                let seen = Seen {
+                let seen = ChatEvent {
                     kind: EventKind::Tool(event.kind.clone()),
                     child: children.map(str::to_owned).find(|who| is_of(who)),
                     is_background: is_of("behind"),
@@ -228,7 +235,7 @@ impl Actor {
         writeln!(file, "{line}").unwrap();
     }
 
-    fn stage(&self) -> (Hand, mpsc::UnboundedReceiver<Seen>) {
+    fn stage(&self) -> (Hand, mpsc::UnboundedReceiver<ChatEvent>) {
         let (sink, seen) = mpsc::unbounded_channel();
         *self.sink.lock().unwrap() = Some(sink.clone());
         let stop = CancellationToken::new();
@@ -247,7 +254,7 @@ impl Actor {
     }
 }
 
-/// A tool that wants a form filled in, and writes down what became of it.
+/// A tool that sends a form, and records the result.
 fn form(work: &Path) -> FromSchema {
     let file = work.join("filled");
     let schema = json!({
@@ -284,7 +291,7 @@ async fn exists(file: Option<PathBuf>) {
     }
 }
 
-/// What plays one prompt.
+/// Player of one prompt.
 struct Hand {
     runtime: Runtime,
     sink: Sink,
@@ -298,7 +305,7 @@ struct Hand {
 
 impl Hand {
     fn tell(&self, event: AgentEvent) {
-        let _ = self.sink.send(Seen {
+        let _ = self.sink.send(ChatEvent {
             kind: EventKind::Agent(event),
             child: None,
             is_background: false,
@@ -306,7 +313,7 @@ impl Hand {
     }
 
     fn piece(&self, kind: &'static str, text: &str) {
-        // As small as they come.
+        // In the smallest possible pieces.
         let letters: Vec<char> = text.chars().collect();
         for some in letters.chunks(3) {
             let delta = some.iter().collect();
@@ -347,7 +354,7 @@ impl Hand {
                         description: "find the tests".to_owned(),
                         status,
                     };
-                    let _ = behind.send(Seen {
+                    let _ = behind.send(ChatEvent {
                         kind: EventKind::Agent(event),
                         child: None,
                         is_background: true,
@@ -361,14 +368,14 @@ impl Hand {
                 });
             }
             Step::Steered => {
-                let said = loop {
-                    let said = std::mem::take(&mut *self.steering.lock().unwrap());
-                    if !said.is_empty() {
-                        break said;
+                let printed = loop {
+                    let printed = std::mem::take(&mut *self.steering.lock().unwrap());
+                    if !printed.is_empty() {
+                        break printed;
                     }
                     self.steered.notified().await;
                 };
-                for text in said {
+                for text in printed {
                     self.tell(AgentEvent::Steering { text: text.clone() });
                     self.piece("text", &format!("You said: {text}"));
                 }
@@ -395,7 +402,7 @@ impl Hand {
                     done = self.step(step) => done,
                     () = self.stop.cancelled() => Ok(()),
                 },
-                // A call knows itself that it was stopped, and says so.
+                // A stopped call reports that itself.
                 _ => self.step(step).await,
             };
             if self.stop.is_cancelled() {
@@ -419,16 +426,17 @@ impl Hand {
     }
 }
 
-/// The stream ends with whoever plays, also by a panic.
+/// The stream ends with the player, even on a panic.
 impl Drop for Hand {
     fn drop(&mut self) {
         *self.slot.lock().unwrap() = None;
     }
 }
 
-fn streamed(seen: mpsc::UnboundedReceiver<Seen>) -> Events {
-    let next =
-        async |mut seen: mpsc::UnboundedReceiver<Seen>| seen.recv().await.map(|one| (one, seen));
+fn streamed(seen: mpsc::UnboundedReceiver<ChatEvent>) -> Events {
+    let next = async |mut seen: mpsc::UnboundedReceiver<ChatEvent>| {
+        seen.recv().await.map(|one| (one, seen))
+    };
     stream::unfold(seen, next).boxed()
 }
 
@@ -463,7 +471,7 @@ impl Driver for Actor {
         Ok(streamed(seen))
     }
 
-    fn is_left(&self) -> bool {
+    fn has_unfinished_run(&self) -> bool {
         self.left.load(std::sync::atomic::Ordering::Relaxed)
     }
 

@@ -1,4 +1,4 @@
-//! A seat at a terminal: keys go in, a screen is looked at.
+//! A user at a terminal: types keys and reads the screen.
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::OpenptFlags;
@@ -12,10 +12,10 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long something may take on a machine that is busy.
+/// Timeout, generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the chat will be like.
+/// Settings of a chat.
 pub(crate) struct Seat {
     root: TempDir,
     script: Value,
@@ -25,7 +25,7 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// With a script: its prompts and what is asked about.
+    /// A chat with a script: prompts, and tools that need approval.
     pub(crate) fn new(script: Value) -> Self {
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         for name in ["work", "state"] {
@@ -40,25 +40,25 @@ impl Seat {
         }
     }
 
-    /// On a screen of so many rows and columns.
+    /// Sets the size of the screen.
     pub(crate) fn size(mut self, rows: u16, columns: u16) -> Self {
         self.size = (rows, columns);
         self
     }
 
-    /// With a variable.
+    /// Sets an environment variable.
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
         self.environment.push((name, value.to_owned()));
         self
     }
 
-    /// What it says goes into a pipe.
+    /// Sends the chat's output to a pipe.
     pub(crate) fn piped(mut self) -> Self {
         self.is_piped = true;
         self
     }
 
-    /// A file in the work folder.
+    /// File in the work folder.
     pub(crate) fn file(self, below: &str, content: &str) -> Self {
         let path = self.root.path().join("work").join(below);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -66,7 +66,7 @@ impl Seat {
         self
     }
 
-    /// A path in the folder for state.
+    /// Path in the state folder.
     pub(crate) fn state(&self, below: &str) -> PathBuf {
         self.root.path().join("state").join(below)
     }
@@ -87,12 +87,12 @@ impl Seat {
         let theirs = options.open(name.to_str().unwrap()).unwrap();
         let terminal = File::from(ours);
         resize(&terminal, self.size);
-        // A session of its own, whose terminal it is.
+        // A new session with this controlling terminal.
         let mut command = Command::new("setsid");
         command
             .arg("--ctty")
             .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "a_chat_begins_and_ends", "--nocapture"])
+            .args(["--exact", "a_chat_starts_and_ends", "--nocapture"])
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env(crate::STAGE, &script)
@@ -124,7 +124,7 @@ impl Seat {
 fn read(mut from: impl Read + Send + 'static, sender: mpsc::Sender<Vec<u8>>) {
     std::thread::spawn(move || {
         let mut some = [0; 65_536];
-        // The other side of a terminal that is closed is an error.
+        // Reading from a closed terminal is an error.
         while let Ok(count) = from.read(&mut some) {
             if count == 0 || sender.send(some[..count].to_vec()).is_err() {
                 break;
@@ -151,7 +151,7 @@ fn emulator((rows, columns): (u16, u16)) -> vt100::Parser {
     )
 }
 
-/// The chat, and who sits before it.
+/// A running chat and its terminal.
 pub(crate) struct Seated {
     child: Child,
     terminal: File,
@@ -162,12 +162,13 @@ pub(crate) struct Seated {
 }
 
 impl Seated {
-    /// Types.
+    /// Types keys.
     pub(crate) fn keys(&mut self, keys: &str) {
         self.terminal.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Pastes. A terminal takes it in parts while it shows what it did with those before.
+    /// Pastes text. A terminal takes it in parts while it prints the effect of earlier
+    /// ones.
     pub(crate) fn paste(&mut self, text: &str) {
         let mut terminal = self.terminal.try_clone().unwrap();
         let text = format!("\x1b[200~{text}\x1b[201~");
@@ -177,7 +178,7 @@ impl Seated {
     fn take(&mut self, bytes: &[u8]) {
         self.raw.extend(bytes);
         for byte in bytes {
-            // A pipe has no terminal that would go back to the beginning of a row.
+            // A pipe has no terminal that adds carriage returns.
             if self.seat.is_piped && *byte == b'\n' {
                 self.emulator.process(b"\r");
             }
@@ -185,7 +186,7 @@ impl Seated {
         }
     }
 
-    /// Takes what came meanwhile.
+    /// Reads the output so far.
     fn look(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         match self
@@ -201,32 +202,32 @@ impl Seated {
         }
     }
 
-    /// Waits until the screen is as wanted.
-    pub(crate) fn until(&mut self, what: &str, wanted: impl Fn(&[String]) -> bool) {
+    /// Waits until the screen satisfies a condition.
+    pub(crate) fn until(&mut self, what: &str, expected: impl Fn(&[String]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !wanted(&self.screen()) {
+        while !expected(&self.screen()) {
             let is_there = self.look(deadline);
             let screen = self.screen();
             assert!(
-                (is_there && Instant::now() < deadline) || wanted(&screen),
+                (is_there && Instant::now() < deadline) || expected(&screen),
                 "{what} did not come:\n{}",
                 screen.join("\n")
             );
         }
     }
 
-    /// Waits until the screen has some words in one of its rows.
+    /// Waits until a row of the screen contains a text.
     pub(crate) fn wait(&mut self, words: &str) {
         self.until(words, |rows| rows.iter().any(|row| row.contains(words)));
     }
 
-    /// Waits until the screen has these words no more.
+    /// Waits until a text is gone from the screen.
     pub(crate) fn wait_gone(&mut self, words: &str) {
         let what = format!("the end of {words}");
         self.until(&what, |rows| !rows.iter().any(|row| row.contains(words)));
     }
 
-    /// The rows of the screen, up to the last that is not empty.
+    /// The rows of the screen, without empty ones at the end.
     pub(crate) fn screen(&self) -> Vec<String> {
         let screen = self.emulator.screen();
         let rows = screen.rows(0, screen.size().1.get());
@@ -237,12 +238,12 @@ impl Seated {
             .collect()
     }
 
-    /// The place of the cursor: row and column.
+    /// Cursor position: row and column.
     pub(crate) fn cursor(&self) -> (u16, u16) {
         self.emulator.screen().cursor_position()
     }
 
-    /// Whether some words on the screen have a colour.
+    /// Colour of a text on the screen.
     pub(crate) fn colour(&self, words: &str) -> vt100::Color {
         let screen = self.emulator.screen();
         let rows: Vec<String> = screen.rows(0, screen.size().1.get()).collect();
@@ -256,12 +257,12 @@ impl Seated {
         cell.unwrap().fgcolor()
     }
 
-    /// All that was written.
+    /// Everything that was written.
     pub(crate) fn raw(&self) -> String {
         String::from_utf8_lossy(&self.raw).into_owned()
     }
 
-    /// Another size.
+    /// Resizes the terminal.
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         self.emulator
             .screen_mut()
@@ -273,27 +274,27 @@ impl Seated {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// What the agent was told, one JSON a line.
-    pub(crate) fn told(&self) -> Vec<Value> {
+    /// Prompts that the agent received, one JSON value per line.
+    pub(crate) fn received(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.seat.state("prompts.jsonl")).unwrap_or_default();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
 
-    /// A file in the work folder.
+    /// File in the work folder.
     pub(crate) fn work(&self, below: &str) -> PathBuf {
         self.seat.root.path().join("work").join(below)
     }
 
-    /// Whether the terminal is as a shell wants it.
+    /// Whether the terminal modes are restored.
     pub(crate) fn is_given_back(&self) -> bool {
         use rustix::termios::{LocalModes, tcgetattr};
         let modes = tcgetattr(&self.terminal).unwrap().local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the end: the exit code, and all that was still to be seen.
+    /// Waits for the end and returns the exit code; the rest of the output is read too.
     pub(crate) fn ended(&mut self) -> i32 {
         let deadline = Instant::now() + PATIENCE;
         let status = loop {
@@ -307,7 +308,7 @@ impl Seated {
                 self.screen().join("\n")
             );
         };
-        // What is still on its way.
+        // Read the remaining output.
         while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(100)) {
             self.take(&bytes);
         }

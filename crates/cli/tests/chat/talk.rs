@@ -1,20 +1,20 @@
-//! Speaking with an agent: what it says and does, what is typed meanwhile.
+//! Talking to an agent: its answers and calls, and input typed meanwhile.
 
 use crate::seat::Seat;
 use serde_json::json;
 
-fn said(text: &str) -> serde_json::Value {
+fn say(text: &str) -> serde_json::Value {
     json!({ "say": text })
 }
 
 #[test]
-fn an_answer_stays_above_the_line_one_types_on() {
+fn an_answer_appears_above_the_input_line() {
     let script = json!({ "prompts": [[
-        said("# Plan\nSome *words*.\n\n```rust\nfn main() {}\n```\n"),
+        say("# Plan\nSome *words*.\n\n```rust\nfn main() {}\n```\n"),
         { "call": { "tool": "bash", "with": { "command": "echo one; echo two; exit 3" } } },
         { "call": { "tool": "edit", "with": { "path": "a.txt", "old_text": "old", "new_text": "new" } } },
         { "call": { "tool": "read", "with": { "path": "none" } } },
-        said("Done.")
+        say("Done.")
     ]] });
     let seat = Seat::new(script).file("a.txt", "x\nold\n").size(40, 80);
     let mut seat = seat.sit();
@@ -59,8 +59,8 @@ fn an_answer_stays_above_the_line_one_types_on() {
 }
 
 #[test]
-fn what_is_typed_while_it_works_is_said_to_it() {
-    let script = json!({ "prompts": [[said("Working."), "steered"], ["wait"], [said("Next.")]] });
+fn input_while_the_agent_works_steers_it() {
+    let script = json!({ "prompts": [[say("Working."), "steered"], ["wait"], [say("Next.")]] });
     let mut seat = Seat::new(script).sit();
     seat.wait("›");
     seat.keys("go\r");
@@ -68,7 +68,7 @@ fn what_is_typed_while_it_works_is_said_to_it() {
     seat.keys("more please\r");
     seat.wait("You said: more please");
     seat.wait("/help");
-    // Nobody hears it before it is stopped: it comes back to the line.
+    // It is stopped before the agent reads it, so it returns to the input line.
     seat.keys("again\r");
     seat.wait("thinking");
     seat.keys("not heard\r");
@@ -78,9 +78,9 @@ fn what_is_typed_while_it_works_is_said_to_it() {
     seat.wait("› not heard");
     seat.keys("\x15fresh\r");
     seat.wait("Next.");
-    let told = seat.told();
+    let received = seat.received();
     assert_eq!(
-        told,
+        received,
         [
             json!({ "prompt": "go" }),
             json!({ "steer": "more please" }),
@@ -96,7 +96,7 @@ fn what_is_typed_while_it_works_is_said_to_it() {
 fn a_running_command_shows_the_end_of_what_it_says_and_can_be_stopped() {
     let command = "for i in 1 2 3 4 5 6 7 8; do echo line $i; done; sleep 600";
     let script = json!({ "prompts": [[
-        { "call": { "tool": "bash", "with": { "command": command } } }, said("not reached")
+        { "call": { "tool": "bash", "with": { "command": command } } }, say("not reached")
     ]] });
     let mut seat = Seat::new(script).sit();
     seat.wait("›");
@@ -109,7 +109,7 @@ fn a_running_command_shows_the_end_of_what_it_says_and_can_be_stopped() {
     seat.wait("stopped");
     seat.wait("/help");
     assert!(!seat.raw().contains("not reached"));
-    // Twice ends it.
+    // The second Ctrl-C ends the chat.
     seat.keys("\x03\x03");
     assert_eq!(seat.ended(), 0);
     assert!(seat.is_given_back());
@@ -117,7 +117,7 @@ fn a_running_command_shows_the_end_of_what_it_says_and_can_be_stopped() {
 
 #[test]
 fn lines_can_be_many_and_come_back() {
-    let script = json!({ "prompts": [[said("A.")], [said("B.")], [said("C.")], [said("D.")]] });
+    let script = json!({ "prompts": [[say("A.")], [say("B.")], [say("C.")], [say("D.")]] });
     let mut seat = Seat::new(script).sit();
     seat.wait("›");
     seat.keys("one\\\rtwo\x1b\rthree\nfour");
@@ -125,7 +125,7 @@ fn lines_can_be_many_and_come_back() {
     assert_eq!(seat.cursor().1, 6);
     seat.keys("\r");
     seat.wait("A.");
-    // A paste is one piece, whatever ends its lines.
+    // A paste is one piece, with any line endings.
     seat.keys("\x1b[200~pasted\rlines\nhere\x1b[201~");
     seat.wait("  here");
     seat.keys("\r");
@@ -141,9 +141,9 @@ fn lines_can_be_many_and_come_back() {
     seat.keys("\r");
     seat.wait("D.");
     let prompts: Vec<String> = seat
-        .told()
+        .received()
         .iter()
-        .map(|told| told["prompt"].as_str().unwrap().to_owned())
+        .map(|received| received["prompt"].as_str().unwrap().to_owned())
         .collect();
     let (four, paste) = ("one\ntwo\nthree\nfour", "pasted\nlines\nhere");
     assert_eq!(prompts, [four, paste, four, paste]);
@@ -152,8 +152,8 @@ fn lines_can_be_many_and_come_back() {
 }
 
 #[test]
-fn what_one_runs_oneself_is_told_to_the_model() {
-    let script = json!({ "prompts": [[said("I see.")]] });
+fn the_model_sees_commands_the_user_ran() {
+    let script = json!({ "prompts": [[say("I see.")]] });
     let mut seat = Seat::new(script).file("a.txt", "here ``` it is\n").sit();
     seat.wait("›");
     seat.keys("!cat a.txt\r");
@@ -163,11 +163,11 @@ fn what_one_runs_oneself_is_told_to_the_model() {
     seat.keys("what is this?\r");
     seat.wait("I see.");
     assert_eq!(
-        seat.told(),
+        seat.received(),
         [json!({ "prompt":
             "I ran `cat a.txt` myself. It said:\n\n````\nhere ``` it is\n````\n\nwhat is this?" })]
     );
-    // One that does not end is stopped, and nothing is told of it.
+    // A command that does not end is stopped without a message.
     seat.wait("/help");
     seat.keys("!sleep 600\r");
     seat.wait("⠋ bash sleep 600");
@@ -178,7 +178,7 @@ fn what_one_runs_oneself_is_told_to_the_model() {
 
 #[test]
 fn names_are_completed() {
-    let seat = Seat::new(json!({ "prompts": [[said("Read.")]] }))
+    let seat = Seat::new(json!({ "prompts": [[say("Read.")]] }))
         .file("src/main.rs", "")
         .file("src/domain.rs", "")
         .file("ignored/main.rs", "")
@@ -196,26 +196,26 @@ fn names_are_completed() {
     assert!(!seat.raw().contains("ignored"));
     seat.keys(" now\r");
     seat.wait("Read.");
-    assert_eq!(seat.told(), [json!({ "prompt": "@src/main.rs now" })]);
+    assert_eq!(seat.received(), [json!({ "prompt": "@src/main.rs now" })]);
     seat.wait("/help");
     seat.keys("/to\t\r");
     seat.wait("  bash   Run a command");
 }
 
 #[test]
-fn commands_of_the_chat() {
+fn slash_commands() {
     let mut seat = Seat::new(json!({})).size(50, 80).sit();
     seat.wait("›");
     for (typed, words) in [
-        ("/help", "Ctrl-Z                      back to the shell"),
+        ("/help", "Ctrl-Z                      suspend"),
         ("/tools", "  bash  "),
         ("/model", "the model is scripted"),
-        ("/model other", "the model is other from now on"),
+        ("/model other", "using other from now on"),
         ("/model nobody", "there is no model nobody"),
-        ("/cost", "  came back  0 tokens"),
+        ("/cost", "  received  0 tokens"),
         ("/sessions", "s1  yesterday  fix the test"),
         ("/compact", "there was nothing to make shorter"),
-        ("/modle", "there is no /modle; did you mean /model?"),
+        ("/modle", "unknown command: /modle; did you mean /model?"),
         ("prompt", "the script is over"),
     ] {
         seat.keys(&format!("{typed}\r"));
@@ -227,7 +227,7 @@ fn commands_of_the_chat() {
 }
 
 #[test]
-fn all_of_the_last_call_is_there_for_a_key() {
+fn a_key_shows_the_whole_last_call() {
     let script = json!({ "prompts": [[
         { "call": { "tool": "bash", "with": { "command": "seq 30" } } }
     ]] });
@@ -245,7 +245,7 @@ fn all_of_the_last_call_is_there_for_a_key() {
 }
 
 #[test]
-fn failures_of_the_provider_are_said() {
+fn provider_failures_are_shown() {
     let script = json!({ "prompts": [[
         { "think": "let me see" },
         { "retry": "the server said 529" },
@@ -254,7 +254,7 @@ fn failures_of_the_provider_are_said() {
     let mut seat = Seat::new(script).sit();
     seat.wait("›");
     seat.keys("go\r");
-    seat.wait("trying again in 2.0 s (1 of 3)");
+    seat.wait("retrying in 2.0 s (1 of 3)");
     seat.wait("no key for \\x1b[31mred");
     seat.wait("set API_KEY");
     seat.wait("/help");
@@ -262,7 +262,7 @@ fn failures_of_the_provider_are_said() {
 
 #[test]
 fn a_large_paste_is_sent_whole() {
-    let mut seat = Seat::new(json!({ "prompts": [[said("Long.")]] })).sit();
+    let mut seat = Seat::new(json!({ "prompts": [[say("Long.")]] })).sit();
     seat.wait("›");
     let text: String = (0..20_000)
         .map(|number| format!("row {number}\n"))
@@ -271,38 +271,38 @@ fn a_large_paste_is_sent_whole() {
     seat.wait("row 19999");
     seat.keys("\r");
     seat.wait("Long.");
-    assert_eq!(seat.told(), [json!({ "prompt": text.trim_end() })]);
+    assert_eq!(seat.received(), [json!({ "prompt": text.trim_end() })]);
 }
 
 #[test]
-fn a_chat_that_goes_on_shows_what_was_said_and_enter_takes_up_what_was_left() {
+fn a_resumed_chat_shows_the_last_exchange_and_enter_continues() {
     for (variable, value) in [("HAFT_TEST", ""), ("TERM", "dumb")] {
         let script = json!({
             "left": true,
             "before": ["Mend it", "Half **done**."],
-            "prompts": [[said("Gone on.")]]
+            "prompts": [[say("Gone on.")]]
         });
         let mut seat = Seat::new(script).with(variable, value).sit();
         seat.wait("Mend it");
         seat.wait("Half done.");
         seat.keys("\r");
         seat.wait("Gone on.");
-        // Nothing is left now: without a word there is nothing to do.
+        // Nothing is unfinished now, so an empty prompt does nothing.
         seat.keys("\r");
         seat.keys("/model\r");
         seat.wait("scripted");
         seat.keys("quit\r");
         assert_eq!(seat.ended(), 0);
-        assert_eq!(seat.told(), [json!({ "prompt": "" })]);
+        assert_eq!(seat.received(), [json!({ "prompt": "" })]);
     }
 }
 
 #[test]
-fn the_background_is_seen_while_nobody_says_anything() {
+fn background_events_are_shown_while_idle() {
     let command = "while [ ! -e go ]; do sleep 0.02; done";
     let script = json!({ "prompts": [[
         { "behind": { "tool": "bash", "with": { "command": command } } },
-        said("Started.")
+        say("Started.")
     ]] });
     let mut seat = Seat::new(script).sit();
     seat.wait("›");
@@ -311,7 +311,7 @@ fn the_background_is_seen_while_nobody_says_anything() {
     seat.wait("/help");
     seat.wait("in the background: researcher: find the tests · ");
     seat.wait("bash while");
-    // One can go on typing.
+    // Typing still works.
     seat.keys("meanwhile");
     seat.wait("› meanwhile");
     std::fs::write(seat.work("go"), "").unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 const AH: (&str, &str) = ("HAFT_TOOLSET", "ah");
 
-/// What a model gets of a call, and whether it is a failure.
+/// Returns a call's reply and whether it is an error.
 fn call(scratch: &Scratch, variables: &[(&str, &str)], tool: &str, args: &Value) -> (String, bool) {
     let variables: Vec<(&str, &str)> = [AH].iter().chain(variables).copied().collect();
     let ended = scratch.haft_with(&variables, &["call", "--json", tool, &args.to_string()]);
@@ -82,9 +82,9 @@ fn pictures_and_the_home_folder() {
     assert_eq!(reply["is_error"], false);
 }
 
-/// Over MCP as by hand: names and schemas, and `isError` on a non-zero exit.
+/// Over MCP as on the command line: names and schemas, and `isError` for a non-zero exit.
 #[test]
-fn a_server_speaks_it() {
+fn the_mcp_server_serves_the_toolset() {
     let scratch = Scratch::new();
     let lines = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -115,7 +115,7 @@ fn outputs_are_cut_to_the_byte() {
     let scratch = Scratch::new();
     let (text, _) = bash(&scratch, "head -c 30000 /dev/zero | tr '\\0' x");
     assert_eq!(text, "x".repeat(30_000), "at the limit nothing is cut");
-    // In memory, and more than memory keeps.
+    // In memory, and more than is kept in memory.
     for total in [30_001, 46_385, 5_000_000] {
         let (text, failed) = bash(&scratch, &format!("head -c {total} /dev/zero | tr '\\0' x"));
         let half = "x".repeat(15_000);
@@ -129,7 +129,7 @@ fn outputs_are_cut_to_the_byte() {
         );
         assert_eq!((whole.len(), failed), (total, false));
     }
-    // 3 bytes a character: 15000 is 5000 of them, 15001 begins another.
+    // 3 bytes per character: 15000 is 5000 of them, 15001 starts another.
     let (text, _) = bash(&scratch, "printf 'x'; printf '€%.0s' {1..20000}; exit 9");
     let (shown, whole) = kept(&text);
     assert!(text.ends_with("]\nexit code: 9"));
@@ -143,7 +143,7 @@ fn outputs_are_cut_to_the_byte() {
 }
 
 #[test]
-fn a_timeout_keeps_what_there_was_and_is_the_end() {
+fn a_timeout_keeps_the_output_and_ends_the_command() {
     let scratch = Scratch::new();
     let slow = json!({ "command": "seq 1 300; sleep 60", "timeout": 1500 });
     let (text, failed) = call(&scratch, &[], "bash", &slow);
@@ -155,7 +155,7 @@ fn a_timeout_keeps_what_there_was_and_is_the_end() {
     let (shown, whole) = kept(&text);
     assert!(shown.contains("\n128\n[...44 lines omitted...]\n173\n"));
     assert!(whole.ends_with("\n300\n"));
-    // A limit of the session's own that is shorter is what is named.
+    // A shorter limit of the session is the one that is named.
     scratch.user("tools: {timeout: 1}\n");
     let (text, failed) = bash(&scratch, "echo begun; sleep 60");
     assert!(failed);
@@ -183,7 +183,7 @@ fn a_file_of_any_size_is_read_by_its_ends() {
 }
 
 #[test]
-fn what_the_variable_lists_is_never_changed() {
+fn folders_in_the_variable_are_never_changed() {
     let scratch = Scratch::new();
     scratch.file("kept/a.txt", "old\n");
     scratch.file("also/a.txt", "old\n");
@@ -229,7 +229,7 @@ fn what_the_variable_lists_is_never_changed() {
             "old\n"
         );
     }
-    // What a model reads is not changed by it.
+    // It does not change what a model reads.
     let (text, _) = call(&scratch, protect, "read", &json!({ "path": "kept/a.txt" }));
     assert_eq!(text, "old");
     let (value, from) = scratch.shown("tools.protect", protect, &["--toolset", "ah"]);
@@ -238,7 +238,7 @@ fn what_the_variable_lists_is_never_changed() {
 }
 
 #[test]
-fn the_variable_holds_for_commands_and_whatever_the_toolset() {
+fn the_variable_applies_to_commands_and_every_toolset() {
     let scratch = Scratch::new();
     scratch.file("kept/a.txt", "old\n");
     let protect = &[("AH_PROTECT_DIRS", "kept")][..];

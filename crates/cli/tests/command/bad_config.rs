@@ -1,4 +1,4 @@
-//! Files that are wrong: always exit 2, always with the place.
+//! Invalid files: always exit 2, with the position.
 
 use crate::scratch::Scratch;
 
@@ -16,7 +16,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "tools:\n  sandbox: off\n",
-            "haft.yaml:2:3: unknown key \"sandbox\" in tools; it belongs at the top, beside tools",
+            "haft.yaml:2:3: unknown key \"sandbox\" in tools; it belongs at the top level, beside tools",
         ),
         (
             "tools.preset: all\n",
@@ -24,11 +24,11 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "tools:\n  protect: [src, \"*.lock\"]\n",
-            "haft.yaml:2:12: tools.protect takes files and folders, not patterns: \"*.lock\"",
+            "haft.yaml:2:12: tools.protect must list files and folders, not patterns: \"*.lock\"",
         ),
         (
             "policy: [{deny: bash, command: \"curl | sh\"}]\n",
-            "haft.yaml:1:32: command must be the words a simple command begins with, not a pattern or a line: \"curl | sh\"",
+            "haft.yaml:1:32: command must be the first words of a simple command, not a pattern or a shell line: \"curl | sh\"",
         ),
         (
             "tools: [1]\n",
@@ -65,7 +65,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "execution: { kind: sandbox, tiemout: 5 }\n",
-            "execution: a sandbox has no \"tiemout\"; it has: kind, index, timeout, memory_mb",
+            "execution: unknown key \"tiemout\" for a sandbox; known keys: kind, index, timeout, memory_mb",
         ),
         (
             "execution: { kind: sandbox, timeout: 0 }\n",
@@ -77,7 +77,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "execution: { kind: heimdall, index: \"https://index.example\" }\n",
-            "execution: only your own file says where packages come from",
+            "execution: index is allowed only in your own haft.yaml",
         ),
         (
             "a: [1\n",
@@ -104,7 +104,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "policy:\n  - {path: a}\n",
-            "haft.yaml:2:5: a rule must say allow, ask or deny",
+            "haft.yaml:2:5: a rule must have allow, ask or deny",
         ),
         (
             "policy:\n  - {deney: write}\n",
@@ -116,7 +116,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "policy: [{deny: write, allow: read}]\n",
-            "haft.yaml:1:24: a rule says one thing, and this one says deny and allow",
+            "haft.yaml:1:24: a rule can have only one verdict, but this one has deny and allow",
         ),
         (
             "policy: [{deny: [write]}]\n",
@@ -136,7 +136,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "policy: [{deny: read, path: \"${HOME}/x\"}]\n",
-            "haft.yaml:1:29: path names a variable, and rules expand none",
+            "haft.yaml:1:29: path contains a variable, which rules do not expand",
         ),
         ("policy: [{deny: read, path: \"[\"}]\n", "haft.yaml:1:10: "),
         (
@@ -161,11 +161,11 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "tools: {work_dir: none}\n",
-            "haft.yaml:1:19: tools.work_dir: there is no folder none",
+            "haft.yaml:1:19: tools.work_dir: folder not found: none",
         ),
         (
             "tools: {work_dir: \"${NOT_SET}\"}\n",
-            "haft.yaml:1:19: tools.work_dir needs the variable NOT_SET, which is not set",
+            "haft.yaml:1:19: tools.work_dir needs variable NOT_SET, which is not set",
         ),
         (
             "tools: {preset: none-such}\n",
@@ -185,7 +185,7 @@ fn a_mistake_is_located_and_explained() {
 }
 
 #[test]
-fn what_says_nothing_is_fine() {
+fn empty_settings_are_valid() {
     let scratch = Scratch::new();
     for yaml in [
         "",
@@ -208,7 +208,7 @@ fn what_says_nothing_is_fine() {
 }
 
 #[test]
-fn what_is_no_file_does_not_hang() {
+fn special_files_do_not_hang() {
     let scratch = Scratch::new();
     let path = scratch.work("haft.yaml");
     let fails = |words: &str| {

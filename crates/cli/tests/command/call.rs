@@ -38,7 +38,7 @@ fn a_value_may_hold_anything() {
         std::fs::read_to_string(scratch.work("a.txt")).unwrap(),
         "x=y={}\n"
     );
-    // `ls` is not in the default preset: a person may call any tool.
+    // `ls` is not in the default preset, but users can call any tool.
     assert!(scratch.haft(&["call", "ls"]).out.starts_with("a.txt  7B  "));
 }
 
@@ -94,7 +94,7 @@ fn mistakes_are_exit_2_with_help() {
         (&["call", "raed"][..], "did you mean \"read\"?"),
         (&["call"], "TOOL"),
         (&["call", "read", "path"], "KEY=VALUE"),
-        (&["call", "read", "path=a", "path=b"], "given twice"),
+        (&["call", "read", "path=a", "path=b"], "duplicate argument"),
         (&["call", "read", "{\"path\": "], "not valid JSON"),
         (&["call", "read", "[1]"], "JSON object"),
         (&["call", "read", "--jsn"], "'--json'"),
@@ -109,7 +109,7 @@ fn mistakes_are_exit_2_with_help() {
         ),
         (
             &["call", "read", "path=a", "--dir", "nowhere"],
-            "no folder nowhere",
+            "folder not found: nowhere",
         ),
         (&["tools", "--preset", "al"], "has no preset \"al\""),
     ] {
@@ -188,7 +188,7 @@ fn a_read_leaves_its_record_and_nothing_else_in_the_home_folder() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let scratch = Scratch::new();
     scratch.file("a.txt", "line\n".repeat(1900));
     let mut child = scratch
@@ -222,7 +222,7 @@ fn a_full_disk_behind_stdout_is_a_failure() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write to stdout"));
 }
 
-/// What the command writes to a terminal.
+/// Returns the command's output on a terminal.
 pub(crate) fn on_a_terminal(scratch: &Scratch, args: &[&str]) -> String {
     let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     rustix::pty::grantpt(&ours).unwrap();
@@ -240,10 +240,10 @@ pub(crate) fn on_a_terminal(scratch: &Scratch, args: &[&str]) -> String {
         .stderr(theirs)
         .spawn()
         .unwrap();
-    // Before the end is awaited: a terminal holds only so much.
+    // Read before waiting for the end: a terminal buffers only so much.
     let reading = std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // When the last writer is gone a terminal gives an error, not an end.
+        // A terminal returns an error, not EOF, when the last writer is gone.
         let _ = std::fs::File::from(ours).read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     });
@@ -270,7 +270,7 @@ fn a_terminal_never_gets_raw_escapes() {
         );
         assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{shown:?}");
     }
-    // Not a terminal: the bytes are the file's.
+    // Not a terminal: the bytes are unchanged.
     let ended = scratch.haft(&["call", "read", "path=a.txt"]);
     assert!(ended.out.contains("\u{1b}[31m"), "{ended:?}");
     // Colour is for terminals that want it.
@@ -278,7 +278,7 @@ fn a_terminal_never_gets_raw_escapes() {
     assert!(!scratch.haft(&["demo"]).out.contains('\u{1b}'));
 }
 
-/// The preset of a file may be one of another toolset.
+/// The preset in a file may belong to another toolset.
 #[test]
 fn a_call_does_not_care_for_the_preset_of_a_file() {
     let scratch = Scratch::new();

@@ -1,5 +1,5 @@
-//! What decides about the next start is closed to tools: every file that may
-//! be configuration, and haft's own folders.
+//! Tools cannot write anything that decides about the next session: every possible
+//! configuration file, and haft's own folders.
 
 use crate::scratch::{Ended, Scratch};
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ fn refused(ended: &Ended) {
     assert!(ended.out.contains("protected"), "{ended:?}");
 }
 
-/// The home folder that the account of the tests has, whatever `HOME` says.
+/// The home folder of the account that runs the tests, whatever `HOME` says.
 fn account_home() -> PathBuf {
     let uid = rustix::process::getuid().as_raw().to_string();
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
@@ -52,7 +52,7 @@ fn a_named_file_is_not_written() {
         let text = std::fs::read_to_string(scratch.work(name)).unwrap();
         assert_eq!(text, "sandbox: workspace\n");
     }
-    // It is still read, and it is the person's list alone that is shown.
+    // It can still be read, and only the user's list is shown.
     let flags = ["--config", "my.yaml"];
     assert_eq!(
         scratch.shown("tools.protect", &[], &flags).0,
@@ -63,7 +63,7 @@ fn a_named_file_is_not_written() {
 }
 
 #[test]
-fn the_target_of_the_persons_file_is_not_written() {
+fn the_target_of_the_users_file_is_not_written() {
     let scratch = Scratch::new();
     scratch.user("");
     let user = scratch.home(".config/haft/haft.yaml");
@@ -145,8 +145,8 @@ fn without_a_home_the_accounts_is_used() {
     for value in [None, Some(""), Some("relative"), Some(".")] {
         let haft = |args: &[&str]| {
             let mut command = scratch.command(args);
-            // The account is that of whoever runs the tests; its own files are
-            // not for them.
+            // The account belongs to the user who runs the tests; its files are off
+            // limits.
             command
                 .env("XDG_CONFIG_HOME", scratch.home("xdg"))
                 .env("XDG_STATE_HOME", scratch.home("xdg"));
@@ -161,7 +161,7 @@ fn without_a_home_the_accounts_is_used() {
             assert_eq!(ended.code, Some(1), "{value:?} {ended:?}");
             assert!(ended.out.contains("secret place"), "{value:?} {ended:?}");
         }
-        // The same folder is meant by `~`.
+        // `~` refers to the same folder.
         scratch.file("my.yaml", "tools: {protect: [~/kept]}\n");
         let ended = haft(&["--config", "my.yaml", "config", "show", "--json"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");

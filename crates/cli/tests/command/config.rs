@@ -1,4 +1,4 @@
-//! Where values come from, and how they are shown.
+//! Sources of values, and how they are shown.
 
 use crate::scratch::Scratch;
 use serde_json::json;
@@ -32,7 +32,7 @@ fn flag_before_variable_before_project_before_user() {
         scratch.shown(key, &variables, &flags),
         (json!("web"), "flag --preset".to_owned())
     );
-    // An empty variable is one that is not set.
+    // An empty variable counts as unset.
     assert_eq!(
         scratch.shown(key, &[("HAFT_PRESET", "")], &[]).0,
         "readonly"
@@ -106,7 +106,7 @@ fn a_named_file_replaces_the_projects() {
         (json!("debug"), "ci/haft.yaml:1".to_owned())
     );
     assert_eq!(scratch.shown("quiet", &[], &flags).1, "default");
-    // It is the person's word: it may loosen, and its paths start at its folder.
+    // It counts as the user's choice: it may loosen, and its paths start at its folder.
     assert_eq!(scratch.shown("sandbox", &[], &flags).0, "off");
     let (dir, _) = scratch.shown("tools.work_dir", &[], &flags);
     assert!(dir.as_str().unwrap().ends_with("/work/ci/here"), "{dir}");
@@ -131,7 +131,7 @@ fn variables_expand_where_they_are_needed() {
         ("HAFT_QUIET", "1"),
         ("HAFT_CONFIG", "haft.yaml"),
     ];
-    // The value is used, and what is shown is the text of the file.
+    // The value is used, and the text of the file is shown.
     let (dir, from) = scratch.shown("tools.work_dir", &variables, &[]);
     assert_eq!((dir, from), (json!("${WHERE}"), "haft.yaml:3".to_owned()));
     assert_eq!(scratch.shown("log", &variables, &[]).0, "${LEVEL}");
@@ -144,7 +144,7 @@ fn variables_expand_where_they_are_needed() {
             .0,
         "off"
     );
-    // What a variable holds is checked too.
+    // A variable's value is checked too.
     let loud = [("WHERE", "sub"), ("LEVEL", "loud")];
     let ended = scratch.haft_with(&loud, &["config", "show", "--config", "haft.yaml"]);
     assert_eq!(ended.code, Some(2));
@@ -222,7 +222,7 @@ fn the_value_of_a_variable_is_never_shown() {
         }
         let _ = std::fs::remove_file(scratch.home(".config/haft/haft.yaml"));
     }
-    // Values that are fine count, and are shown by their names all the same.
+    // Valid values are used, and shown by their names too.
     scratch.file(
         "haft.yaml",
         "sandbox: ${MODE}\ntools: {preset: \"${PRESET}\", protect: [a, \"${MODE}\"]}\n",
@@ -256,7 +256,7 @@ fn the_value_of_a_variable_is_never_shown() {
 
 /// Without its variables such a setting would be looser than the file says.
 #[test]
-fn what_makes_things_stricter_is_not_left_out() {
+fn tightening_settings_are_never_dropped() {
     let scratch = Scratch::new();
     for (yaml, what) in [
         ("sandbox: ${WORD}\n", "sandbox"),
@@ -277,17 +277,14 @@ fn what_makes_things_stricter_is_not_left_out() {
             let message = format!("{what} cannot be used");
             assert!(ended.err.starts_with("haft.yaml:1:"), "{yaml:?} {ended:?}");
             assert!(ended.err.contains(&message), "{yaml:?} {ended:?}");
-            assert!(
-                ended.err.contains("the variable WORD"),
-                "{yaml:?} {ended:?}"
-            );
+            assert!(ended.err.contains("variable WORD"), "{yaml:?} {ended:?}");
             assert!(ended.err.contains("haft trust"), "{yaml:?} {ended:?}");
             assert!(!ended.err.contains("sk-secret"), "{yaml:?} {ended:?}");
         }
     }
 }
 
-/// No place but a text value of a file is looked at for variables.
+/// Variables are only expanded in string values of files.
 #[test]
 fn nothing_else_is_expanded() {
     let scratch = Scratch::new();
@@ -307,7 +304,7 @@ fn nothing_else_is_expanded() {
         !(ended.out.clone() + &ended.err).contains("sk-secret"),
         "{ended:?}"
     );
-    // A variable that no file sets is not set by a file beside it.
+    // A file that does not set a variable has no effect on it.
     scratch.file("named.yaml", "log: ${LEVEL}\n");
     scratch.file(".env", "LEVEL=info\n");
     let ended = scratch.haft_with(&[("HAFT_CONFIG", "named.yaml")], &["config", "show"]);
@@ -336,7 +333,7 @@ fn secrets_are_hidden() {
             "{ended:?}"
         );
     }
-    // The name of a variable is no secret, its value is.
+    // The name of a variable is not a secret, but its value is.
     scratch.file("haft.yaml", "api_key: ${MY_KEY}\n");
     let variables = [("MY_KEY", "sk-secret")];
     let ended = scratch.haft_with(&variables, &["config", "show", "--config", "haft.yaml"]);
@@ -357,7 +354,7 @@ fn the_published_schema_is_current() {
     assert_eq!(
         std::fs::read_to_string(path).unwrap_or_default(),
         printed,
-        "run this test with UPDATE=1 to write the schema anew"
+        "run this test with UPDATE=1 to regenerate the schema"
     );
     let schema: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `haft doctor`: who can be asked, and what tools are run by.
+//! `haft doctor`: models and runtimes.
 
 use crate::scratch::Scratch;
 use std::io::{Read, Write};
@@ -25,11 +25,11 @@ fn keys_are_named_and_never_shown() {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     let shown = scratch.haft(&["doctor"]).out;
-    assert!(shown.contains("model: none yet"), "{shown}");
+    assert!(shown.contains("model: none; set a key"), "{shown}");
 }
 
 #[test]
-fn what_is_not_on_the_path_is_named_with_what_needs_it() {
+fn missing_programs_are_reported_with_what_needs_them() {
     let scratch = Scratch::new();
     std::fs::create_dir(scratch.work("bin")).unwrap();
     std::os::unix::fs::symlink("/bin/bash", scratch.work("bin/bash")).unwrap();
@@ -39,7 +39,7 @@ fn what_is_not_on_the_path_is_named_with_what_needs_it() {
         .out;
     assert!(shown.contains("runtimes: bash, lua (built in)"), "{shown}");
     assert!(
-        shown.contains("python3 is not on PATH: plugins in Python need it"),
+        shown.contains("python3 is not on PATH; needed for plugins in Python"),
         "{shown}"
     );
 }
@@ -68,7 +68,7 @@ fn a_server_of_models_on_this_machine_is_found() {
     // The listener is gone now.
     let shown = scratch.haft(&["doctor"]).out;
     assert!(
-        shown.contains(&format!("ollama: nothing answers at 127.0.0.1:{port}")),
+        shown.contains(&format!("ollama: no answer at 127.0.0.1:{port}")),
         "{shown}"
     );
 }

@@ -115,7 +115,7 @@ fn every_example_works() {
     let folder = Path::new(env!("CARGO_BIN_EXE_haft")).parent().unwrap();
     for command in COMMANDS {
         let scratch = Scratch::new();
-        // What an example looks at is there.
+        // Create what the examples use.
         let logs = scratch.home(".local/state/haft/plugins");
         std::fs::create_dir_all(&logs).unwrap();
         std::fs::write(logs.join("weather.log"), "started\n").unwrap();
@@ -123,7 +123,7 @@ fn every_example_works() {
         store_in(&scratch);
         let servers = r#"{"mcpServers": {"docs": {"command": "docs-server"}}}"#;
         scratch.file(".mcp.json", servers);
-        // Who answers where a model is asked.
+        // A model and a server that answer.
         let server = scratch.home("docs.py");
         std::fs::write(&server, SERVER).unwrap();
         scratch.user(&format!(
@@ -137,7 +137,7 @@ fn every_example_works() {
         assert_eq!(trusted.code, Some(0), "{trusted:?}");
         let help = help(command);
         for example in examples(&help) {
-            // A server over HTTP goes on until it is told; its port may be taken here.
+            // An HTTP server runs until it is stopped, and its port may be in use here.
             let is_server = example.contains("--http");
             let run = match is_server {
                 true => format!("exec {}", example.replace("--http 8080", "--http 0")),
@@ -202,12 +202,14 @@ fn store_in(scratch: &Scratch) {
 
 /// The sessions that examples name.
 fn sessions_in(scratch: &Scratch) {
-    use haft_store::sessions::{Batch, Call, Kind, New, NewMessage, Outcome, Sessions};
+    use haft_store::sessions::{
+        Batch, Call, NewMessage, NewSession, Outcome, SessionKind, Sessions,
+    };
     let sessions = Sessions::open(scratch.home(".local/state/haft/sessions.db")).unwrap();
     for id in ["k3f9x2m4p7qz", "7q2m8c1d0vta", "9xk4w5n6b7ha"] {
-        let new = New {
+        let new = NewSession {
             id: Some(id.to_owned()),
-            kind: Kind::Agent,
+            kind: SessionKind::Agent,
             work_dir: scratch.work("").components().collect(),
             toolset: "standard".to_owned(),
             provider: "replay".to_owned(),
@@ -242,7 +244,7 @@ fn sessions_in(scratch: &Scratch) {
 }
 
 #[test]
-fn alone_it_says_what_to_do() {
+fn without_arguments_it_explains_what_to_do() {
     let ended = Scratch::new().haft(&[]);
     assert_eq!(ended.code, Some(2));
     for step in ["haft demo", "haft call", "haft mcp"] {
@@ -327,7 +329,7 @@ fn a_wrong_argument_cannot_act_on_the_terminal() {
 }
 
 #[test]
-fn who_looks_for_the_flags_as_a_command_is_told_where_they_are() {
+fn looking_up_flags_as_a_command_gives_a_hint() {
     let ended = Scratch::new().haft(&["flags"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.err.contains("haft help flags"), "{ended:?}");

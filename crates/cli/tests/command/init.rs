@@ -91,7 +91,7 @@ tools:
       args: ["--password", "plainpw13"]
 "#;
 
-/// Secrets in places that do not say so.
+/// Secrets in places that are not marked as secret.
 const HIDDEN: &str = r#"{"mcpServers": {
   "db": {"command": "srv", "args": ["postgresql://admin:plainpw1@db/prod", "https://h/?token=plainpw2&page=2",
     "-p", "plainpw3", "-u", "me:plainpw4", "-p", "8080:80"],
@@ -107,7 +107,7 @@ const HIDDEN: &str = r#"{"mcpServers": {
   "open": {"command": "srv"}
 }}"#;
 
-/// The name of each file and its text.
+/// Name and text of each file.
 const ALL: [(&str, &str); 7] = [
     (".claude/settings.json", CLAUDE),
     (".mcp.json", SERVERS),
@@ -126,7 +126,7 @@ fn from(name: &str, text: &str) -> (Scratch, Ended) {
     (scratch, ended)
 }
 
-/// The same for the person's own file, which may use secret variables.
+/// The same for the user's own file, which may use secret variables.
 fn own_from(name: &str, text: &str) -> (Scratch, Ended, String) {
     let scratch = Scratch::new();
     scratch.file(name, text);
@@ -144,8 +144,8 @@ fn written(scratch: &Scratch) -> String {
 fn decided(scratch: &Scratch, command: &str) -> String {
     let command = format!("command={command}");
     let ended = scratch.haft(&["why", "bash", &command, "--json"]);
-    let said: Value = serde_json::from_str(&ended.out).unwrap();
-    said["decision"].as_str().unwrap().to_owned()
+    let printed: Value = serde_json::from_str(&ended.out).unwrap();
+    printed["decision"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn every_result_is_valid_and_holds_no_secret() {
     }
 }
 
-/// What stands around a secret keeps its meaning.
+/// Text around a secret keeps its meaning.
 #[test]
 fn a_secret_in_a_word_is_hidden_and_the_rest_stays() {
     let (_, _, text) = own_from(".mcp.json", HIDDEN);
@@ -186,7 +186,7 @@ fn a_secret_in_a_word_is_hidden_and_the_rest_stays() {
 }
 
 #[test]
-fn a_file_that_is_there_stays_unless_forced() {
+fn an_existing_file_is_kept_unless_forced() {
     let scratch = Scratch::new();
     scratch.file("haft.yaml", "log: warn\n");
     scratch.file(".mcp.json", SERVERS);
@@ -214,7 +214,7 @@ fn a_file_that_is_there_stays_unless_forced() {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn unknown_settings_are_reported() {
     let scratch = Scratch::new();
     for (name, text, words) in [
         (
@@ -238,7 +238,7 @@ fn what_is_not_known_is_said() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.err.contains("gone.json not found"), "{ended:?}");
     assert!(!scratch.work("haft.yaml").exists());
-    // Understood, and nothing in it that haft has.
+    // Recognized, but without any setting that haft has.
     scratch.file(".claude/settings.json", "{\"hooks\": {}}");
     let ended = scratch.haft(&["init", "--from", ".claude/settings.json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
@@ -272,8 +272,8 @@ fn permissions_of_claude_code_never_get_wider() {
     }
     let why = |args: &[&str]| {
         let args = [&["why"], args, &["--json"]].concat();
-        let said: Value = serde_json::from_str(&scratch.haft(&args).out).unwrap();
-        said["decision"].as_str().unwrap().to_owned()
+        let printed: Value = serde_json::from_str(&scratch.haft(&args).out).unwrap();
+        printed["decision"].as_str().unwrap().to_owned()
     };
     for (call, decision) in [
         (&["read", "path=secrets/key"][..], "deny"),
@@ -298,7 +298,7 @@ fn permissions_of_claude_code_never_get_wider() {
         "permissions.allow Bash(git log:*) -> policy: { allow: bash, command: git log }",
         "permissions.deny Bash(pip * --user) -> policy: { deny: bash, command: pip }: ",
         "permissions.allow Bash(npm run lint): haft has no rule for exactly these words",
-        "permissions.allow mcp__jira__read: a rule that asks or denies is about the whole server",
+        "permissions.allow mcp__jira__read: another rule asks about or denies the whole server",
         "permissions.additionalDirectories: a project's file cannot add folders",
         "hooks: haft has no hooks",
     ] {
@@ -306,7 +306,7 @@ fn permissions_of_claude_code_never_get_wider() {
     }
 }
 
-/// There the last rule that matches decides, and here the first.
+/// In the other program the last matching rule decides, in haft the first.
 #[test]
 fn permissions_of_opencode_never_get_wider() {
     let (scratch, _) = from("opencode.jsonc", OPENCODE);
@@ -314,7 +314,7 @@ fn permissions_of_opencode_never_get_wider() {
         ("git status", "allow"),
         ("git push origin", "deny"),
         ("pnpm i", "ask"),
-        // Asked about there with -g alone, and denied otherwise.
+        // There it asks only for `-g`, and denies the rest.
         ("npm i", "deny"),
         ("ls", "deny"),
         ("cat x", "deny"),
@@ -395,7 +395,9 @@ fn variables_stand_for_secrets() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(
-        ended.out.contains("mcpServers.bad.url: not an address"),
+        ended
+            .out
+            .contains("mcpServers.bad.url: not a valid server URL"),
         "{ended:?}"
     );
     assert!(
@@ -455,7 +457,7 @@ fn an_agent_yaml_becomes_a_haft_yaml() {
         "{text}"
     );
     for line in [
-        "max_tokens: there it bounds one answer",
+        "max_tokens: in agent.yaml it limits one answer",
         "max_turns: haft has no unlimited turns",
         "thinking_level: haft has no such setting",
     ] {
@@ -474,7 +476,7 @@ fn the_servers_of_this_folder_come_from_the_state_of_claude_code() {
             here.to_str().unwrap().trim_end_matches('/'): { "mcpServers": { "b": { "command": "b" } } },
             "/other": { "mcpServers": { "c": { "command": "c" } } },
         },
-        // Larger than any configuration that a person writes.
+        // Larger than any real configuration.
         "history": "x".repeat(2 << 20),
     });
     scratch.file(".claude.json", state.to_string());
@@ -493,10 +495,10 @@ fn the_servers_of_this_folder_come_from_the_state_of_claude_code() {
     );
 }
 
-/// Settings in the places where people rarely have them deny as much as before.
+/// Settings in unusual places deny as much as before.
 #[test]
 fn no_denial_is_lost() {
-    for (name, text, wanted) in [
+    for (name, text, expected) in [
         (
             ".claude/settings.json",
             r#"{"permissions": {"deny": ["Skill", "Task"]}}"#,
@@ -529,10 +531,10 @@ fn no_denial_is_lost() {
     ] {
         let (scratch, ended) = from(name, text);
         let text = written(&scratch);
-        for line in wanted {
+        for line in expected {
             assert!(text.contains(line), "{line}: {text}\n{ended:?}");
         }
-        // Every rule is about a tool that there is.
+        // Every rule names an existing tool.
         let shown = scratch.haft(&["config", "show"]);
         assert_eq!(shown.code, Some(0), "{shown:?}");
         assert!(!shown.err.contains("no toolset has"), "{shown:?}");
@@ -540,7 +542,7 @@ fn no_denial_is_lost() {
 }
 
 #[test]
-fn a_provider_at_another_address_stays_what_it_is() {
+fn a_provider_keeps_its_kind_at_another_address() {
     for (name, kind) in [
         ("anthropic", "anthropic"),
         ("google", "google"),
@@ -566,14 +568,14 @@ fn a_provider_at_another_address_stays_what_it_is() {
     assert!(!text.contains(env), "{text}");
     assert!(ended.err.contains(env), "{ended:?}");
     assert!(
-        ended.out.contains("auto_approve: haft asks where"),
+        ended.out.contains("auto_approve: haft asks only if"),
         "{ended:?}"
     );
 }
 
-/// What is printed is enough to end up with every server in use.
+/// Following the printed steps puts every server to use.
 #[test]
-fn servers_that_need_secrets_go_into_the_person_s_own_file() {
+fn servers_that_need_secrets_go_into_the_users_own_file() {
     let servers = r#"{"mcpServers": {
       "open": {"command": "/bin/true"},
       "closed": {"command": "./srv", "args": ["${workspaceFolder}", "run.js"], "env": {"API_TOKEN": "plainpw"}}}}"#;
@@ -589,7 +591,7 @@ fn servers_that_need_secrets_go_into_the_person_s_own_file() {
         ended.err.contains("Set these variables: API_TOKEN\n"),
         "{ended:?}"
     );
-    // Followed word by word.
+    // Followed literally.
     let (_, command) = ended.err.split_once("mkdir -p").unwrap();
     let (command, _) = command.split_once("\nEND\n").unwrap();
     let command = format!("mkdir -p{command}\nEND\n");
@@ -608,11 +610,11 @@ fn servers_that_need_secrets_go_into_the_person_s_own_file() {
     let listed = scratch.haft_with(&set, &["mcp", "list"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(!listed.err.contains("left out"), "{listed:?}");
-    // With a file there already, the lines alone are shown, and it stays.
+    // If the file exists, only the lines are shown, and it is left unchanged.
     let again = scratch.haft(&["init", "--from", ".mcp.json", "--force"]);
     assert!(again.err.contains("Add these lines"), "{again:?}");
     assert!(!again.err.contains("mkdir"), "{again:?}");
-    // A variable that is set already is not asked for.
+    // A variable that is already set is not requested.
     let again = scratch.haft_with(&set, &["init", "--from", ".mcp.json", "--force"]);
     assert!(!again.err.contains("Set these"), "{again:?}");
 }
@@ -634,7 +636,7 @@ fn a_project_file_without_anything_it_can_use_is_not_written() {
     assert!(ended.err.contains("wrote nothing"), "{ended:?}");
 }
 
-/// Placeholders of other programs that are no variables.
+/// Placeholders of other programs that are not variables.
 #[test]
 fn placeholders_for_folders_are_translated_or_named() {
     let servers = r#"{"mcpServers": {
@@ -656,14 +658,14 @@ fn placeholders_for_folders_are_translated_or_named() {
         "mcpServers.a, ${workspaceFolder} -> `.`, the folder of haft.yaml",
         "mcpServers.a.env, ${workspaceFolder} -> `${PWD}`, the folder that haft is started in",
         "mcpServers.c, ${CLAUDE_PLUGIN_ROOT}: haft has no such placeholder; write the folder of the plugin",
-        "mcpServers.c, ${config:python.path}: haft has no such placeholder; write the value, or set the variable CONFIG_PYTHON_PATH",
+        "mcpServers.c, ${config:python.path}: haft has no such placeholder; write the value, or set variable CONFIG_PYTHON_PATH",
     ] {
         assert!(ended.out.contains(line), "{line}: {}", ended.out);
     }
     let set =
         "Set these variables: CLAUDE_PLUGIN_ROOT, CONFIG_PYTHON_PATH, WORKSPACE_FOLDER_BASENAME\n";
     assert!(ended.err.contains(set), "{ended:?}");
-    // In the person's own file, where paths start elsewhere.
+    // In the user's own file, where paths start elsewhere.
     let own = scratch.haft(&[
         "init",
         "--from",
@@ -678,7 +680,7 @@ fn placeholders_for_folders_are_translated_or_named() {
         "{text}"
     );
     assert!(!text.contains("workspaceFolder"), "{text}");
-    // Braces that are no reference stay.
+    // Braces that are not references stay.
     let opencode = r#"{"$schema": "https://opencode.ai/config.json",
       "mcp": {"a": {"type": "local", "command": ["srv", "--format={json}", "{env:MODE}"]}}}"#;
     let (scratch, _) = from("opencode.json", opencode);
@@ -711,7 +713,7 @@ fn many_rules_are_carried_over_quickly() {
     assert!(!scratch.work("haft.yaml").exists());
 }
 
-/// The lines that are printed for the person's own file.
+/// The lines printed for the user's own file.
 fn lines_for_own(ended: &Ended) -> &str {
     let (_, lines) = ended.err.split_once("<<'END'\n").unwrap();
     lines.split_once("\nEND\n").unwrap().0
@@ -722,7 +724,7 @@ fn lines_for_the_own_file_come_with_a_warning_that_they_run_everywhere() {
     let servers = r#"{"mcpServers": {"open": {"command": "srv"},
       "gh": {"command": "srv", "env": {"API_TOKEN": "plainpw"}}}}"#;
     let (scratch, ended) = from(".mcp.json", servers);
-    let warning = "runs without `haft trust`, because the file is your own, and in every folder";
+    let warning = "run without `haft trust`, because the file is your own, and in every folder";
     assert!(ended.err.contains(warning), "{}", ended.err);
     assert!(
         ended
@@ -813,7 +815,7 @@ fn all_keys_of_a_plugin_are_carried_over() {
 }
 
 #[test]
-fn the_home_folder_is_meant_by_a_tilde() {
+fn a_tilde_is_the_home_folder() {
     let scratch = Scratch::new();
     let script = "#!/bin/sh\nprintf '%s\\n' \"$@\" >&2\npwd >&2\nexit 3\n";
     let path = scratch.home("srv");
@@ -856,7 +858,7 @@ fn the_report_says_what_happens_to_servers_for_the_own_file() {
     for line in [
         "mcpServers.shut: it needs A_TOKEN, B_TOKEN, TOKEN\n",
         "mcpServers.shut, ${workspaceFolder} -> `${PWD}`",
-        "mcpServers.shut, ${input:token}: haft does not ask",
+        "mcpServers.shut, ${input:token}: haft does not prompt",
         "mcpServers.shut, the default of MYVAR: haft has no defaults for variables; set MYVAR",
     ] {
         assert!(rest.contains(line), "{line}: {rest}");
@@ -892,7 +894,7 @@ fn a_provider_s_key_is_named_once_and_goes_into_the_own_file() {
         "agent.yaml",
         "provider: openai\nbase_url: http://localhost:1/v1\nmodel: m\napi_key: \"${ROUTER_KEY}\"\n",
     );
-    // The address goes with its key: it must not get another key of the person's.
+    // The address moves with its key: it must not get another key of the user.
     let text = written(&scratch);
     assert!(text.contains("model: m\n"), "{text}");
     for key in ["api_key", "base_url", "provider"] {
@@ -944,7 +946,7 @@ fn a_rule_about_a_tool_of_a_server_is_not_taken_for_a_misspelling() {
     assert!(
         ended
             .err
-            .contains("no toolset has a tool \"gh_list\", and there is no MCP server \"gh\""),
+            .contains("no toolset has a tool \"gh_list\", and no MCP server \"gh\" is configured"),
         "{ended:?}"
     );
     assert!(!ended.err.contains("did you mean"), "{ended:?}");

@@ -1,5 +1,5 @@
-//! `haft` as people and scripts meet it: the built command, with a home of its
-//! own, in a scratch folder.
+//! `haft` as users and scripts run it: the built command, with its own home, in a scratch
+//! folder.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Whatever the umask: haft's own files are for their owner alone, and usable.
+//! With any umask haft's own files are private, and usable.
 
 use crate::scratch::Scratch;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The command below a shell that has set the umask.
+/// Runs the command in a shell with this umask.
 fn under(scratch: &Scratch, umask: &str, args: &[&str]) -> Command {
     let haft = scratch.command(&[]);
     let mut command = Command::new("sh");
@@ -40,15 +40,15 @@ fn are_private(scratch: &Scratch, umask: &str) -> Vec<String> {
     let mut all = vec![state.clone()];
     below(&state, &mut all);
     for path in &all {
-        // One that is gone meanwhile is none.
+        // A file that is gone meanwhile is skipped.
         let Ok(about) = std::fs::symlink_metadata(path) else {
             continue;
         };
-        let wanted = if about.is_dir() { 0o700 } else { 0o600 };
+        let expected = if about.is_dir() { 0o700 } else { 0o600 };
         let mode = about.permissions().mode() & 0o7777;
         assert_eq!(
             mode,
-            wanted,
+            expected,
             "umask {umask}: {} is {mode:o}",
             path.display()
         );
@@ -102,7 +102,7 @@ impl Drop for Client {
 }
 
 #[test]
-fn what_haft_keeps_is_private_under_any_umask() {
+fn hafts_files_are_private_under_any_umask() {
     for umask in ["000", "022", "077", "0777"] {
         let scratch = Scratch::new();
         scratch.file(
@@ -134,7 +134,7 @@ fn what_haft_keeps_is_private_under_any_umask() {
         let reply = client.ask(3, "tools/call", &write);
         assert_eq!(reply["isError"], false, "umask {umask}: {reply}");
         let names = are_private(&scratch, umask).join("\n");
-        for wanted in [
+        for expected in [
             "trust.json",
             "trust.lock",
             "sessions.db",
@@ -144,7 +144,7 @@ fn what_haft_keeps_is_private_under_any_umask() {
             "plugins/known/",
             ".log",
         ] {
-            assert!(names.contains(wanted), "{wanted} is not among\n{names}");
+            assert!(names.contains(expected), "{expected} is not among\n{names}");
         }
         drop(client);
         // The token of the HTTP server.
@@ -153,8 +153,8 @@ fn what_haft_keeps_is_private_under_any_umask() {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        let mut said = BufReader::new(server.stdout.take().unwrap());
-        said.read_line(&mut line).unwrap();
+        let mut printed = BufReader::new(server.stdout.take().unwrap());
+        printed.read_line(&mut line).unwrap();
         server.kill().unwrap();
         server.wait().unwrap();
         assert!(line.contains("token"), "umask {umask}: {line}");
@@ -166,16 +166,16 @@ fn what_haft_keeps_is_private_under_any_umask() {
             .current_dir(temp.path())
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(said.trim(), format!("{umask:0>4}"), "{output:?}");
-        // What a tool writes for the person is as their umask says.
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(printed.trim(), format!("{umask:0>4}"), "{output:?}");
+        // Files that a tool writes follow the user's umask.
         let mode = std::fs::metadata(scratch.work("new.txt"))
             .unwrap()
             .permissions()
             .mode();
         let umask = u32::from_str_radix(umask, 8).unwrap();
         assert_eq!(mode & 0o777, 0o666 & !umask);
-        // They can be used again, also where the umask is an ordinary one.
+        // They can be used again with an ordinary umask.
         assert_eq!(scratch.haft(&["call", "two"]).code, Some(0));
         assert_eq!(scratch.haft(&["sessions", "list"]).code, Some(0));
     }

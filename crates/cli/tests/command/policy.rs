@@ -1,4 +1,4 @@
-//! Rules: what they decide, who is asked, and how it is explained.
+//! Rules: decisions, prompts and explanations.
 
 use crate::scratch::{Ended, Scratch};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,7 +18,7 @@ fn write_with(scratch: &Scratch, flags: &[&str]) -> Ended {
 }
 
 #[test]
-fn what_is_asked_about_is_refused_where_nobody_is() {
+fn calls_that_need_approval_are_refused_without_a_terminal() {
     let scratch = Scratch::new();
     scratch.user("policy:\n\n  - { ask: write }\n");
     let ended = write_with(&scratch, &[]);
@@ -40,7 +40,7 @@ fn what_is_asked_about_is_refused_where_nobody_is() {
     assert!(!scratch.work("a.txt").exists());
     assert_eq!(write_with(&scratch, &["--approve", "auto"]).code, Some(0));
     assert!(scratch.work("a.txt").exists());
-    // The rule that was offered does what was said of it.
+    // The suggested rule works as described.
     scratch.user("policy:\n  - { allow: write, path: a.txt }\n  - { ask: write }\n");
     assert_eq!(write_with(&scratch, &[]).code, Some(0));
     let other = scratch.haft(&["call", "write", "path=b.txt", "content=x"]);
@@ -58,7 +58,7 @@ fn what_is_asked_about_is_refused_where_nobody_is() {
 }
 
 #[test]
-fn deny_holds_whoever_says_yes() {
+fn deny_cannot_be_overridden_by_approval() {
     let scratch = Scratch::new();
     scratch.file(
         "haft.yaml",
@@ -104,7 +104,7 @@ fn a_project_only_tightens() {
     assert_eq!(write_with(&scratch, &[]).code, Some(1));
     scratch.user("policy: [{ deny: write }]\n");
     assert_eq!(write_with(&scratch, &["--approve", "auto"]).code, Some(1));
-    // Named by the person it is their word, and the strictest still counts.
+    // Named by the user, it counts as the user's choice, and the strictest rule still wins.
     assert_eq!(
         write_with(&scratch, &["--config", "haft.yaml"]).code,
         Some(1)
@@ -159,7 +159,7 @@ fn a_malformed_policy_stops_everything() {
 }
 
 #[test]
-fn a_tool_that_nobody_has_is_named() {
+fn a_rule_for_an_unknown_tool_causes_a_warning() {
     let scratch = Scratch::new();
     scratch.file(
         "haft.yaml",
@@ -214,25 +214,25 @@ fn why_says_which_rule_and_runs_nothing() {
         serde_json::from_str::<Value>(&ended.out).unwrap()
     };
     let write = |path: &str| why(&["write", &format!("path={path}"), "content=x"]);
-    let said = write("docs/a.md");
-    assert_eq!(said["decision"], "allow");
-    assert_eq!(said["outcome"], "runs without asking");
-    // Written as the toolset lets it be, it is the same path.
+    let reply = write("docs/a.md");
+    assert_eq!(reply["decision"], "allow");
+    assert_eq!(reply["outcome"], "runs without asking");
+    // In another spelling of the toolset it is the same path.
     assert_eq!(write("@docs/a.md")["decision"], "allow");
     assert_eq!(write("docs/../docs/a.md")["decision"], "allow");
-    let said = write("a.txt");
-    assert_eq!(said["decision"], "ask");
-    assert_eq!(said["rules"][0]["rule"], "{ ask: write }");
-    assert_eq!(said["suggestion"], "{ allow: write, path: a.txt }");
-    assert_eq!(said["sandbox"], "workspace");
-    let said = write("a.lock");
-    assert_eq!(said["decision"], "deny");
-    assert_eq!(said["rules"][0]["place"], "haft.yaml:2");
-    assert_eq!(said["suggestion"], Value::Null);
-    let said = write("/usr/out.txt");
-    assert_eq!(said["decision"], "deny");
-    assert_eq!(said["scope"][0]["decision"], "deny");
-    assert_eq!(said["scope"][0]["why"], "path not allowed: /usr/out.txt");
+    let reply = write("a.txt");
+    assert_eq!(reply["decision"], "ask");
+    assert_eq!(reply["rules"][0]["rule"], "{ ask: write }");
+    assert_eq!(reply["suggestion"], "{ allow: write, path: a.txt }");
+    assert_eq!(reply["sandbox"], "workspace");
+    let reply = write("a.lock");
+    assert_eq!(reply["decision"], "deny");
+    assert_eq!(reply["rules"][0]["place"], "haft.yaml:2");
+    assert_eq!(reply["suggestion"], Value::Null);
+    let reply = write("/usr/out.txt");
+    assert_eq!(reply["decision"], "deny");
+    assert_eq!(reply["scope"][0]["decision"], "deny");
+    assert_eq!(reply["scope"][0]["why"], "path not allowed: /usr/out.txt");
     assert_eq!(why(&["ls"])["rules"][0]["decision"], "allow");
 
     let ended = scratch.haft(&["why", "write", r#"{"path": "a.txt", "content": "x"}"#]);
@@ -280,21 +280,21 @@ fn why_names_the_reason_and_the_remedy_of_a_refusal_without_a_rule() {
         assert!(!ended.out.contains("this rule"), "{}", ended.out);
         ended.out
     };
-    let said = text(&["write", "path=/etc/passwd", "content=x"]);
-    assert!(said.contains("`tools.roots`"), "{said}");
-    assert!(said.contains("`--sandbox off`"), "{said}");
-    let said = text(&["read", "path=/root/.ssh/id_rsa"]);
-    assert!(said.contains("secret place"), "{said}");
+    let reply = text(&["write", "path=/etc/passwd", "content=x"]);
+    assert!(reply.contains("`tools.roots`"), "{reply}");
+    assert!(reply.contains("`--sandbox off`"), "{reply}");
+    let reply = text(&["read", "path=/root/.ssh/id_rsa"]);
+    assert!(reply.contains("secret place"), "{reply}");
 
     for url in ["http://127.0.0.1/", "http://localhost/", "http://[::1]:80/"] {
-        let said = text(&["web_fetch", &format!("url={url}")]);
-        assert!(said.contains("not allowed to connect to"), "{said}");
-        assert!(said.contains("tools.web.allow_hosts"), "{said}");
+        let reply = text(&["web_fetch", &format!("url={url}")]);
+        assert!(reply.contains("not allowed to connect to"), "{reply}");
+        assert!(reply.contains("tools.web.allow_hosts"), "{reply}");
     }
     let ended = scratch.haft(&["why", "--json", "web_fetch", "url=http://127.0.0.1/"]);
-    let said: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!(said["decision"], "deny");
-    assert!(said["refused_by_tool"]["remedy"].is_string(), "{said}");
+    let reply: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(reply["decision"], "deny");
+    assert!(reply["refused_by_tool"]["remedy"].is_string(), "{reply}");
     // A host that the user's own settings list is not refused.
     scratch.user("tools: { web: { allow_hosts: [\"127.0.0.1\"] } }\n");
     let ended = scratch.haft(&["why", "web_fetch", "url=http://127.0.0.1/"]);
@@ -320,7 +320,7 @@ fn the_example_of_the_page_is_what_is_printed() {
     let shown = ended
         .out
         .replace(work.to_str().unwrap(), "/home/me/project");
-    // What the sandbox does is another page's, and depends on the machine.
+    // The sandbox is documented on another page and depends on the machine.
     let (decided, _) = printed.split_once("sandbox ").unwrap();
     assert!(shown.starts_with(decided), "{shown}");
 }
@@ -380,7 +380,7 @@ fn asked(scratch: &Scratch, args: &[&str]) -> Asked {
         .open(name.to_str().unwrap())
         .unwrap();
     let mut terminal = File::from(ours);
-    // Typed too early: no answer to a question nobody has seen.
+    // Typed before the question appeared, so it is not an answer.
     terminal.write_all(b"y\n").unwrap();
     let child = scratch
         .command(args)
@@ -422,7 +422,7 @@ impl Asked {
 }
 
 #[test]
-fn a_person_at_a_terminal_is_asked() {
+fn the_user_is_asked_on_a_terminal() {
     let scratch = Scratch::new();
     scratch.file(
         "haft.yaml",
@@ -466,15 +466,15 @@ fn a_person_at_a_terminal_is_asked() {
 }
 
 #[test]
-fn a_no_can_say_why_and_all_of_it_can_be_seen() {
+fn a_rejection_can_have_a_reason_and_everything_can_be_shown() {
     let scratch = Scratch::new();
     scratch.file("haft.yaml", "policy: [{ ask: write }]\n");
     let content = format!("content={}the end", "x".repeat(1000));
     let args = ["call", "write", "path=a.txt", &content];
     let ended = asked(&scratch, &args).answer(b"n not in this folder\n");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let said = "the user said no: not in this folder";
-    assert!(ended.out.contains(said), "{ended:?}");
+    let reply = "the user said no: not in this folder";
+    assert!(ended.out.contains(reply), "{ended:?}");
     let mut question = asked(&scratch, &args);
     assert!(!question.shown.contains("the end"), "{}", question.shown);
     question.terminal.write_all(b"v\n").unwrap();
@@ -489,7 +489,7 @@ fn a_no_can_say_why_and_all_of_it_can_be_seen() {
 }
 
 #[test]
-fn what_is_shown_cannot_act_on_the_screen() {
+fn shown_text_is_sanitized() {
     let scratch = Scratch::new();
     scratch.file("haft.yaml", "policy: [{ ask: write }]\n");
     let path = "path=a\u{1b}[2J\u{202e}\nRun it? [y/N] y";
@@ -508,7 +508,7 @@ fn what_is_shown_cannot_act_on_the_screen() {
 }
 
 #[test]
-fn an_interrupt_while_a_person_thinks_is_no_answer() {
+fn an_interrupt_during_a_question_is_not_an_answer() {
     let scratch = Scratch::new();
     scratch.file("haft.yaml", "policy: [{ ask: write }]\n");
     let question = asked(&scratch, WRITE);
@@ -541,7 +541,7 @@ fn a_command_is_judged_before_it_runs() {
         "sh -c 'touch b; touch denied'",
         "touch b; echo \"$(date)\"; touch denied",
         "cat <<'EOF'\nb\nEOF\ntouch denied",
-        // What the rule compares is not known.
+        // The rule cannot compare this text.
         "touch `echo denied`",
         "C=touch; $C denied",
     ] {

@@ -1,5 +1,5 @@
-//! Configurations, calls and command lines as the documents of other agents print them:
-//! pasted here, they work as they stand.
+//! Configurations, calls and command lines from the documentation of other agents work
+//! unchanged.
 
 mod blocks;
 mod calls;
@@ -59,7 +59,7 @@ fn printed_configurations_load() {
     }
 }
 
-/// The printed file is the file whose tools and folder are the defaults.
+/// The printed file has the default tools and folder.
 #[test]
 fn the_printed_preset_and_folder_are_the_defaults() {
     let scratch = project();
@@ -73,7 +73,7 @@ fn the_printed_preset_and_folder_are_the_defaults() {
 }
 
 #[test]
-fn plugins_without_tools_above_them_are_told_where_they_belong() {
+fn plugins_at_the_top_level_get_a_hint() {
     let scratch = project();
     scratch.file("haft.yaml", CONFIGURED);
     for args in [
@@ -91,8 +91,8 @@ fn plugins_without_tools_above_them_are_told_where_they_belong() {
             "{ended:?}"
         );
     }
-    // An agent.yaml is converted all the same. This one needs a secret, which a project's file
-    // never gets, so haft prints the lines for the person's own file, in the right place.
+    // An agent.yaml is converted too. This one needs a secret, which a project's file never
+    // gets, so haft prints the lines for the user's own file, in the right place.
     scratch.file("agent.yaml", CONFIGURED);
     let ended = scratch.haft(&["init", "--from", "agent.yaml", "--force"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Where one test lives: `work` is the current folder, `home` the home.
+/// Folders of one test: `work` is the current folder, `home` the home folder.
 pub(crate) struct Scratch {
     root: TempDir,
 }
 
-/// How a command ended and what it said.
+/// Exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -41,12 +41,12 @@ impl Scratch {
         put(&self.work(below), content.as_ref());
     }
 
-    /// The person's configuration.
+    /// Writes the user's configuration.
     pub(crate) fn user(&self, content: &str) {
         put(&self.home(".config/haft/haft.yaml"), content.as_bytes());
     }
 
-    /// The command, with nothing of the environment of the tests.
+    /// The command, without the environment of the tests.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
         command
@@ -81,7 +81,7 @@ impl Scratch {
         child.wait_with_output().unwrap().into()
     }
 
-    /// One value of `haft config show --json`, and where it comes from.
+    /// Returns one value of `haft config show --json`, and its source.
     pub(crate) fn shown(
         &self,
         key: &str,

@@ -125,10 +125,10 @@ fn few_files_at_a_time_are_an_error_not_a_panic() {
                 matches!(output.status.code(), Some(0..=2)),
                 "{limit} {args:?} {output:?}"
             );
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(!said.contains("panic"), "{limit} {args:?} {said}");
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert!(!printed.contains("panic"), "{limit} {args:?} {printed}");
             if limit == 8 {
-                assert!(said.starts_with("error: "), "{args:?} {said}");
+                assert!(printed.starts_with("error: "), "{args:?} {printed}");
             }
         }
     }

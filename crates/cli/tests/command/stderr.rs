@@ -1,4 +1,4 @@
-//! Nobody has to listen on stderr: where it cannot be written, haft works all the same.
+//! Haft works even if stderr cannot be written.
 
 use crate::scratch::{Ended, Scratch};
 use std::fs::File;
@@ -23,13 +23,13 @@ fn without(scratch: &Scratch, redirect: &str, args: &[&str], input: &str) -> End
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It may not want to read it.
+    // The command may not read it.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     Ended::from(child.wait_with_output().unwrap())
 }
 
-/// What a client says that makes one call.
+/// Messages of a client that makes one call.
 const CLIENT: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
     "\n",
@@ -43,7 +43,7 @@ const CLIENT: &str = concat!(
 fn a_stderr_that_cannot_be_written_ends_nothing() {
     let scratch = Scratch::new();
     scratch.file("a.txt", "hello\n");
-    // Something to say on stderr, by every command.
+    // Every command prints something to stderr.
     scratch.file("haft.yaml", "sandbox: off\nsystem_prompt: ${SOMETHING}\n");
     for redirect in ["2>/dev/full", "2>&-", "2>&1 >/dev/null | true"] {
         let is_piped = redirect.contains('|');
@@ -75,8 +75,8 @@ fn a_stderr_that_cannot_be_written_ends_nothing() {
     }
 }
 
-/// A result that cannot be written is a failure, and not a crash; one that nobody wants
-/// to read any more is neither.
+/// A result that cannot be written is a failure, not a crash; a reader that stops early
+/// is neither.
 #[test]
 fn a_stdout_that_cannot_be_written_is_a_failure() {
     let scratch = Scratch::new();

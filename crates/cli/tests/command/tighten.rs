@@ -23,7 +23,7 @@ fn the_sandbox_gets_stricter_and_never_looser() {
             "{person} {project}"
         );
     }
-    // A flag and a variable are the person's word of this very moment.
+    // A flag and a variable are the user's choice for this run.
     user("strict");
     assert_eq!(
         scratch.shown("sandbox", &[], &["--sandbox", "off"]).0,
@@ -97,7 +97,7 @@ fn protection_adds_up() {
         let ended = scratch.haft(&["call", "write", &format!("path={name}"), "content=x"]);
         assert_eq!(ended.code, Some(code), "{name} {ended:?}");
     }
-    // A work folder further down does not shake off what was protected.
+    // A work folder further down does not remove protection.
     scratch.user("tools: {protect: [sub/kept.txt]}\n");
     scratch.file("haft.yaml", "tools: {work_dir: sub}\n");
     scratch.file("sub/kept.txt", "old");

@@ -43,7 +43,7 @@ fn the_tour_is_real_quick_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(scratch.home("")).unwrap().count(), 0);
 }
 
-/// The tour on a terminal, up to its question, which is answered by this.
+/// Runs the demo on a terminal, and answers its question with this.
 fn answered(answer: &str) -> (Option<i32>, String) {
     use std::io::{Read, Write};
     let ours = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
@@ -70,7 +70,7 @@ fn answered(answer: &str) -> (Option<i32>, String) {
     drop(command);
     let mut ours = std::fs::File::from(ours);
     let (mut shown, mut is_asked, mut piece) = (Vec::new(), false, [0; 4096]);
-    // When the last writer is gone a terminal gives an error.
+    // A terminal returns an error when the last writer is gone.
     while let Ok(count @ 1..) = ours.read(&mut piece) {
         shown.extend_from_slice(&piece[..count]);
         if !is_asked && String::from_utf8_lossy(&shown).contains("then Enter ›") {

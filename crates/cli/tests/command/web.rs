@@ -1,5 +1,5 @@
-//! The web tools: where they are offered, whose word their settings are, and what
-//! `haft doctor` says of the engines.
+//! The web tools: where they are offered, who may configure them, and the report of `haft
+//! doctor`.
 
 use crate::scratch::Scratch;
 use serde_json::Value;
@@ -7,11 +7,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::mpsc;
 
-/// Answers every request with one page, and tells of the first lines.
+/// Answers every request with one page, and reports the first lines.
 fn serve(status: &'static str, body: &'static str) -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut reader = BufReader::new(stream.unwrap());
@@ -30,7 +30,7 @@ fn serve(status: &'static str, body: &'static str) -> (u16, mpsc::Receiver<Strin
             let _ = tell.send(head.lines().next().unwrap_or_default().to_owned());
         }
     });
-    (port, told)
+    (port, reported)
 }
 
 const RESULTS: &str = r#"<a class="result-link" href="https://a.example/">A</a>"#;
@@ -61,18 +61,18 @@ fn presets_and_settings_decide_where_they_are() {
         let names = tools(&scratch, &["--toolset", toolset]);
         assert_eq!(names[names.len() - 2..], web, "{toolset}");
     }
-    // A project may turn them off and not on.
+    // A project can turn them off, not on.
     scratch.file("haft.yaml", "tools: {web: {enabled: false}}\n");
     assert_eq!(tools(&scratch, &["--toolset", "ah"]).len(), 4);
     scratch.user("");
     scratch.file("haft.yaml", "tools: {web: {enabled: true}}\n");
     assert_eq!(tools(&scratch, &["--toolset", "ah"]).len(), 4);
-    let said = scratch.haft(&["tools"]).err;
+    let printed = scratch.haft(&["tools"]).err;
     assert!(
-        said.contains("haft.yaml:1: tools.web.enabled is ignored: only the person's own file"),
-        "{said}"
+        printed.contains("haft.yaml:1: tools.web.enabled is ignored: only your own haft.yaml"),
+        "{printed}"
     );
-    // By name they are there for the person, whatever the preset.
+    // The user can call them by name, whatever the preset.
     let ended = scratch.haft(&["call", "web_fetch", "url=example.org"]);
     assert_eq!(ended.code, Some(1));
     assert!(
@@ -116,8 +116,8 @@ fn failures_are_in_the_words_of_the_toolset() {
 }
 
 #[test]
-fn hosts_are_the_person_s_to_allow() {
-    let (port, told) = serve("200 OK", "<h1>inside</h1>");
+fn only_the_user_can_allow_hosts() {
+    let (port, reported) = serve("200 OK", "<h1>inside</h1>");
     let url = format!("url=http://127.0.0.1:{port}/x");
     let allow = format!("tools: {{web: {{allow_hosts: ['127.0.0.1:{port}']}}}}\n");
     let scratch = Scratch::new();
@@ -128,7 +128,7 @@ fn hosts_are_the_person_s_to_allow() {
         ended.err.contains("tools.web.allow_hosts is ignored"),
         "{ended:?}"
     );
-    assert!(told.try_recv().is_err());
+    assert!(reported.try_recv().is_err());
     scratch.file("haft.yaml", "");
     scratch.user(&allow);
     let ended = scratch.haft(&["call", "web_fetch", &url]);
@@ -137,8 +137,8 @@ fn hosts_are_the_person_s_to_allow() {
         (Some(0), "# inside\n"),
         "{ended:?}"
     );
-    assert_eq!(told.recv().unwrap(), "GET /x HTTP/1.1");
-    // A project may deny what the person allows.
+    assert_eq!(reported.recv().unwrap(), "GET /x HTTP/1.1");
+    // A project can deny what the user allows.
     scratch.file("haft.yaml", "tools: {web: {deny_hosts: [127.0.0.0/8]}}\n");
     let ended = scratch.haft(&["call", "web_fetch", &url]);
     assert!(
@@ -148,7 +148,8 @@ fn hosts_are_the_person_s_to_allow() {
     let (shown, from) = scratch.shown("tools.web", &[], &[]);
     assert_eq!(shown["deny_hosts"][0], "127.0.0.0/8");
     assert!(from.contains("haft.yaml:1"), "{from}");
-    // A file that is named is the person's word; proxies of the environment are not.
+    // A file named by the user counts as the user's choice; proxies in the environment do
+    // not.
     let path = scratch.work("own.yaml");
     std::fs::write(&path, &allow).unwrap();
     let proxies = [
@@ -164,10 +165,10 @@ fn hosts_are_the_person_s_to_allow() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// What a project alone has chosen is asked about: an address can carry something away.
+/// Web tools chosen only by the project need approval, because a URL can carry data away.
 #[test]
 fn a_project_s_preset_is_asked_about() {
-    let (port, told) = serve("200 OK", "<h1>outside</h1>");
+    let (port, reported) = serve("200 OK", "<h1>outside</h1>");
     let scratch = Scratch::new();
     let call = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{{"name":"t","version":"1"}}}}}}
@@ -183,8 +184,8 @@ fn a_project_s_preset_is_asked_about() {
         ended.out.contains("not approved") && ended.out.contains("tools.web.enabled"),
         "{ended:?}"
     );
-    assert!(told.try_recv().is_err());
-    // The person's own word, by a flag or in their file, is enough.
+    assert!(reported.try_recv().is_err());
+    // The user's own choice, by a flag or in their file, is enough.
     let ended = scratch.haft_reading(call.as_bytes(), &["mcp", "--preset", "web"]);
     assert!(ended.out.contains("# outside"), "{ended:?}");
     scratch.user(&own.replace("{allow", "{enabled: true, allow"));
@@ -206,12 +207,12 @@ fn settings_that_are_wrong_are_named() {
         ),
         (
             "{engines: [duckduckgoo]}",
-            "there is no such engine; did you mean \"duckduckgo\"?",
+            "unknown engine; did you mean \"duckduckgo\"?",
         ),
         ("{engines: [{kind: brave}]}", "brave needs a key"),
         (
             "{engines: [{kind: brave, token: sk-secret}]}",
-            "there is no \"token\" in an engine",
+            "unknown key \"token\" in an engine",
         ),
         ("{engines: [searxng]}", "searxng needs a base_url"),
         (
@@ -233,17 +234,14 @@ fn settings_that_are_wrong_are_named() {
         ),
         (
             "{proxy: 'sk-secret:3128'}",
-            "tools.web.proxy: must be an address",
+            "tools.web.proxy: must be a URL",
         ),
         (
             "{proxy: 'socks5://sk-secret:3128'}",
-            "tools.web.proxy: must be an address",
+            "tools.web.proxy: must be a URL",
         ),
         ("{ca_file: gone.pem}", "tools.web.ca_file: cannot read"),
-        (
-            "{allow_hosts: ['${NOT_SET}']}",
-            "needs the variable NOT_SET",
-        ),
+        ("{allow_hosts: ['${NOT_SET}']}", "needs variable NOT_SET"),
     ] {
         scratch.user(&format!("tools:\n  web: {web}\n"));
         let ended = scratch.haft(&["tools"]);
@@ -265,7 +263,7 @@ fn engines_are_named_and_their_keys_are_not() {
     assert!(
         shown
             .err
-            .contains("BRAVE, which is not set: the engine is left out"),
+            .contains("BRAVE, which is not set: skipped this engine"),
         "{shown:?}"
     );
     for args in [
@@ -288,8 +286,8 @@ fn doctor_says_whether_engines_answer() {
     let (bad, _told_too) = serve("202 Accepted", CAPTCHA);
     let scratch = Scratch::new();
     let shown = scratch.haft(&["doctor"]).out;
-    assert!(shown.contains("web: not offered to a model"), "{shown}");
-    assert!(shown.contains("duckduckgo: not asked"), "{shown}");
+    assert!(shown.contains("web: not offered to the model"), "{shown}");
+    assert!(shown.contains("duckduckgo: not tried"), "{shown}");
     scratch.user(&format!(
         "tools:\n  web:\n    engines:\n      - {{kind: duckduckgo, base_url: 'http://127.0.0.1:{bad}'}}\n      - {{kind: duckduckgo, base_url: 'http://127.0.0.1:{good}'}}\n"
     ));
@@ -309,7 +307,7 @@ fn doctor_says_whether_engines_answer() {
 }
 
 #[test]
-fn pages_are_kept_where_nobody_else_looks() {
+fn cached_pages_are_private() {
     let (port, _told) = serve("200 OK", "<p>kept");
     let scratch = Scratch::new();
     scratch.user(&format!(

@@ -1,9 +1,9 @@
-//! A home folder, the root and folders of the system are given to tools only by name.
+//! Tools get a home folder, the root or a system folder only if it is named.
 
 use crate::scratch::{Ended, Scratch};
 use std::path::Path;
 
-/// Every command that would give tools the work folder.
+/// Commands that give tools the work folder.
 const GIVING: [&[&str]; 6] = [
     &["call", "ls"],
     &["call", "bash", "command=echo x > .bashrc"],
@@ -22,7 +22,7 @@ fn is_refused(ended: &Ended, folder: &Path) {
     assert_eq!(ended.code, Some(2), "{}: {ended:?}", folder.display());
     assert_eq!(ended.out, "", "{}", folder.display());
     assert!(
-        ended.err.contains("tools do not get ") && ended.err.contains("--dir"),
+        ended.err.contains("refusing to use ") && ended.err.contains("--dir"),
         "{}: {ended:?}",
         folder.display()
     );
@@ -45,7 +45,7 @@ fn tools_do_not_get_a_home_or_the_system_unasked() {
         Path::new("/home"),
         own.as_path(),
     ] {
-        // As an ordinary user one cannot be in every one of them.
+        // An ordinary user cannot enter all of them.
         if std::fs::read_dir(folder).is_err() {
             continue;
         }
@@ -57,7 +57,7 @@ fn tools_do_not_get_a_home_or_the_system_unasked() {
     assert!(!scratch.home(".local/state/haft/sessions.db").exists());
 }
 
-/// They are started to say which tools they have, before anybody gets these.
+/// They are started to list their tools, before any client gets them.
 #[test]
 fn programs_that_are_only_asked_for_their_tools_cannot_write_a_home() {
     let scratch = Scratch::new();
@@ -83,7 +83,7 @@ fn programs_that_are_only_asked_for_their_tools_cannot_write_a_home() {
 }
 
 #[test]
-fn who_names_such_a_folder_gets_it() {
+fn a_named_folder_is_allowed() {
     let scratch = Scratch::new();
     let home = scratch.home("");
     let path = home.to_str().unwrap().to_owned();
@@ -99,14 +99,14 @@ fn who_names_such_a_folder_gets_it() {
     works(haft_in(&scratch, &home, &["call", "ls"]));
 }
 
-/// It is the person who names it, not a project.
+/// The user must name it, not a project.
 #[test]
-fn a_project_does_not_name_it() {
+fn a_project_cannot_name_it() {
     let scratch = Scratch::new();
     let above = scratch.home("").parent().unwrap().to_owned();
     std::fs::write(above.join("haft.yaml"), "tools: {work_dir: home}\n").unwrap();
     is_refused(&haft_in(&scratch, &above, &["call", "ls"]), &above);
-    // Nor is a project refused that lies in such a folder.
+    // A project inside such a folder is not refused.
     std::fs::create_dir(scratch.home("project")).unwrap();
     let ended = haft_in(&scratch, &scratch.home("project"), &["call", "ls"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");

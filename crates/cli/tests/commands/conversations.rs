@@ -1,4 +1,4 @@
-//! Programs that are spoken to, and commands that are given something to read.
+//! Programs with a conversation over pipes, and commands with input.
 
 use crate::stage::{LEVELS, Stage, text};
 use haft_ops::executor::{Executor, Exit, Input};
@@ -20,7 +20,7 @@ async fn a_program_answers_line_by_line() {
             let line = lines.next_line().await.unwrap().unwrap();
             assert_eq!(line, format!("got {word}"));
         }
-        // The end of its input is its end.
+        // It ends when its input ends.
         drop(talk.input);
         assert_eq!(lines.next_line().await.unwrap(), None);
         let ended = talk
@@ -33,13 +33,13 @@ async fn a_program_answers_line_by_line() {
             .unwrap();
         let ended = ended.as_ref().as_ref().unwrap();
         assert_eq!(ended.status, Exit::Code(5));
-        let said = [ended.error.head.as_slice(), &ended.error.tail].concat();
-        assert_eq!(said, b"up\n");
+        let printed = [ended.error.head.as_slice(), &ended.error.tail].concat();
+        assert_eq!(printed, b"up\n");
     }
 }
 
 #[tokio::test]
-async fn to_drop_it_is_its_end_and_that_of_its_children() {
+async fn dropping_a_process_ends_its_tree() {
     for stage in LEVELS.map(Stage::at) {
         let talk = stage
             .local
@@ -53,7 +53,7 @@ async fn to_drop_it_is_its_end_and_that_of_its_children() {
 }
 
 #[tokio::test]
-async fn a_program_that_ended_is_noticed_by_who_writes() {
+async fn writing_to_an_ended_program_fails() {
     for stage in LEVELS.map(Stage::at) {
         let mut talk = stage.local.converse(stage.bash("exit 3")).await.unwrap();
         let mut rest = Vec::new();
@@ -80,7 +80,7 @@ async fn a_command_reads_what_it_is_given() {
         let cancel = CancellationToken::new();
         let done = stage.local.run(launch, &|_, _| (), &cancel).await.unwrap();
         assert_eq!(text(&done), "3000000\ndone\n");
-        // One that does not read it is not kept waiting.
+        // A command that does not read its input is not delayed.
         let mut launch = stage.bash("echo no thanks");
         launch.input = Input::Given(vec![b'x'; 3_000_000].into());
         let done = stage.local.run(launch, &|_, _| (), &cancel).await.unwrap();

@@ -1,4 +1,4 @@
-//! How commands end, and how they do not begin.
+//! Exit codes and timeouts of commands, and failures to start.
 
 use crate::stage::{Stage, text};
 use haft_ops::Error;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 #[tokio::test]
-async fn codes_and_signals_are_told_apart() {
+async fn exit_codes_and_signals_are_distinguished() {
     let stage = Stage::new();
     for (script, status) in [
         ("exit 0", Exit::Code(0)),
@@ -46,8 +46,8 @@ async fn a_command_sees_what_it_was_given_and_nothing_else() {
     assert_eq!(lines.next(), None);
 }
 
-/// Neither what this process opened, nor what it was started with: pipes of other
-/// runs would keep those from ending.
+/// Neither files that this process opened nor those it inherited: pipes of other runs would
+/// keep those from ending.
 #[tokio::test]
 async fn no_descriptor_reaches_a_command_but_its_streams() {
     let stage = Stage::new();
@@ -56,7 +56,7 @@ async fn no_descriptor_reaches_a_command_but_its_streams() {
     let beside = stage.local.start(stage.bash("sleep 300")).await.unwrap();
     let finished = stage.run(stage.bash("echo /proc/$$/fd/*")).await;
     let count = text(&finished).split_whitespace().count();
-    // Bash has the folder itself open while it looks.
+    // Bash itself has the folder open while it lists it.
     assert!(count <= 4, "{}", text(&finished));
     drop((beside, open));
 }
@@ -91,7 +91,7 @@ async fn refused(stage: &Stage, launch: Launch) -> (Refusal, String) {
 }
 
 #[tokio::test]
-async fn what_does_not_begin_says_why() {
+async fn a_command_that_does_not_start_is_explained() {
     let stage = Stage::new();
     let plain = stage.path("plain");
     std::fs::write(&plain, "no program").unwrap();
@@ -132,7 +132,7 @@ async fn what_does_not_begin_says_why() {
 }
 
 #[tokio::test]
-async fn a_supervisor_that_is_none_is_an_error() {
+async fn an_invalid_supervisor_is_an_error() {
     let stage = Stage::new();
     for (path, argument) in [
         ("/no/such/haft", "x"),
@@ -158,7 +158,7 @@ async fn the_streams_come_in_order_of_arrival_or_apart() {
     assert_eq!(text(&merged), expected);
     assert_eq!(merged.output.total_lines, 400);
 
-    launch.streams = Streams::Apart;
+    launch.streams = Streams::Separate;
     let apart = stage.run(launch).await;
     assert_eq!(apart.output.total_lines, 200);
     assert_eq!(apart.error.total_lines, 200);
@@ -168,7 +168,7 @@ async fn the_streams_come_in_order_of_arrival_or_apart() {
 #[tokio::test]
 async fn output_is_seen_while_the_command_runs() {
     let stage = Stage::new();
-    // The command goes on only when its first line has been seen.
+    // The command continues only after its first line was seen.
     let go = stage.path("go");
     let launch = stage.bash("echo first; until [ -e go ]; do sleep 0.01; done; echo second");
     let cancel = tokio_util::sync::CancellationToken::new();
@@ -183,7 +183,7 @@ async fn output_is_seen_while_the_command_runs() {
 }
 
 #[tokio::test]
-async fn a_question_nobody_can_answer_ends_the_run() {
+async fn a_question_that_cannot_be_answered_ends_the_run() {
     let stage = Stage::new();
     let begun = Instant::now();
     for script in [
@@ -204,15 +204,15 @@ async fn a_question_nobody_can_answer_ends_the_run() {
 }
 
 #[tokio::test]
-async fn progress_is_no_question() {
+async fn progress_is_not_a_question() {
     let stage = Stage::new();
     for script in [
         "printf 'Waiting for the server... '; sleep 2.6; echo up",
         "printf 'Result: '; sleep 2.6 | cat; echo up",
         "printf 'Password strength: '; timeout 2.6 bash -c 'while :; do :; done'; echo up",
-        // Nobody reads.
+        // Nothing reads stdin.
         "printf 'Waiting for login: '; sleep 2.6; echo up",
-        // Whoever read has its answer, from a pipe, a file or a string, or will have it.
+        // The reader already has its input, from a pipe, a file or a string.
         "yes | (read x; printf 'Continue? [Y/n] '; sleep 2.6; echo up)",
         "(sleep 2.6; echo y) | (printf 'Continue? [Y/n] '; read x; echo up)",
         "echo y > said; (printf 'Password: '; read x; sleep 2.6; echo up) < said",

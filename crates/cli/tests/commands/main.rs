@@ -1,5 +1,5 @@
-//! Commands as haft runs them, below the built binary as their supervisor: how
-//! they end, what is kept of what they say, and that nothing outlives them.
+//! Commands as haft runs them, with the built binary as their supervisor: how they end,
+//! what is kept of their output, and that nothing outlives them.
 
 #![cfg(target_os = "linux")]
 #![expect(

@@ -1,4 +1,4 @@
-//! What is kept of what a command says.
+//! The part of a command's output that is kept.
 
 use crate::stage::{Stage, size, text};
 use haft_ops::executor::{Ended, Exit, Streams};
@@ -38,7 +38,7 @@ async fn a_flood_is_kept_whole_on_the_disk_and_bounded_in_memory() {
 }
 
 #[tokio::test]
-async fn what_fits_in_memory_makes_no_file() {
+async fn output_that_fits_in_memory_creates_no_file() {
     let stage = Stage::new();
     let finished = stage.run(stage.bash("head -c 66536 /dev/zero")).await;
     assert_eq!(finished.output.missing(), 0);
@@ -53,12 +53,12 @@ async fn what_fits_in_memory_makes_no_file() {
 async fn beyond_its_bound_the_disk_has_beginning_and_end() {
     let stage = Stage::new();
     let mut launch = stage.bash("seq 1000000; seq 1000000 >&2");
-    launch.streams = Streams::Apart;
+    launch.streams = Streams::Separate;
     launch.keep.disk.as_mut().unwrap().max = 1 << 20;
     let finished = stage.run(launch).await;
     for captured in [&finished.output, &finished.error] {
         let file = std::fs::read_to_string(captured.spill.as_ref().unwrap()).unwrap();
-        // Beside the note that says what is missing.
+        // In addition to the note about what is missing.
         assert!(file.len() <= (1 << 20) + 200, "{}", file.len());
         assert!(file.starts_with("1\n2\n3\n"));
         assert!(file.ends_with("999999\n1000000\n"));
@@ -124,7 +124,7 @@ async fn an_endless_command_returns_what_it_said_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_command_that_shuts_its_output_goes_on() {
+async fn a_command_that_closes_its_output_keeps_running() {
     let stage = Stage::new();
     let script = "echo before; exec >&- 2>&-; sleep 0.2; echo > alive";
     let finished = stage.run(stage.bash(script)).await;
@@ -132,7 +132,7 @@ async fn a_command_that_shuts_its_output_goes_on() {
     assert!(stage.path("alive").exists(), "it ended at its last output");
 }
 
-/// Floods do not grow the memory of whoever reads them.
+/// A flood of output does not grow the reader's memory.
 #[tokio::test]
 async fn memory_stays_flat_under_a_flood() {
     let resident = || {

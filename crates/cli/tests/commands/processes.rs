@@ -5,7 +5,7 @@ use haft_ops::Error;
 use haft_ops::exec::After;
 use haft_ops::executor::sandbox::Level;
 use haft_ops::executor::{Ended, Executor, Exit, Launch, Refusal, Streams};
-use haft_ops::processes::{MAX_ACTIVE, Met, Processes, State, Until, Waited};
+use haft_ops::processes::{MAX_ACTIVE, Processes, State, Until, WaitOutcome, Waited};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ fn table() -> Table {
 impl Table {
     fn script(&self, script: &str) -> Launch {
         let mut launch = self.stage.bash(script);
-        launch.streams = Streams::Apart;
+        launch.streams = Streams::Separate;
         launch.limit = None;
         launch
     }
@@ -85,11 +85,11 @@ async fn a_life_from_start_to_list() {
 }
 
 #[tokio::test]
-async fn one_that_ends_at_once_has_ended() {
+async fn a_process_that_ends_at_once_has_ended() {
     let table = table();
     let id = table.start("exit 3").await;
     let waited = table.wait(&id, Until::Exit, LONG).await;
-    assert_eq!(waited.met, Met::Yes);
+    assert_eq!(waited.outcome, WaitOutcome::Met);
     let State::Ended { status, by, .. } = waited.status.state else {
         panic!("{waited:?}");
     };
@@ -152,7 +152,7 @@ async fn the_whole_tree_is_killed_however_deaf() {
 }
 
 #[tokio::test]
-async fn what_an_ended_one_left_is_killed_too() {
+async fn leftovers_of_an_ended_process_are_killed() {
     let table = table();
     let id = table.start("setsid sleep 300 & exit 5").await;
     table.wait(&id, Until::Exit, LONG).await;
@@ -222,18 +222,18 @@ async fn waiting_for_a_line() {
     let waited = table
         .wait(&id, Until::Log("listening on \\d+".into()), short)
         .await;
-    assert_eq!(waited.met, Met::NotYet);
+    assert_eq!(waited.outcome, WaitOutcome::TimedOut);
     assert!(waited.waited >= short);
     std::fs::write(table.stage.path("go"), "").unwrap();
     let waited = table
         .wait(&id, Until::Log("^listening on \\d+$".into()), LONG)
         .await;
-    assert_eq!(waited.met, Met::Yes);
+    assert_eq!(waited.outcome, WaitOutcome::Met);
     std::fs::write(table.stage.path("end"), "").unwrap();
     let never = table.wait(&id, Until::Log("nowhere".into()), LONG).await;
-    assert_eq!(never.met, Met::Never);
+    assert_eq!(never.outcome, WaitOutcome::Ended);
     let waited = table.wait(&id, Until::Log("last words".into()), LONG).await;
-    assert_eq!(waited.met, Met::Yes);
+    assert_eq!(waited.outcome, WaitOutcome::Met);
     let cancel = CancellationToken::new();
     let until = Until::Log("(".into());
     let bad = table.processes.wait(&id, &until, LONG, &cancel).await;
@@ -258,7 +258,10 @@ async fn a_port_counts_only_if_the_process_listens_on_it() {
     let id = table.start(LISTENS).await;
     let short = Duration::from_millis(200);
     let waited = table.wait(&id, Until::Port(taken), short).await;
-    assert_eq!((waited.met, waited.port_taken), (Met::NotYet, true));
+    assert_eq!(
+        (waited.outcome, waited.port_taken),
+        (WaitOutcome::TimedOut, true)
+    );
     let begun = Instant::now();
     let port: u16 = loop {
         let written = std::fs::read_to_string(table.stage.path("port"));
@@ -269,14 +272,23 @@ async fn a_port_counts_only_if_the_process_listens_on_it() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     let waited = table.wait(&id, Until::Port(port), LONG).await;
-    assert_eq!((waited.met, waited.port_taken), (Met::Yes, false));
+    assert_eq!(
+        (waited.outcome, waited.port_taken),
+        (WaitOutcome::Met, false)
+    );
     table.processes.kill(&id).await.unwrap();
-    // One that ended, perhaps because the port was taken, is told so too.
+    // A process that ended, perhaps because the port was taken, is reported too.
     let waited = table.wait(&id, Until::Port(taken), LONG).await;
-    assert_eq!((waited.met, waited.port_taken), (Met::Never, true));
+    assert_eq!(
+        (waited.outcome, waited.port_taken),
+        (WaitOutcome::Ended, true)
+    );
     drop(other);
     let waited = table.wait(&id, Until::Port(taken), LONG).await;
-    assert_eq!((waited.met, waited.port_taken), (Met::Never, false));
+    assert_eq!(
+        (waited.outcome, waited.port_taken),
+        (WaitOutcome::Ended, false)
+    );
 }
 
 #[tokio::test]
@@ -300,14 +312,14 @@ while not os.path.exists(\"end\"): time.sleep(0.01)' > /dev/null 2>&1 & exit 0"
     // Its starter has exited and it does not listen yet.
     let short = Duration::from_millis(200);
     let waited = table.wait(&id, Until::Port(port), short).await;
-    assert_eq!(waited.met, Met::NotYet);
+    assert_eq!(waited.outcome, WaitOutcome::TimedOut);
     std::fs::write(table.stage.path("go"), "").unwrap();
     let waited = table.wait(&id, Until::Port(port), LONG).await;
-    assert_eq!(waited.met, Met::Yes);
+    assert_eq!(waited.outcome, WaitOutcome::Met);
     // The wait ends with the last process of the tree.
     std::fs::write(table.stage.path("end"), "").unwrap();
     let other = table.wait(&id, Until::Port(1), LONG).await;
-    assert_eq!(other.met, Met::Never);
+    assert_eq!(other.outcome, WaitOutcome::Ended);
     assert!(other.waited < LONG);
 }
 
@@ -322,22 +334,25 @@ async fn waiting_for_a_port_and_for_silence() {
         .await;
     let short = Duration::from_millis(150);
     assert_eq!(
-        table.wait(&id, Until::Port(port), short).await.met,
-        Met::NotYet
+        table.wait(&id, Until::Port(port), short).await.outcome,
+        WaitOutcome::TimedOut
     );
     let quiet = Until::Idle(Duration::from_millis(300));
-    assert_eq!(table.wait(&id, quiet.clone(), LONG).await.met, Met::Yes);
+    assert_eq!(
+        table.wait(&id, quiet.clone(), LONG).await.outcome,
+        WaitOutcome::Met
+    );
     assert_eq!(
         table.processes.log(&id, 100).await.unwrap().output,
         b"1\n2\n3\n4\n5\n"
     );
     let waited = table.wait(&id, Until::Exit, short).await;
-    assert_eq!(waited.met, Met::NotYet);
+    assert_eq!(waited.outcome, WaitOutcome::TimedOut);
     let (waited, _) = tokio::join!(
         table.wait(&id, Until::Idle(LONG), LONG),
         table.processes.kill(&id)
     );
-    assert_eq!(waited.met, Met::Never);
+    assert_eq!(waited.outcome, WaitOutcome::Ended);
     let cancel = CancellationToken::new();
     cancel.cancel();
     let gone = table.processes.wait(&id, &Until::Exit, LONG, &cancel).await;

@@ -1,5 +1,4 @@
-//! An executor, launches for it, and the marker by which its processes are
-//! found again.
+//! An executor, commands for it, and the mark that identifies its processes.
 
 use haft_ops::executor::sandbox::{
     Confinement, Controls, Counting, Execution, Helper, Level, Limits, Memory, Network, Plan,
@@ -58,7 +57,7 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// A script of bash, merged streams, a minute.
+    /// A bash script, with merged streams and a timeout of a minute.
     pub(crate) fn bash(&self, script: &str) -> Launch {
         self.launch(Program::Shell {
             shell: "/bin/bash".into(),
@@ -94,8 +93,8 @@ impl Stage {
         }
     }
 
-    /// What confines a command of this stage, as far as the machine can, in the
-    /// mode that people start with.
+    /// Returns the confinement of a command at this level, as far as the machine supports
+    /// it, in the default mode.
     pub(crate) fn confinement(&self, level: Level) -> Confinement {
         self.confinement_in(level, self.folder.path())
     }
@@ -118,7 +117,7 @@ impl Stage {
             repositories: Controls::default(),
             homes: Vec::new(),
             own: Vec::new(),
-            closed: Vec::new(),
+            denied: Vec::new(),
             sockets: Vec::new(),
             execution: Execution::Anywhere,
             network: Network::Off,
@@ -144,7 +143,7 @@ impl Stage {
         self.local.run(launch, &|_, _| {}, &cancel).await
     }
 
-    /// Waits for the last marked process to go, and fails after `limit`.
+    /// Waits for the last marked process to end, and fails after `limit`.
     pub(crate) async fn gone(&self, limit: Duration) {
         let begun = Instant::now();
         loop {
@@ -157,7 +156,7 @@ impl Stage {
         }
     }
 
-    /// Waits until a file is there: a command says so that it has come so far.
+    /// Waits until a file exists: a command creates it as a signal.
     pub(crate) async fn wait_for(&self, name: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -177,9 +176,9 @@ pub(crate) fn environment(mark: &str) -> Vec<(OsString, OsString)> {
     ]
 }
 
-/// The living processes that carry a mark, with their command lines.
+/// Running processes with the mark, with their command lines.
 pub(crate) fn marked(mark: &str) -> Vec<String> {
-    let wanted = format!("{MARK}={mark}");
+    let expected = format!("{MARK}={mark}");
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let name = entry.file_name();
@@ -190,7 +189,7 @@ pub(crate) fn marked(mark: &str) -> Vec<String> {
         let environment = read("environ");
         if environment
             .split(|&byte| byte == 0)
-            .any(|part| part == wanted.as_bytes())
+            .any(|part| part == expected.as_bytes())
         {
             found.push(format!(
                 "{} {}",
@@ -202,7 +201,7 @@ pub(crate) fn marked(mark: &str) -> Vec<String> {
     found
 }
 
-/// All that was kept in memory, as text.
+/// The captured output, as text.
 pub(crate) fn text(finished: &Finished) -> String {
     let output = &finished.output;
     assert_eq!(output.missing(), 0);

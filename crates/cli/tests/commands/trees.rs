@@ -1,4 +1,4 @@
-//! What a command leaves behind, and that it dies when it should.
+//! Processes that a command leaves behind, and that they end when they should.
 
 use crate::stage::{LEVELS, Stage, environment, local, marked, text};
 use haft_ops::executor::sandbox::Level;
@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// What should be dead this long after a run is over.
+/// Time by which processes must have ended after a run.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Trees that are hard to end. Each says `ready` when it stands.
+/// Process trees that are hard to end. Each prints `ready` once it runs.
 const STUBBORN: [(&str, &str); 8] = [
     ("plain", "sleep 1000 & sleep 1000 & echo > ready; wait"),
     (
@@ -206,7 +206,7 @@ async fn a_supervisor_that_is_killed_does_not_hang_the_run() {
     }
 }
 
-/// Not a test of its own: what the next one starts, and then kills.
+/// Not a test: the next test starts and kills it.
 #[tokio::test]
 async fn helper_that_runs_a_command_until_it_is_killed() {
     let Some(mark) = std::env::var_os("HAFT_TEST_HELPER") else {
@@ -259,7 +259,7 @@ async fn nothing_outlives_haft_when_it_is_killed() {
 
 #[tokio::test]
 async fn five_hundred_runs_leave_nothing() {
-    // Alone in a process, so that what is counted is its own.
+    // In a separate process, so that only its own are counted.
     if std::env::var_os("HAFT_TEST_ALONE").is_none() {
         let mut alone = Command::new(std::env::current_exe().unwrap())
             .args([

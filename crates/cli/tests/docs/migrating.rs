@@ -139,8 +139,8 @@ const KEYS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// What else each origin's documentation names: it must stand on the page in backquotes, alone
-/// or with others.
+/// Other names in each origin's documentation, which must appear on the page in
+/// backquotes, alone or with others.
 const NAMED: [(&str, &[&str]); 4] = [
     (
         "agent.md",
@@ -558,7 +558,7 @@ fn tables_name_only_what_exists() {
         let mut is_fenced = false;
         for (at, line) in page.lines().enumerate() {
             is_fenced ^= line.starts_with("```");
-            // What ah has is told apart by its rows alone.
+            // For ah, only the table rows matter.
             if is_fenced || line.starts_with('|') {
                 continue;
             }
@@ -659,12 +659,13 @@ fn every_tool_and_key_of_the_origins_has_a_row() {
     let pages = pages();
     for (name, names) in NAMED {
         let all: Vec<String> = pages[name].lines().flat_map(spans).collect();
-        for wanted in names {
+        for expected in names {
             let found = all.iter().any(|span| {
-                let is_word = !wanted.contains([' ', '{']);
-                span == wanted || (is_word && span.split([' ', '/']).any(|word| word == *wanted))
+                let is_word = !expected.contains([' ', '{']);
+                span == expected
+                    || (is_word && span.split([' ', '/']).any(|word| word == *expected))
             });
-            assert!(found, "{name} does not name {wanted}");
+            assert!(found, "{name} does not name {expected}");
         }
     }
     for (name, tools) in ORIGINS {

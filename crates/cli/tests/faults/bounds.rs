@@ -1,5 +1,5 @@
-//! What a client sends costs about as much as its bytes, and a limit of memory or
-//! threads is an answer and not the end.
+//! Memory for a client's data is proportional to its size, and running out of memory or
+//! threads leads to an error reply, not a crash.
 
 use crate::Yard;
 use crate::server::hello;
@@ -9,9 +9,9 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// So much memory may hostile arguments take, beyond what the server takes anyway.
+/// Maximum memory for hostile arguments, beyond the server's own use.
 const MOST_MEMORY: u64 = 64 << 10;
-/// So long may an answer about them be.
+/// Maximum length of a reply about them.
 const LONGEST_ANSWER: usize = 64 << 10;
 
 struct Server {
@@ -47,7 +47,7 @@ impl Server {
         self.lines.next().unwrap().unwrap()
     }
 
-    /// Calls a tool with arguments as they are written here.
+    /// Calls a tool with raw JSON arguments.
     fn call(&mut self, tool: &str, arguments: &str) -> String {
         self.send(&format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",\"arguments\":{arguments}}}}}\n"
@@ -55,7 +55,7 @@ impl Server {
         self.next()
     }
 
-    /// The most memory that it had so far, in KiB.
+    /// Peak memory so far, in KiB.
     fn peak(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM"));
@@ -138,7 +138,7 @@ fn hostile_arguments_cost_little_and_are_answered_briefly() {
             "read",
             json!({ "path": "a", "offset": " ".repeat(SIZE) }).to_string(),
         ),
-        // One long text is copied a few times, for the tool, the record and its answer.
+        // One long text is copied a few times, for the tool, the record and the reply.
         (
             "a long path",
             "read",
@@ -161,14 +161,14 @@ fn hostile_arguments_cost_little_and_are_answered_briefly() {
         assert!(answer.len() <= LONGEST_ANSWER, "{what}: {}", answer.len());
         let answer: Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["id"], 1, "{what}: {answer}");
-        // The connection goes on.
+        // The connection still works.
         let next = server.call("read", "{\"path\":\"nothing\"}");
         assert!(next.contains("file not found"), "{what}: {next}");
     }
 }
 
 #[test]
-fn a_long_text_is_no_bomb() {
+fn a_long_text_is_harmless() {
     let yard = Yard::new();
     let mut server = Server::start(yard.command(&["mcp"]));
     let content = "x,{[\n".repeat(2 << 20);
@@ -187,9 +187,9 @@ fn arguments_on_standard_input_are_bounded_as_well() {
         yard.command(&["call", "read", "-"]),
         &json!({ "path": many }),
     );
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("more than 150,000 values"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("more than 150,000 values"), "{printed}");
 }
 
 /// Each thread takes address space, and glibc takes more of it for each thread.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The peak memory of a command, in MiB.
+/// Peak memory of a command, in MiB.
 fn peak(yard: &Yard, tool: &str, arguments: &serde_json::Value) -> (u64, serde_json::Value) {
     // The shell reports its child's high-water mark through /proc before it ends.
     let haft = env!("CARGO_BIN_EXE_haft");
@@ -28,7 +28,7 @@ fn peak(yard: &Yard, tool: &str, arguments: &serde_json::Value) -> (u64, serde_j
 #[test]
 fn a_file_size_limit_is_an_error_and_not_the_end() {
     let yard = Yard::new();
-    // What is recorded of the call fits; the file that it would make does not.
+    // The record of the call fits, but the file it would create does not.
     let old = format!("old{}", "y".repeat(900 << 10));
     std::fs::write(yard.work().join("f.txt"), &old).unwrap();
     let limited = |tool: &str, arguments: &Value| {
@@ -43,13 +43,13 @@ fn a_file_size_limit_is_an_error_and_not_the_end() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let edit = json!({ "path": "f.txt", "old_text": "old", "new_text": "x".repeat(300 << 10) });
-    let said = limited("edit", &edit);
-    assert!(said.contains("file too large"), "{said}");
+    let printed = limited("edit", &edit);
+    assert!(printed.contains("file too large"), "{printed}");
     let write = json!({ "path": "f.txt", "content": "x".repeat(2 << 20) });
-    let said = limited("write", &write);
+    let printed = limited("write", &write);
     assert!(
-        said.contains("could not be recorded, so it was not made"),
-        "{said}"
+        printed.contains("could not be recorded, so it was not made"),
+        "{printed}"
     );
 }
 
@@ -88,8 +88,8 @@ fn a_full_disk_leaves_the_old_file_and_the_next_write_works() {
     outcome.unwrap();
 }
 
-/// Every system call that a write depends on fails once: an error then, never a
-/// false success, and never a damaged file.
+/// Each system call of a write fails once: the result is an error, never a false success or
+/// a damaged file.
 #[test]
 fn a_failing_system_call_is_an_error_and_never_a_false_success() {
     let yard = Yard::new();
@@ -240,7 +240,7 @@ fn special_files_answer_at_once() {
 #[test]
 fn a_huge_file_needs_little_memory() {
     let yard = Yard::new();
-    // One line of 3 GB that takes no room on disk, then a proper one.
+    // A sparse line of 3 GB, then a normal one.
     let file = std::fs::File::create(yard.work().join("huge.txt")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, "x".repeat(10_000).as_bytes(), 0).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, b"\nlast\n", 3 << 30).unwrap();
@@ -292,7 +292,7 @@ fn strange_arguments_are_errors_and_nothing_else() {
             "{tool} {arguments}"
         );
     }
-    // No arguments at all, as far as the command can tell: nothing runs.
+    // The command sees no arguments, so nothing runs.
     let deep = serde_json::from_str(&format!("\"{}\"", "[".repeat(5_000))).unwrap();
     let output = yard.call_in(yard.command(&["call", "read", "-"]), &deep);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -324,7 +324,7 @@ fn other_users_can_read_nothing_of_ours() {
             path.display()
         );
     }
-    // The note can be followed, in this folder and by the same tools.
+    // The note works, in this folder and with the same tools.
     let page = yard.call("grep", &json!({ "pattern": "file-2999", "path": kept }));
     assert!(text(&page).contains("[1 match; searched 1 file]"), "{page}");
 }

@@ -1,5 +1,4 @@
-//! After SIGKILL a file is the old one or the new one, and the next start
-//! cleans up.
+//! After SIGKILL a file is the old or the new one, and the next start cleans up.
 
 use crate::{Yard, read};
 use serde_json::json;
@@ -24,7 +23,7 @@ fn a_killed_write_leaves_the_old_file_or_the_new_one() {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        // The pipe breaks when the kill comes while it is still being read.
+        // The pipe breaks if the kill comes while haft still reads it.
         let _ = child.stdin.take().unwrap().write_all(arguments.as_bytes());
         std::thread::sleep(Duration::from_micros(round * 1_500));
         child.kill().unwrap();

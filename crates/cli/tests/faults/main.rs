@@ -1,4 +1,4 @@
-//! What a kill, a full disk, a race or a flood may not do.
+//! A kill, a full disk, a race or a flood must not cause damage.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -63,7 +63,7 @@ impl Yard {
         command
     }
 
-    /// Calls a tool with arguments on stdin, and gives its reply.
+    /// Calls a tool with arguments on stdin, and returns its reply.
     pub(crate) fn call(&self, tool: &str, arguments: &serde_json::Value) -> serde_json::Value {
         let output = self.call_in(self.command(&["call", "--json", tool, "-"]), arguments);
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
@@ -81,7 +81,7 @@ impl Yard {
         child.wait_with_output().unwrap()
     }
 
-    /// The names of temporary files anywhere in the work folder.
+    /// Names of temporary files anywhere in the work folder.
     pub(crate) fn litter(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.work()];

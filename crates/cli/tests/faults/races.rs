@@ -1,4 +1,5 @@
-//! Two processes never undo each other, and a racing link leads nowhere.
+//! Two processes never undo each other's changes, and a racing link is never followed
+//! outside.
 
 use crate::{Yard, read, text};
 use serde_json::json;
@@ -31,8 +32,8 @@ fn edits_of_many_processes_are_all_there() {
     assert_eq!(yard.litter(), Vec::<String>::new());
 }
 
-/// A name flips between a plain folder and a link that leads out. Whatever a
-/// call meets, it never touches what is outside.
+/// A name alternates between a folder and a link to the outside. A call never touches
+/// anything outside.
 #[test]
 fn a_folder_that_turns_into_a_link_leads_nowhere() {
     let yard = Yard::new();
@@ -78,8 +79,7 @@ fn a_folder_that_turns_into_a_link_leads_nowhere() {
     assert!(!out.join("new.txt").exists());
 }
 
-/// An editor that knows nothing of haft saves while an edit is on its way: its
-/// change is kept.
+/// An editor saves during an edit: its change is kept.
 #[test]
 fn a_change_by_another_program_is_kept() {
     let yard = Yard::new();

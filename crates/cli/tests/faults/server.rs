@@ -1,4 +1,4 @@
-//! The server over real pipes, files and closed ends.
+//! The server with real pipes, files and closed streams.
 
 use crate::Yard;
 use serde_json::{Value, json};
@@ -27,8 +27,8 @@ fn yard() -> (Yard, String) {
     (yard, text.trim_end().to_owned())
 }
 
-/// A pipe holds 64 KiB; this is a hundred times as much, and nobody reads it
-/// until all of it was asked for.
+/// A hundred times the 64 KiB that a pipe holds; the client reads nothing until all
+/// requests are sent.
 #[test]
 fn a_client_that_reads_late_gets_every_byte() {
     let (yard, text) = yard();
@@ -47,7 +47,7 @@ fn a_client_that_reads_late_gets_every_byte() {
         asked.send(()).unwrap();
         stdin
     });
-    // Backpressure may stop the asking half way; then reading is what goes on.
+    // Backpressure may block the requests half way; then reading continues.
     let _ = all_asked.recv_timeout(Duration::from_secs(2));
     let mut seen = vec![0; 150];
     for line in BufReader::new(child.stdout.take().unwrap())
@@ -100,7 +100,7 @@ fn requests_may_come_from_a_file_and_answers_go_to_one() {
 }
 
 #[test]
-fn a_client_that_goes_away_ends_it() {
+fn a_disconnected_client_ends_the_server() {
     let (yard, _) = yard();
     let mut child = yard
         .command(&["mcp"])
@@ -119,8 +119,8 @@ fn a_client_that_goes_away_ends_it() {
     drop(stdin);
 }
 
-/// Starts a program whose every `fork` fails with `EAGAIN`, as on a machine that has no
-/// process left; threads can still be made. A filter does that, for root as well.
+/// Starts a program whose every `fork` fails with `EAGAIN`, as on a machine without free
+/// processes; threads still work. A seccomp filter does that, for root too.
 const WITHOUT_FORK: &str = r#"
 import ctypes, os, platform, struct, sys
 CLONE, FORKS = {"x86_64": (56, [57, 58]), "aarch64": (220, [])}[platform.machine()]
@@ -140,7 +140,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 "#;
 
 #[test]
-fn a_fork_that_fails_is_answered_and_the_server_goes_on() {
+fn a_failed_fork_is_answered_and_the_server_continues() {
     let (yard, text) = yard();
     let bash = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "bash", "arguments": {"command": "echo ran"}}});
     let mut child = yard
@@ -160,12 +160,15 @@ fn a_fork_that_fails_is_answered_and_the_server_goes_on() {
     };
     let answer = ask(&bash);
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    let said = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let printed = answer["result"]["content"][0]["text"].as_str().unwrap();
     assert!(
-        said.starts_with("the command was not run, because the machine had no room"),
-        "{said}"
+        printed.starts_with("the command was not run, because the machine had no room"),
+        "{printed}"
     );
-    assert!(said.contains("Resource temporarily unavailable"), "{said}");
+    assert!(
+        printed.contains("Resource temporarily unavailable"),
+        "{printed}"
+    );
     let answer = ask(&read_call(2));
     assert_eq!(answer["result"]["content"][0]["text"], text.as_str());
     drop(stdin);

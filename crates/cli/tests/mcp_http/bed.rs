@@ -31,7 +31,7 @@ impl Bed {
         self.temp.path().join("home/.local/state/haft").join(below)
     }
 
-    /// A haft.yaml that is the person's own.
+    /// Writes the user's own haft.yaml.
     pub(crate) fn config(&self, text: &str) {
         let folder = self.temp.path().join("home/.config/haft");
         std::fs::create_dir_all(&folder).unwrap();
@@ -56,7 +56,7 @@ impl Bed {
         self.command(args).output().unwrap()
     }
 
-    /// The sessions that were recorded.
+    /// Recorded sessions.
     pub(crate) fn recorded(&self) -> Vec<Value> {
         let output = self.haft(&["sessions", "list", "--all", "--json"]);
         let text = String::from_utf8(output.stdout).unwrap();
@@ -64,25 +64,25 @@ impl Bed {
         lines.collect()
     }
 
-    /// Starts a server on a free port. Commands run without a sandbox, and nobody asks.
+    /// Starts a server on a free port. Commands run without a sandbox or approval.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
         let all = [&["mcp", "--http", "0"], args].concat();
         Server::start(self.command(&all))
     }
 }
 
-/// Flags with which commands run wherever the tests do.
+/// Flags that let commands run on any machine.
 pub(crate) const FREE: [&str; 4] = ["--sandbox", "off", "--approve", "auto"];
 
 pub(crate) struct Server {
     pub(crate) child: Child,
-    pub(crate) said: Value,
+    pub(crate) announcement: Value,
     pub(crate) client: Client,
     stdout: BufReader<ChildStdout>,
     stderr: ChildStderr,
 }
 
-/// How a server ended and what it said.
+/// Exit code and output of a server.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) took: Duration,
@@ -97,8 +97,8 @@ impl Server {
         let stderr = child.stderr.take().unwrap();
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
-        let url = said["url"].as_str().unwrap();
+        let announcement: Value = serde_json::from_str(&line).unwrap();
+        let url = announcement["url"].as_str().unwrap();
         let address = url
             .strip_prefix("http://")
             .and_then(|url| url.strip_suffix("/mcp"))
@@ -108,9 +108,9 @@ impl Server {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
         }
         Self {
-            client: Client::new(address, said["token"].as_str()),
+            client: Client::new(address, announcement["token"].as_str()),
             child,
-            said,
+            announcement,
             stdout,
             stderr,
         }
@@ -120,7 +120,7 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Ends it by a signal.
+    /// Ends the server with a signal.
     pub(crate) fn end(mut self, signal: Signal) -> Ended {
         let begun = Instant::now();
         self.signal(signal);
@@ -156,29 +156,29 @@ impl Drop for Server {
     }
 }
 
-/// A number of seconds that no other test sleeps for, by which a process is found.
+/// A unique number of seconds to sleep, which identifies a process.
 pub(crate) fn mark() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{}.{next}", 100_000 + std::process::id())
 }
 
-/// How many processes run `sleep` with that mark.
+/// Number of processes that run `sleep` with this mark.
 pub(crate) fn running(mark: &str) -> usize {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    let wanted = format!("sleep\0{mark}\0").into_bytes();
-    lines.filter(|line| *line == wanted).count()
+    let expected = format!("sleep\0{mark}\0").into_bytes();
+    lines.filter(|line| *line == expected).count()
 }
 
-/// Waits until so many run.
-pub(crate) fn until_running(mark: &str, wanted: usize, limit: Duration) {
+/// Waits until this many run.
+pub(crate) fn until_running(mark: &str, expected: usize, limit: Duration) {
     let begun = Instant::now();
-    while running(mark) != wanted {
+    while running(mark) != expected {
         let now = running(mark);
         assert!(
             begun.elapsed() < limit,
-            "{now} of {wanted} run after {limit:?}"
+            "{now} of {expected} run after {limit:?}"
         );
         std::thread::sleep(Duration::from_millis(10));
     }

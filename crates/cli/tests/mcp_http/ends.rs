@@ -1,5 +1,5 @@
-//! What ends with what: calls with their clients, processes with their sessions, and all
-//! of it with the server.
+//! Lifetimes: calls end with their clients, processes with their sessions, and everything
+//! with the server.
 
 use crate::bed::{Bed, FREE, mark, running, until_running};
 use haft_testing::http::call;
@@ -63,7 +63,7 @@ fn the_end_of_a_session_ends_its_processes_and_no_others() {
     until_running(&others, 0, Duration::from_secs(2));
 }
 
-/// What a command left in the background is the session's, too.
+/// Background processes of a command belong to the session.
 #[test]
 fn the_end_of_a_session_ends_what_its_commands_left() {
     let bed = Bed::new();

@@ -6,7 +6,7 @@ use serde_json::json;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-/// How long calls take that should be quick: the slowest but a few.
+/// Duration of quick calls, ignoring the slowest few.
 fn usual(client: &Client, calls: u32) -> Duration {
     let mut took: Vec<_> = (0..calls)
         .map(|id| {
@@ -21,7 +21,7 @@ fn usual(client: &Client, calls: u32) -> Duration {
 }
 
 #[test]
-fn five_hundred_slow_connections_are_in_nobodys_way() {
+fn five_hundred_slow_connections_do_not_block_others() {
     let bed = Bed::new();
     std::fs::write(bed.work("a.txt"), "text").unwrap();
     let server = bed.serve(&[]);
@@ -60,7 +60,7 @@ fn five_hundred_slow_connections_are_in_nobodys_way() {
 }
 
 #[test]
-fn a_flood_is_bounded_and_over_when_it_is_over() {
+fn a_flood_is_bounded_and_ends_with_the_command() {
     let bed = Bed::new();
     std::fs::write(bed.work("a.txt"), "text").unwrap();
     let server = bed.serve(&[]);
@@ -73,7 +73,7 @@ fn a_flood_is_bounded_and_over_when_it_is_over() {
     std::thread::scope(|scope| {
         for _ in 0..20 {
             scope.spawn(|| {
-                // All at once on each connection; the same id again and again.
+                // All at once on each connection, with the same id.
                 let mut stream = client.connect();
                 let mut reading = stream.try_clone().unwrap();
                 let read = std::thread::spawn(move || {

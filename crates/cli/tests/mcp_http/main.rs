@@ -1,4 +1,4 @@
-//! `haft mcp --http` as programs meet it: the built binary, through sockets.
+//! `haft mcp --http` as clients see it: the built binary, through sockets.
 
 #![cfg(target_os = "linux")]
 #![expect(

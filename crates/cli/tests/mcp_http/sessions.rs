@@ -42,7 +42,7 @@ fn todos_and_virtual_files_are_of_the_session() {
 }
 
 #[test]
-fn each_session_is_recorded_and_the_same_id_is_no_confusion() {
+fn each_session_is_recorded_even_with_equal_call_ids() {
     let bed = Bed::new();
     let server = bed.serve(&[]);
     let (one, other) = (begin(&server.client), begin(&server.client));
@@ -53,7 +53,7 @@ fn each_session_is_recorded_and_the_same_id_is_no_confusion() {
             assert_eq!(client.call(1, "write", write)["result"]["isError"], false);
         }
     }
-    // Clients without sessions have one together.
+    // Clients without sessions share one.
     for id in [1, 1] {
         let message = call(id, "read", json!({ "path": "one.txt" }));
         let client = server.client.alone("tools/call", Some("read"));
@@ -96,12 +96,12 @@ fn a_rule_that_asks_asks_the_client() {
         let mut stream = able.post(&call(1, "write", write("asked.txt")));
         let (_, asked) = stream.next_message().unwrap();
         let text = asked["params"]["message"].as_str().unwrap();
-        for part in ["write wants to run", "asked.txt", "haft.yaml:2"] {
+        for part in ["Allow write to run?", "asked.txt", "haft.yaml:2"] {
             assert!(text.contains(part), "{text}");
         }
         let result = json!({ "action": "accept", "content": { "decision": decision } });
-        let told = able.post(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
-        assert_eq!(told.status, 202);
+        let reported = able.post(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }));
+        assert_eq!(reported.status, 202);
         assert_eq!(stream.message()["result"]["isError"], !is_there);
         assert_eq!(bed.work("asked.txt").exists(), is_there);
     }
@@ -112,7 +112,7 @@ fn a_rule_that_asks_asks_the_client() {
     assert!(!bed.work("b.txt").exists());
 }
 
-/// Says its process, so that one sees who answered.
+/// Replies with its process id, to identify the server.
 const PLUGIN: &str = r#"#!/usr/bin/env python3
 import json, os, sys
 for line in iter(sys.stdin.readline, ""):
@@ -144,18 +144,18 @@ fn plugins_are_started_once_for_all() {
     }
     seen.dedup();
     assert_eq!(seen.len(), 1, "{seen:?}");
-    // A change of the file is told to each of them.
+    // Each session is notified of a change to the file.
     let client = begin(&server.client);
     let mut stream = client.get(None);
     std::fs::write(&plugin, PLUGIN.replace("who it is", "another thing")).unwrap();
-    let (_, told) = stream.next_message().unwrap();
-    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let (_, reported) = stream.next_message().unwrap();
+    assert_eq!(reported["method"], "notifications/tools/list_changed");
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     assert!(client.post(&list).text().contains("another thing"));
 }
 
 #[test]
-fn clients_without_sessions_are_told_apart_though_all_count_from_one() {
+fn clients_without_sessions_are_kept_apart_despite_equal_ids() {
     let bed = Bed::new();
     let server = bed.serve(&FREE);
     std::thread::scope(|scope| {

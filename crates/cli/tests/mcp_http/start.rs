@@ -1,4 +1,4 @@
-//! How it starts: where it listens, and what clients have to know.
+//! Starting the server: its address, and the token for clients.
 
 use crate::bed::{Bed, Server};
 use haft_testing::http::Client;
@@ -22,15 +22,15 @@ fn is_served(client: &Client) -> bool {
 }
 
 #[test]
-fn the_token_is_made_once_and_nobody_else_may_read_it() {
+fn the_token_is_created_once_and_is_private() {
     let bed = Bed::new();
     let server = bed.serve(&[]);
-    let url = server.said["url"].as_str().unwrap();
+    let url = server.announcement["url"].as_str().unwrap();
     assert!(
         url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"),
         "{url}"
     );
-    let token = server.said["token"].as_str().unwrap().to_owned();
+    let token = server.announcement["token"].as_str().unwrap().to_owned();
     assert!(token.len() >= 64, "{token}");
     let file = bed.state("mcp-token");
     assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), token);
@@ -44,22 +44,22 @@ fn the_token_is_made_once_and_nobody_else_may_read_it() {
     let ended = server.end(Signal::TERM);
     assert_eq!((ended.code, ended.out.as_str()), (Some(143), ""));
     let again = bed.serve(&[]);
-    assert_eq!(again.said["token"], token.as_str());
+    assert_eq!(again.announcement["token"], token.as_str());
     assert_eq!(again.end(Signal::INT).code, Some(130));
-    // One that others may read is no secret any more.
+    // A token that others may read is no longer secret.
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let refused = bed.haft(&["mcp", "--http", "0"]);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("others may read it"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("other users may read it"));
 }
 
 #[test]
-fn the_token_of_the_person_is_taken_and_not_kept() {
+fn the_users_token_is_used_and_not_stored() {
     let bed = Bed::new();
     let mut command = bed.command(&["mcp", "--http", ":0"]);
     command.env("HAFT_MCP_TOKEN", "a-token-of-their-own");
     let server = Server::start(command);
-    assert_eq!(server.said["token"], "a-token-of-their-own");
+    assert_eq!(server.announcement["token"], "a-token-of-their-own");
     assert!(is_served(&server.client));
     assert!(!bed.state("mcp-token").exists());
     // Commands that a client runs do not see it.
@@ -67,10 +67,10 @@ fn the_token_of_the_person_is_taken_and_not_kept() {
         let mut command = bed.command(&["mcp", "--http", "0"]);
         let output = command.env("HAFT_MCP_TOKEN", weak).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{weak}");
-        let said = String::from_utf8(output.stderr).unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
         assert!(
-            said.contains("HAFT_MCP_TOKEN") && !said.contains(weak),
-            "{said}"
+            printed.contains("HAFT_MCP_TOKEN") && !printed.contains(weak),
+            "{printed}"
         );
     }
 }
@@ -79,9 +79,9 @@ fn the_token_of_the_person_is_taken_and_not_kept() {
 fn without_a_token_only_on_loopback() {
     let bed = Bed::new();
     let server = bed.serve(&["--no-token"]);
-    assert_eq!(server.said["token"], Value::Null);
+    assert_eq!(server.announcement["token"], Value::Null);
     assert!(is_served(&server.client));
-    // Pages of other places and names that lead here are still refused.
+    // Other origins, and other host names for this address, are still refused.
     let evil = server.client.with("origin", "http://evil.example");
     assert_eq!(evil.post(&json!({})).status, 403);
     let rebound = server.client.with("host", "evil.example");
@@ -90,8 +90,8 @@ fn without_a_token_only_on_loopback() {
     assert_eq!(simple.post(&json!({})).status, 415);
     let output = bed.haft(&["mcp", "--http", "0.0.0.0:0", "--no-token"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("leave --no-token out"), "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("remove --no-token"), "{printed}");
     assert!(output.stdout.is_empty());
     let alone = bed.haft(&["mcp", "--no-token"]);
     assert_eq!(alone.status.code(), Some(2), "it says nothing about stdio");
@@ -111,18 +111,18 @@ fn with_a_token_other_machines_may_come() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_said() {
+fn an_unavailable_address_is_reported() {
     let bed = Bed::new();
     let server = bed.serve(&[]);
     let taken = server.client.address.to_string();
     let output = bed.haft(&["mcp", "--http", &taken]);
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains(&format!("cannot listen on {taken}")),
-        "{said}"
+        printed.contains(&format!("cannot listen on {taken}")),
+        "{printed}"
     );
-    assert!(said.contains("choose another port"), "{said}");
+    assert!(printed.contains("choose another one"), "{printed}");
     for wrong in ["", "99999", "127.0.0.1", "nowhere.invalid:1", "::"] {
         let output = bed.haft(&["mcp", "--http", wrong]);
         assert_eq!(output.status.code(), Some(2), "{wrong}");
@@ -135,7 +135,7 @@ fn the_log_never_says_the_token() {
     let bed = Bed::new();
     std::fs::write(bed.work("a.txt"), "text").unwrap();
     let server = bed.serve(&["--log", "trace"]);
-    let token = server.said["token"].as_str().unwrap().to_owned();
+    let token = server.announcement["token"].as_str().unwrap().to_owned();
     let (client, _) = server.client.initialize("2025-11-25", json!({}));
     let session = client
         .headers
@@ -145,7 +145,7 @@ fn the_log_never_says_the_token() {
         .unwrap();
     let reply = client.call(1, "read", json!({ "path": "a.txt" }));
     assert_eq!(reply["result"]["isError"], false);
-    // Not where it does not belong either.
+    // It is not printed elsewhere either.
     let echoed = client.call(2, "read", json!({ "path": token }));
     assert_eq!(echoed["result"]["isError"], true);
     let _ = server

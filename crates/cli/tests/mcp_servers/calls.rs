@@ -1,4 +1,4 @@
-//! What a server that does what it should gives, and what it gets.
+//! Replies of a well-behaved server, and the requests it receives.
 
 use crate::bed::{Bed, within};
 use crate::servers::{ECHO, Terminal};
@@ -15,7 +15,7 @@ fn the_tools_of_a_server_are_tools_like_the_others() {
     assert_eq!(tool["description"], "Tests.");
     assert_eq!(tool["parameters"]["properties"]["words"]["type"], "string");
     assert_eq!(
-        bed.said("my_echo_echo", &json!({ "words": "é" })),
+        bed.reply_text("my_echo_echo", &json!({ "words": "é" })),
         r#"{"words": "\u00e9"}"#
     );
     let wrong = bed.call("my_echo_echo", &json!({ "words": [] }));
@@ -38,7 +38,7 @@ fn the_tools_of_a_server_are_tools_like_the_others() {
 }
 
 #[test]
-fn what_is_remembered_is_not_started_before_it_is_called() {
+fn cached_servers_are_started_by_a_call() {
     let bed = Bed::serving(&[("echo", ECHO)]);
     bed.done(&["tools"]);
     assert_eq!(bed.starts("echo"), 1);
@@ -54,8 +54,8 @@ fn what_is_remembered_is_not_started_before_it_is_called() {
             .any(|tool| tool["name"] == "echo_echo")
     );
     assert_eq!(bed.starts("echo"), 1);
-    session.said("echo_echo", &json!({}));
-    session.said("echo_echo", &json!({}));
+    session.reply_text("echo_echo", &json!({}));
+    session.reply_text("echo_echo", &json!({}));
     assert_eq!(bed.starts("echo"), 2);
 }
 
@@ -87,7 +87,7 @@ serve([tool("t", {"how": {"type": "string"}})], call)
     );
     let (is_error, text) = call("number");
     assert!(
-        is_error && text.contains("answered with what is no result"),
+        is_error && text.contains("answered with an invalid result"),
         "{text}"
     );
     assert_eq!(call("odd"), (false, r#"{"type":"new","x":1}"#.to_owned()));
@@ -126,14 +126,14 @@ serve([tool("t", how, outputSchema=output), tool("broken", how, outputSchema={"t
     );
     let (is_error, text) = call("typed_t", "none");
     assert!(is_error && text.contains("rows"), "{text}");
-    // A failure is words, whatever else comes with it.
+    // A failure is text, whatever else comes with it.
     assert_eq!(call("typed_t", "flag"), (true, "words".to_owned()));
     assert_eq!(call("typed_broken", "bad"), (false, "words".to_owned()));
     assert_eq!(bed.starts("typed"), 2, "none of these is a crash");
 }
 
 #[test]
-fn progress_is_told_and_moves_the_time_limit() {
+fn progress_is_reported_and_extends_the_time_limit() {
     let bed = Bed::serving(&[(
         "slow",
         r#"
@@ -149,12 +149,16 @@ serve([tool("t")], call)
     entry["timeout"] = json!(1);
     bed.configure(&json!({ "tools": { "mcp": { "slow": entry } } }));
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("slow_t", &json!({})), "done");
-    let told = format!("{:?}", session.told);
-    assert!(told.contains("step 0") && told.contains("step 6"), "{told}");
+    assert_eq!(session.reply_text("slow_t", &json!({})), "done");
+    let reported = format!("{:?}", session.notifications);
+    assert!(
+        reported.contains("step 0") && reported.contains("step 6"),
+        "{reported}"
+    );
 }
 
-/// The first process asks what it has, the second knows and starts it within the call.
+/// The first process lists the tools; the second has them cached and starts the server
+/// within the call.
 #[test]
 fn a_start_takes_nothing_from_the_time_of_a_call() {
     let bed = Bed::serving(&[("slow", "time.sleep(2)\nserve([tool('t')], echo)")]);
@@ -168,7 +172,7 @@ fn a_start_takes_nothing_from_the_time_of_a_call() {
 }
 
 #[test]
-fn a_damaged_picture_is_left_out_and_the_reply_says_why() {
+fn a_damaged_image_is_dropped_and_the_reply_says_why() {
     let bed = Bed::serving(&[(
         "draws",
         r#"
@@ -197,7 +201,7 @@ serve([tool("t", {"words": {"type": "string"}})], call)
     );
 }
 
-/// A server that never answers, but may tell of progress.
+/// A server that never answers, but may report progress.
 const HANGS: &str = r#"
 def call(message):
     while True:
@@ -212,9 +216,9 @@ fn a_timeout_comes_at_the_configured_time_and_names_the_key() {
     let silent = json!({});
     let lives = json!({ "lives": true });
     let session = "`tools.timeout` limits every call to 1 second: raise it to allow more";
-    let entry = "set `timeout` (seconds) in the entry of the MCP server hangs";
+    let entry = "set `timeout` (in seconds) in the entry of the MCP server hangs";
     for (of_session, of_entry, arguments, key) in [
-        // The session's alone: it is that of the server as well.
+        // Only the session's: the server has the same one.
         (json!(1), json!(null), &silent, session),
         // The session's bounds the whole call, whatever the entry allows.
         (json!(1), json!(30), &silent, session),
@@ -246,7 +250,7 @@ fn a_timeout_comes_at_the_configured_time_and_names_the_key() {
 }
 
 #[test]
-fn a_call_without_a_sign_of_life_ends_and_the_next_one_works() {
+fn a_call_without_progress_ends_and_the_next_one_works() {
     let bed = Bed::serving(&[(
         "hangs",
         r#"
@@ -310,7 +314,7 @@ serve([tool("t"), tool("quick")], lambda m: echo(m) if m["params"]["name"] == "q
             .find(|message| message["method"] == "notifications/cancelled");
         cancelled.is_some_and(|cancelled| cancelled["params"]["requestId"] == call["id"])
     }));
-    assert_eq!(session.said("waits_quick", &json!({})), "{}");
+    assert_eq!(session.reply_text("waits_quick", &json!({})), "{}");
     assert_eq!(bed.starts("waits"), 1, "one that lives is not ended");
 }
 
@@ -326,7 +330,7 @@ serve([tool("t", {"n": {"type": "integer"}})], lambda m: threading.Thread(target
 "#,
     )]);
     let mut session = bed.session(&[]);
-    session.said("many_t", &json!({ "n": 0 }));
+    session.reply_text("many_t", &json!({ "n": 0 }));
     let begun = Instant::now();
     let numbers: Vec<u64> = (1..=8)
         .map(|n| session.ask("many_t", &json!({ "n": n })))
@@ -399,7 +403,7 @@ serve([tool("t", {"port": {"type": "integer"}})], call)
 }
 
 #[test]
-fn what_a_server_asks_is_answered_with_little() {
+fn requests_of_a_server_get_minimal_answers() {
     let bed = Bed::serving(&[(
         "asks",
         r#"
@@ -418,21 +422,25 @@ def call(message):
 serve([tool("t")], call)
 "#,
     )]);
-    let said: serde_json::Value = serde_json::from_str(&bed.said("asks_t", &json!({}))).unwrap();
-    assert_eq!(said["q0"]["code"], -32601, "{said}");
+    let reply: serde_json::Value =
+        serde_json::from_str(&bed.reply_text("asks_t", &json!({}))).unwrap();
+    assert_eq!(reply["q0"]["code"], -32601, "{reply}");
     let root = format!("file://{}", bed.path("work").display());
-    assert_eq!(said["q1"]["roots"], json!([{ "uri": root }]), "{said}");
-    assert_eq!(said["q2"]["action"], "decline", "{said}");
-    assert_eq!(said["q3"]["action"], "decline", "nobody is there: {said}");
+    assert_eq!(reply["q1"]["roots"], json!([{ "uri": root }]), "{reply}");
+    assert_eq!(reply["q2"]["action"], "decline", "{reply}");
+    assert_eq!(
+        reply["q3"]["action"], "decline",
+        "cannot ask without a terminal: {reply}"
+    );
     // With a yes to everything, only what a yes can answer is answered.
     let auto = bed.call_with(&["--approve", "auto"], "asks_t", &json!({}));
-    let said: serde_json::Value = serde_json::from_str(&auto.text).unwrap();
-    assert_eq!(said["q2"]["action"], "decline", "{said}");
-    assert_eq!(said["q3"]["action"], "accept", "{said}");
+    let reply: serde_json::Value = serde_json::from_str(&auto.text).unwrap();
+    assert_eq!(reply["q2"]["action"], "decline", "{reply}");
+    assert_eq!(reply["q3"]["action"], "accept", "{reply}");
 }
 
 #[test]
-fn a_person_at_the_terminal_is_asked_what_the_server_asks() {
+fn the_user_is_asked_what_the_server_asks() {
     let bed = Bed::serving(&[(
         "asks",
         r#"
@@ -446,7 +454,7 @@ serve([tool("t")], call)
 "#,
     )]);
     let mut entry = bed.entry("asks");
-    // What the person takes is not the call's.
+    // The user's time does not count towards the call's limit.
     entry["timeout"] = json!(1);
     bed.configure(&json!({ "tools": { "mcp": { "asks": entry } } }));
     let mut terminal = Terminal::run(&bed, "call asks_t");
@@ -464,7 +472,7 @@ serve([tool("t")], call)
     assert!(!shown.contains("\u{1b}[8m"), "{shown}");
 }
 
-/// A server that wants to know who somebody is.
+/// A server that asks for a name.
 const WHO: &str = r#"
 def call(message):
     say({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "Who \x1b[8mare you?",
@@ -481,27 +489,23 @@ serve([tool("t")], call)
 "#;
 
 /// Waits for words at a terminal, then types.
-fn said(terminal: &mut Terminal, asked: &str, typed: &str) {
+fn respond(terminal: &mut Terminal, asked: &str, typed: &str) {
     let seen = within(Duration::from_secs(20), || terminal.shown().contains(asked));
     assert!(seen, "{asked} did not come: {}", terminal.shown());
     terminal.type_in(typed);
 }
 
 #[test]
-fn a_person_at_the_terminal_fills_in_what_the_server_wants_to_know() {
+fn the_user_fills_in_a_servers_form() {
     let bed = Bed::serving(&[("asks", WHO)]);
     let mut terminal = Terminal::run(&bed, "call asks_t");
-    said(&mut terminal, "Answer? [y/N] ", "y\n");
-    said(
+    respond(&mut terminal, "Answer? [y/N] ", "y\n");
+    respond(
         &mut terminal,
-        "1/5 Your name (at least 2 characters; needed): ",
+        "1/5 Your name (at least 2 characters; required): ",
         "A\n",
     );
-    said(
-        &mut terminal,
-        "that is 1, but it has to be at least 2 characters",
-        "",
-    );
+    respond(&mut terminal, "got 1, expected at least 2 characters", "");
     let again = || terminal.shown().matches("1/5 Your name").count() == 2;
     assert!(
         within(Duration::from_secs(20), again),
@@ -509,20 +513,24 @@ fn a_person_at_the_terminal_fills_in_what_the_server_wants_to_know() {
         terminal.shown()
     );
     terminal.type_in("Ada\n");
-    said(&mut terminal, "2/5 plan (1 Free, 2 Paid; needed): ", "2\n");
-    said(
+    respond(
         &mut terminal,
-        "3/5 mail (a mail address; Enter: leave it out): ",
+        "2/5 plan (1 Free, 2 Paid; required): ",
+        "2\n",
+    );
+    respond(
+        &mut terminal,
+        "3/5 mail (an email address; Enter: skip): ",
         "\n",
     );
-    said(
+    respond(
         &mut terminal,
         "4/5 seats (a whole number, at least 1; Enter: 3): ",
         "\n",
     );
-    said(
+    respond(
         &mut terminal,
-        "5/5 days (several, with commas: 1 mon, 2 tue; ",
+        "5/5 days (several, separated by commas: 1 mon, 2 tue; ",
         "1,2\n",
     );
     let (code, shown) = terminal.wait();
@@ -530,10 +538,10 @@ fn a_person_at_the_terminal_fills_in_what_the_server_wants_to_know() {
     let sent = r#"{"action": "accept", "content": {"name": "Ada", "plan": "p", "seats": 3, "days": ["mon", "tue"]}}"#;
     assert!(shown.contains(sent), "{shown}");
     for words in [
-        "asks_t runs, and wants to know something from you:",
+        "asks_t is running and asks for input:",
         "  | MCP server asks asks: Who \\x1b[8mare you?",
         "  fields: Your name, plan, mail, seats, days",
-        "  your answer goes to asks_t; give it no password and no key",
+        "  your answer goes to asks_t; do not enter passwords or keys",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
@@ -541,7 +549,7 @@ fn a_person_at_the_terminal_fills_in_what_the_server_wants_to_know() {
 }
 
 #[test]
-fn a_person_at_the_terminal_need_not_tell_a_server_anything() {
+fn the_user_can_decline_a_servers_form() {
     for (typed, then, action) in [
         ("n\n", "", "decline"),
         ("\n", "", "decline"),
@@ -550,9 +558,9 @@ fn a_person_at_the_terminal_need_not_tell_a_server_anything() {
     ] {
         let bed = Bed::serving(&[("asks", WHO)]);
         let mut terminal = Terminal::run(&bed, "call asks_t");
-        said(&mut terminal, "Answer? [y/N] ", typed);
+        respond(&mut terminal, "Answer? [y/N] ", typed);
         if !then.is_empty() {
-            said(&mut terminal, "1/5 Your name", then);
+            respond(&mut terminal, "1/5 Your name", then);
         }
         let (code, shown) = terminal.wait();
         assert_eq!(code, Some(0), "{typed:?}: {shown}");

@@ -42,7 +42,7 @@ fn a_list_says_what_is_known_and_starts_nothing() {
     assert_eq!(states(&bed)[0], named("known", json!(1)));
     let list = bed.done(&["mcp", "list"]).out;
     assert!(!list.contains("sk-canary"), "{list}");
-    assert!(list.contains("there is no program nonesuch"), "{list}");
+    assert!(list.contains("program not found: nonesuch"), "{list}");
     let doctor = bed.done(&["doctor"]).out;
     assert!(
         doctor.contains("echo: known") && doctor.contains("gone: missing"),
@@ -59,12 +59,12 @@ fn a_test_reaches_the_server_and_judges_it() {
         ("empty", "serve([], echo)"),
     ]);
     let ran = bed.done(&["mcp", "test", "echo"]);
-    for wanted in [
+    for expected in [
         "echo 1.2.3, protocol 2025-11-25",
         "echo_echo  Tests.",
         "good: 1 tool",
     ] {
-        assert!(ran.out.contains(wanted), "{wanted}: {}", ran.out);
+        assert!(ran.out.contains(expected), "{expected}: {}", ran.out);
     }
     let report: Value =
         serde_json::from_str(&bed.done(&["mcp", "test", "echo", "--json"]).out).unwrap();

@@ -18,7 +18,7 @@ serve([tool("t")], echo)
 fn a_kill_of_haft_leaves_nothing() {
     let bed = Bed::serving(&[("clings", CLINGS)]);
     let mut session = bed.session(&[]);
-    session.said("clings_t", &json!({}));
+    session.reply_text("clings_t", &json!({}));
     let pid = rustix::process::Pid::from_raw(i32::try_from(session.pid()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     session.wait();

@@ -20,7 +20,7 @@ fn the_tools_of_the_server_have_their_own_names() {
         assert!(!names.contains(&name.to_owned()), "{names:?}");
     }
     assert_eq!(
-        bed.said("execute_python", &json!({ "code": "1" })),
+        bed.reply_text("execute_python", &json!({ "code": "1" })),
         r#"{"code": "1"}"#
     );
     // Another toolset runs commands as it always does.
@@ -52,9 +52,9 @@ fn a_projects_server_needs_a_yes() {
     assert!(bed.names().0.contains(&"execute_bash".to_owned()));
 }
 
-/// What a variable holds may be secret: a failure shows the path as it is written.
+/// A variable may hold a secret, so errors show the path as written.
 #[test]
-fn a_program_that_cannot_start_is_shown_as_it_is_written() {
+fn a_program_that_cannot_start_is_shown_as_written() {
     let path = "/bin/${PLACE}";
     for config in [
         json!({ "execution": { "command": path }, "tools": { "toolset": "deepagents" } }),
@@ -133,7 +133,7 @@ fn the_printed_server_is_started_as_it_is_printed() {
 }
 
 #[test]
-fn the_printed_address_is_asked_as_it_is_printed() {
+fn the_printed_address_works_unchanged() {
     let web = Web::start(
         r#"
 usual = result
@@ -164,7 +164,7 @@ run(Handler)
     assert!(names.contains(&"execute_python".to_owned()), "{beside}");
     let words = json!({ "words": "print(2 + 2)" });
     assert_eq!(
-        bed.said("execute_python", &words),
+        bed.reply_text("execute_python", &words),
         r#"{"words": "print(2 + 2)"}"#
     );
     assert_eq!(web.heard()[0]["path"], "/");

@@ -45,31 +45,31 @@ fn haft_starts_whatever_servers_are_there() {
     for (name, why) in [
         (
             "exits",
-            "exited at its start (code 7); its last words:\nno licence",
+            "exited at its start (code 7); the end of its stderr:\nno licence",
         ),
         ("dies", "exited at its start (signal 11)"),
-        ("garbage", "wrote no message, but a great deal else"),
+        ("garbage", "wrote too much that is not a valid message"),
         ("silent", "did not answer within 10 seconds"),
         ("toolless", "has no tools"),
         ("listless", "did not list its tools within 10 seconds"),
         ("wordless", "closed its output"),
-        ("deep", "does not list its tools: the answer cannot be read"),
-        ("endless", "wrote no message, but a great deal else"),
-        ("refuses", "did not begin as a server does: not today"),
+        ("deep", "cannot list its tools: the response is not valid"),
+        ("endless", "wrote too much that is not a valid message"),
+        ("refuses", "failed the handshake: not today"),
         ("missing", "did not start: "),
         (
             "nowhere",
             "cannot be used: connection refused by 127.0.0.1:9",
         ),
     ] {
-        let wanted = format!("MCP server {name} {why}");
-        assert!(beside.contains(&wanted), "{wanted}\n\n{beside}");
+        let expected = format!("MCP server {name} {why}");
+        assert!(beside.contains(&expected), "{expected}\n\n{beside}");
     }
     bed.nobody_left();
 }
 
 #[test]
-fn a_crash_is_told_and_the_next_call_has_another_process_until_it_is_too_much() {
+fn a_crash_is_reported_and_the_server_restarts_a_few_times() {
     let bed = Bed::serving(&[(
         "crashes",
         r#"
@@ -85,12 +85,12 @@ serve([tool("t", {"how": {"type": "string"}})], call)
     let crash = session.call("crashes_t", &json!({}));
     assert!(crash.is_error);
     assert!(
-        crash
-            .text
-            .contains("MCP server crashes exited (code 3); its last words:\nout of [31mcheese"),
+        crash.text.contains(
+            "MCP server crashes exited (code 3); the end of its stderr:\nout of [31mcheese"
+        ),
         "{crash:?}"
     );
-    session.said("crashes_t", &json!({ "how": "live" }));
+    session.reply_text("crashes_t", &json!({ "how": "live" }));
     for _ in 0..5 {
         assert!(session.call("crashes_t", &json!({})).is_error);
     }
@@ -103,7 +103,7 @@ serve([tool("t", {"how": {"type": "string"}})], call)
         "{disabled:?}"
     );
     assert_eq!(bed.starts("crashes"), starts);
-    session.said("bash", &json!({ "command": "true" }));
+    session.reply_text("bash", &json!({ "command": "true" }));
 }
 
 #[test]
@@ -150,7 +150,7 @@ serve([
         .map(|tool| tool["description"].as_str().unwrap().len())
         .max();
     assert!(longest <= Some(20_000), "{longest:?}");
-    bed.said("poison_read__2J___rm_-rf__", &json!({}));
+    bed.reply_text("poison_read__2J___rm_-rf__", &json!({}));
     let got = bed.got("poison");
     let call = got
         .iter()
@@ -176,7 +176,7 @@ fn no_tool_takes_the_place_of_another() {
         "{beside}"
     );
     // Each call goes to the server whose tool it is.
-    bed.said("a_b_c_3", &json!({}));
+    bed.reply_text("a_b_c_3", &json!({}));
     let called = |name: &str| {
         let got = bed.got(name);
         got.iter()
@@ -189,7 +189,7 @@ fn no_tool_takes_the_place_of_another() {
     let ran = bed.done(&["--toolset", "deepagents", "tools", "--json"]);
     assert!(ran.out.contains("\"read_file_2\""), "{ran:?}");
     assert!(
-        ran.err.contains("because there is one of that name"),
+        ran.err.contains("because a tool with that name exists"),
         "{ran:?}"
     );
 }
@@ -242,11 +242,11 @@ serve([tool("t", {"how": {"type": "string"}})], call)
 "#,
     )]);
     let mut session = bed.session(&[]);
-    session.said("long_t", &json!({ "how": "live" }));
+    session.reply_text("long_t", &json!({ "how": "live" }));
     let before = session.peak();
     let long = session.call("long_t", &json!({}));
     assert!(
-        long.is_error && long.text.contains("wrote more than 16MB"),
+        long.is_error && long.text.contains("wrote more than 16 MB"),
         "{long:?}"
     );
     assert!(
@@ -254,12 +254,12 @@ serve([tool("t", {"how": {"type": "string"}})], call)
         "{} KiB",
         session.peak() - before
     );
-    session.said("long_t", &json!({ "how": "live" }));
+    session.reply_text("long_t", &json!({ "how": "live" }));
     assert_eq!(bed.starts("long"), 2);
 }
 
 #[test]
-fn floods_and_stray_answers_disturb_nobody() {
+fn floods_and_stray_answers_do_no_harm() {
     let bed = Bed::serving(&[
         ("good", ECHO),
         (
@@ -280,13 +280,13 @@ serve([tool("t")], echo)
         ),
     ]);
     let mut session = bed.session(&[]);
-    session.said("floods_t", &json!({}));
+    session.reply_text("floods_t", &json!({}));
     let before = session.peak();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(3) {
-        assert_eq!(session.said("floods_t", &json!({})), "{}");
+        assert_eq!(session.reply_text("floods_t", &json!({})), "{}");
         assert_eq!(
-            session.said("good_echo", &json!({ "words": "x" })),
+            session.reply_text("good_echo", &json!({ "words": "x" })),
             r#"{"words": "x"}"#
         );
     }
@@ -306,7 +306,7 @@ serve([tool("t")], echo)
 }
 
 #[test]
-fn one_that_asks_and_reads_no_answers_is_ended() {
+fn a_server_that_asks_and_reads_no_answers_is_ended() {
     let bed = Bed::serving(&[(
         "asks",
         r#"
@@ -317,9 +317,9 @@ serve([tool("t")], call)
 "#,
     )]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("asks_t", &json!({})), "fine");
+    assert_eq!(session.reply_text("asks_t", &json!({})), "fine");
     let before = session.peak();
-    // It is not waited for: whoever asks it next has another one.
+    // Haft does not wait for it; the next call uses a new one.
     assert!(
         within(Duration::from_secs(20), || crate::bed::alive(
             &bed.path("plugins")
@@ -329,9 +329,9 @@ serve([tool("t")], call)
         session.beside()
     );
     let begun = Instant::now();
-    session.said("bash", &json!({ "command": "true" }));
+    session.reply_text("bash", &json!({ "command": "true" }));
     assert!(begun.elapsed() < Duration::from_secs(5));
-    assert_eq!(session.said("asks_t", &json!({})), "fine");
+    assert_eq!(session.reply_text("asks_t", &json!({})), "fine");
     assert_eq!(bed.starts("asks"), 2);
     assert!(
         session.peak() - before < 64 << 10,
@@ -341,7 +341,7 @@ serve([tool("t")], call)
 }
 
 #[test]
-fn one_that_changes_and_dies_keeps_its_tools() {
+fn a_server_that_changes_and_dies_keeps_its_tools() {
     let bed = Bed::serving(&[(
         "falls",
         r#"
@@ -356,7 +356,10 @@ serve([tool("t", {"how": {"type": "string"}})], call)
 "#,
     )]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("falls_t", &json!({ "how": "fall" })), "fine");
+    assert_eq!(
+        session.reply_text("falls_t", &json!({ "how": "fall" })),
+        "fine"
+    );
     let fallen = bed.work("fallen");
     assert!(within(Duration::from_secs(5), || fallen.exists()));
     let failed = session.call("falls_t", &json!({}));
@@ -372,7 +375,7 @@ serve([tool("t", {"how": {"type": "string"}})], call)
 }
 
 #[test]
-fn what_a_server_makes_at_a_protected_place_is_moved_out() {
+fn files_of_servers_at_protected_paths_are_moved_out() {
     let server = "def make(m):\n    os.makedirs('later', exist_ok=True)\n    open('later/on', 'w').write('mine')\n    try: open('kept', 'w').write('mine')\n    except OSError: pass\n    how = arguments(m).get('how')\n    if how == 'hangs': time.sleep(1000)\n    if how == 'dies': os._exit(3)\n    answer(m['id'], text('made', isError=how == 'fails'))\nserve([tool('make', {'how': {'type': 'string'}})], make)";
     let bed = Bed::serving(&[("s", server)]);
     let ran = bed.done(&["call", "bash", "--json", "command=true"]);

@@ -94,13 +94,13 @@ fn answers_may_come_as_events() {
     let bed = with("web", json!({ "type": "http", "url": web.url("/mcp") }));
     let mut session = bed.session(&[]);
     assert_eq!(
-        session.said("web_echo", &json!({ "words": "é" })),
+        session.reply_text("web_echo", &json!({ "words": "é" })),
         r#"{"words": "\u00e9"}"#
     );
     assert!(
-        format!("{:?}", session.told).contains("step 1"),
+        format!("{:?}", session.notifications).contains("step 1"),
         "{:?}",
-        session.told
+        session.notifications
     );
 }
 
@@ -141,11 +141,11 @@ fn an_older_server_is_used_by_its_stream_of_events() {
         let bed = with("old", entry(web.url("/sse")));
         let mut session = bed.session(&[]);
         assert_eq!(
-            session.said("old_echo", &json!({ "words": "a" })),
+            session.reply_text("old_echo", &json!({ "words": "a" })),
             r#"{"words": "a"}"#
         );
         assert_eq!(
-            session.said("old_echo", &json!({ "words": "b" })),
+            session.reply_text("old_echo", &json!({ "words": "b" })),
             r#"{"words": "b"}"#
         );
         assert_eq!(bed.done(&["mcp", "test", "old"]).code, Some(0));
@@ -153,7 +153,7 @@ fn an_older_server_is_used_by_its_stream_of_events() {
 }
 
 #[test]
-fn messages_and_their_credentials_go_to_nobody_else() {
+fn messages_and_credentials_go_only_to_the_server() {
     let thief = Web::start(PLAIN);
     let headers = json!({ "Authorization": "Bearer sesame-1234" });
     let elsewhere = OLD.replace("GOES", &thief.url("/messages?session="));
@@ -165,7 +165,7 @@ fn messages_and_their_credentials_go_to_nobody_else() {
     let (names, beside) = bed.names();
     assert!(!names.iter().any(|name| name.starts_with("old")));
     assert!(
-        beside.contains("MCP server old") && beside.contains("another place"),
+        beside.contains("MCP server old") && beside.contains("another host"),
         "{beside}"
     );
     for status in [301, 302, 307, 308] {
@@ -179,7 +179,7 @@ fn messages_and_their_credentials_go_to_nobody_else() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(
             ran.err
-                .contains("it redirects to another address, which is not followed"),
+                .contains("it redirects to another address, which haft does not follow"),
             "{ran:?}"
         );
     }
@@ -188,7 +188,7 @@ fn messages_and_their_credentials_go_to_nobody_else() {
 
 #[test]
 fn hostile_answers_are_failures_of_that_server_alone() {
-    for (body, wanted) in [
+    for (body, expected) in [
         ("self.send(200, b'<html>', 'text/html')", "cannot be used"),
         ("self.send(200, b'{')", "cannot be used"),
         ("self.send(500, b'oops', 'text/plain')", "HTTP 500"),
@@ -215,14 +215,14 @@ fn hostile_answers_are_failures_of_that_server_alone() {
         let (names, beside) = bed.names();
         assert!(names.contains(&"bash".to_owned()));
         assert!(
-            beside.contains("MCP server web") && beside.contains(wanted),
+            beside.contains("MCP server web") && beside.contains(expected),
             "{body}: {beside}"
         );
     }
 }
 
 #[test]
-fn who_has_to_sign_in_is_told_how() {
+fn a_required_sign_in_is_explained() {
     let web = Web::start(
         "class Handler(Base):\n    def do_POST(self): self.body(); self.send(401, www_authenticate='Bearer')\n    do_GET = do_POST\nrun(Handler)",
     );
@@ -235,7 +235,7 @@ fn who_has_to_sign_in_is_told_how() {
     let ran = bed.haft(&["mcp", "test", "web"]);
     assert_eq!(ran.code, Some(1));
     assert!(
-        ran.err.contains("run `haft mcp test web` at a terminal"),
+        ran.err.contains("run `haft mcp test web` in a terminal"),
         "{ran:?}"
     );
 }
@@ -263,13 +263,13 @@ run(Handler)
 "#;
 
 #[test]
-fn a_server_that_began_anew_is_used_again() {
+fn a_restarted_server_is_used_again() {
     let web = Web::start(FORGETFUL);
     let bed = with("web", json!({ "url": web.url("/mcp") }));
     let mut session = bed.session(&[]);
-    session.said("web_echo", &json!({ "words": "forget" }));
+    session.reply_text("web_echo", &json!({ "words": "forget" }));
     assert_eq!(
-        session.said("web_echo", &json!({ "words": "again" })),
+        session.reply_text("web_echo", &json!({ "words": "again" })),
         r#"{"words": "again"}"#
     );
 }
@@ -283,7 +283,7 @@ fn a_server_that_was_away_is_reached_again() {
     let web = Web::start(&run);
     let bed = with("web", json!({ "url": web.url("/mcp") }));
     let mut session = bed.session(&[]);
-    session.said("web_echo", &json!({ "words": "a" }));
+    session.reply_text("web_echo", &json!({ "words": "a" }));
     drop(web);
     let failed = session.call("web_echo", &json!({ "words": "b" }));
     assert!(failed.is_error, "{failed:?}");

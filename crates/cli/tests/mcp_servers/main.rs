@@ -1,6 +1,6 @@
-//! Tools of other MCP servers, through the built binary: servers over streams and over
-//! HTTP, good ones and hostile ones; what they are kept from, what they cannot break,
-//! and that nothing of a project is reached before somebody said yes to it.
+//! Tools of other MCP servers, through the built binary: servers over stdio and HTTP,
+//! good ones and hostile ones; what they cannot do or break, and that nothing in a
+//! project is contacted before the user trusts it.
 #![expect(
     clippy::disallowed_methods,
     clippy::panic,

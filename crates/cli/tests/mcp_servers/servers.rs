@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// What every server begins with. `serve` answers what a server has to; a test gives it
-/// tools and what a call does.
+/// Start of every server. `serve` handles the protocol; a test adds tools and their
+/// behaviour.
 pub(crate) const PRELUDE: &str = r#"#!/usr/bin/env python3
 import json, os, signal, sys, threading, time
 me = os.path.basename(sys.argv[0])
@@ -56,7 +56,7 @@ def echo(message): answer(message["id"], text(json.dumps(arguments(message))))
 pub(crate) const ECHO: &str = "serve([tool('echo', {'words': {'type': 'string'}})], echo)";
 
 impl Bed {
-    /// A server of the person's in Python.
+    /// Writes a Python server of the user.
     pub(crate) fn server(&self, name: &str, body: &str) {
         self.program(&format!("plugins/{name}"), format!("{PRELUDE}{body}\n"));
     }
@@ -66,7 +66,7 @@ impl Bed {
         json!({ "command": self.path("plugins").join(name) })
     }
 
-    /// A bed in which the person has configured these servers.
+    /// A bed with these servers in the user's configuration.
     pub(crate) fn serving(servers: &[(&str, &str)]) -> Self {
         let bed = Self::new();
         let mut all = serde_json::Map::new();
@@ -78,7 +78,7 @@ impl Bed {
         bed
     }
 
-    /// How often a server was started.
+    /// Number of times a server was started.
     pub(crate) fn starts(&self, name: &str) -> usize {
         self.noted("starts", name).len()
     }
@@ -92,7 +92,7 @@ impl Bed {
     }
 }
 
-/// What servers over HTTP have in common. Each says its port first, then what it got.
+/// Common code of HTTP servers. Each prints its port, then the requests it gets.
 const HTTP: &str = r#"
 import json, sys, threading, time, queue
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

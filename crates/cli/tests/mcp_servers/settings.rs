@@ -1,11 +1,11 @@
-//! How servers are written down: what people paste works, and a mistake is named.
+//! Configuration of servers: pasted entries work, and errors are named.
 
 use crate::bed::Bed;
 use crate::servers::ECHO;
 use serde_json::{Value, json};
 
 #[test]
-fn what_people_paste_is_understood() {
+fn pasted_server_entries_are_understood() {
     let bed = Bed::new();
     bed.server("echo", ECHO);
     let program = bed.path("plugins/echo").to_string_lossy().into_owned();
@@ -29,37 +29,37 @@ fn what_people_paste_is_understood() {
 const PASSWORD: &str = "a-password-of-mine";
 
 #[test]
-fn a_mistake_is_named_with_its_place() {
+fn a_mistake_is_reported_with_its_position() {
     let bed = Bed::new();
-    for (entry, wanted) in [
+    for (entry, expected) in [
         (
             json!({ "comand": "x" }),
-            "there is no \"comand\" here; did you mean \"command\"?",
+            "unknown key \"comand\"; did you mean \"command\"?",
         ),
         (
             json!({ "command": "x", "header": {} }),
             "did you mean \"headers\"?",
         ),
-        (json!({}), "it has neither a command nor a url"),
+        (json!({}), "command or url is missing"),
         (
             json!({ "command": "x", "url": "http://a/" }),
-            "more than one of command, url and uri",
+            "only one of command, url and uri is allowed",
         ),
         (
             json!({ "url": "ftp://a/" }),
-            "an address begins with http:// or https://",
+            "the address must start with http:// or https://",
         ),
         (
             json!({ "url": format!("http://me:{PASSWORD}@a/") }),
-            "does not belong in an address",
+            "must not contain a user name or password",
         ),
         (
             json!({ "url": "http://a/", "args": [] }),
-            "a server with an address has no args",
+            "a server with a url cannot have args",
         ),
         (
             json!({ "command": "x", "type": "http" }),
-            "its type is for another kind of server",
+            "type does not match",
         ),
         (
             json!({ "command": "x", "type": "pigeon" }),
@@ -73,13 +73,13 @@ fn a_mistake_is_named_with_its_place() {
             json!({ "command": "x", "args": "y" }),
             "args must be a list",
         ),
-        (json!("x"), "a server is a map"),
+        (json!("x"), "a server must be a map"),
     ] {
         bed.configure(&json!({ "tools": { "mcp": { "e": entry } } }));
         let ran = bed.haft(&["tools"]);
         assert_eq!(ran.code, Some(2), "{entry}: {ran:?}");
         assert!(
-            ran.err.contains("haft.yaml:1: tools.mcp.e: ") && ran.err.contains(wanted),
+            ran.err.contains("haft.yaml:1: tools.mcp.e: ") && ran.err.contains(expected),
             "{entry}: {}",
             ran.err
         );
@@ -97,7 +97,7 @@ fn a_variable_that_is_not_set_leaves_out_that_server_alone() {
     let (names, beside) = bed.names();
     assert!(names.contains(&"fine_echo".to_owned()) && !names.contains(&"needs_echo".to_owned()));
     assert!(
-        beside.contains("NOT_SET") && beside.contains("the MCP server is left out"),
+        beside.contains("NOT_SET") && beside.contains("skipped this MCP server"),
         "{beside}"
     );
 }
@@ -152,15 +152,12 @@ fn haft_is_a_server_of_haft_but_not_of_itself() {
     );
     let (names, beside) = bed.names();
     assert!(!names.iter().any(|name| name.starts_with("again_")));
-    assert!(
-        beside.contains("would start itself without end"),
-        "{beside}"
-    );
+    assert!(beside.contains("would start itself endlessly"), "{beside}");
     let other = bed.file("outside/other.yaml", "sandbox: off\n");
     let args = json!(["mcp", "--config", other, "--preset", "all"]);
     bed.configure(&json!({ "tools": { "mcp": { "again": { "command": haft, "args": args } } } }));
     bed.file("work/hello.txt", "hello\n");
-    let text = bed.said("again_read", &json!({ "path": "hello.txt" }));
+    let text = bed.reply_text("again_read", &json!({ "path": "hello.txt" }));
     assert_eq!(text, "hello");
     let report = bed.done(&["mcp", "test", "again"]).out;
     assert!(

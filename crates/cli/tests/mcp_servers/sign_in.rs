@@ -1,4 +1,4 @@
-//! Servers that want the person to sign in (OAuth), at a terminal and after it.
+//! Servers that require the user to sign in (OAuth), at a terminal and later without one.
 
 use crate::bed::{Bed, within};
 use crate::servers::{Terminal, Web};
@@ -63,7 +63,7 @@ fn get(address: &str, path: &str) -> String {
 }
 
 #[test]
-fn a_person_signs_in_once_and_it_is_renewed_by_itself() {
+fn the_user_signs_in_once_and_the_token_is_renewed() {
     let web = Web::start(&GUARDED.replace("ISSUER", "None"));
     let bed = with(&web.url("/mcp"));
     let mut terminal = Terminal::run(&bed, "mcp test web");
@@ -87,7 +87,7 @@ fn a_person_signs_in_once_and_it_is_renewed_by_itself() {
     let back = url::Url::parse(&query["redirect_uri"]).unwrap();
     assert_eq!(back.host_str(), Some("127.0.0.1"));
     let address = format!("127.0.0.1:{}", back.port().unwrap());
-    // What is not the answer is not taken for it.
+    // Other requests are not mistaken for the answer.
     assert!(get(&address, "/favicon.ico").starts_with("HTTP/1.1 404"));
     let answer = get(
         &address,
@@ -108,10 +108,10 @@ fn a_person_signs_in_once_and_it_is_renewed_by_itself() {
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
-    // Once it is old another one is fetched, and nobody is asked.
+    // An expired token is refreshed without asking the user.
     std::thread::sleep(Duration::from_millis(1_100));
     assert_eq!(
-        bed.said("web_echo", &json!({ "words": "a" })),
+        bed.reply_text("web_echo", &json!({ "words": "a" })),
         r#"{"words": "a"}"#
     );
     let forms: Vec<Value> = web
@@ -168,7 +168,7 @@ fn an_answer_to_another_question_is_refused() {
     );
     let (code, shown) = terminal.wait();
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("no sign-in"), "{shown}");
+    assert!(shown.contains("cannot sign in"), "{shown}");
     assert!(
         !web.heard().iter().any(|heard| heard["form"].is_object()),
         "no token was asked for"
@@ -176,7 +176,7 @@ fn an_answer_to_another_question_is_refused() {
 }
 
 #[test]
-fn where_a_server_sends_people_is_its_word_and_guarded() {
+fn sign_in_urls_of_a_server_are_checked() {
     let private = Web::start(&GUARDED.replace("ISSUER", "None"));
     let issuer = format!("{:?}", private.url(""));
     let web = Web::start(&GUARDED.replace("ISSUER", &issuer));
@@ -184,7 +184,7 @@ fn where_a_server_sends_people_is_its_word_and_guarded() {
     let bed = with(&web.url("/mcp").replace("127.0.0.1", "localhost"));
     let (code, shown) = Terminal::run(&bed, "mcp test web").wait();
     assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("no sign-in"), "{shown}");
+    assert!(shown.contains("cannot sign in"), "{shown}");
     assert_eq!(
         private.heard(),
         Vec::<Value>::new(),
@@ -193,10 +193,10 @@ fn where_a_server_sends_people_is_its_word_and_guarded() {
 }
 
 #[test]
-fn an_address_that_is_no_page_is_not_offered() {
+fn a_sign_in_address_that_is_not_a_page_is_not_shown() {
     for (named, why) in [
-        ("javascript:alert(1)//", "not the address of a web page"),
-        ("file:///etc/passwd?x=", "not the address of a web page"),
+        ("javascript:alert(1)//", "not a web address"),
+        ("file:///etc/passwd?x=", "not a web address"),
         ("vscode://open/", "not an https address"),
         ("http://auth.example.org", "not encrypted"),
         ("https://me:hunter2hunter2@auth.example.org", "a password"),
@@ -220,7 +220,7 @@ fn an_address_that_is_no_page_is_not_offered() {
 }
 
 #[test]
-fn haft_may_be_known_to_a_server_that_registers_nobody() {
+fn haft_can_use_a_configured_client_id() {
     let web = Web::start(&GUARDED.replace("ISSUER", "None"));
     let bed = Bed::new();
     bed.configure(&json!({ "tools": { "mcp": { "web": {

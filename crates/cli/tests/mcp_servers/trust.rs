@@ -1,4 +1,4 @@
-//! A project's servers are reached by nobody before a person said yes to exactly that.
+//! A project's servers are not contacted before the user trusts exactly them.
 
 use crate::bed::{Bed, ran, within};
 use crate::servers::{ECHO, PRELUDE, Web};
@@ -15,7 +15,7 @@ fn project() -> Bed {
 }
 
 #[test]
-fn nothing_of_a_project_is_started_before_somebody_said_yes() {
+fn nothing_in_a_project_is_started_before_it_is_trusted() {
     let web = Web::start(
         "class Handler(Base):\n    def do_POST(self): self.heard(); self.send(500)\n    do_GET = do_POST\nrun(Handler)",
     );
@@ -42,43 +42,43 @@ fn nothing_of_a_project_is_started_before_somebody_said_yes() {
     assert!(web.heard().is_empty(), "{:?}", web.heard());
     let (_, beside) = bed.names();
     assert!(
-        beside.contains("not trusted with it: theirs (MCP server), far (MCP server)"),
+        beside.contains("it is not trusted: theirs (MCP server), far (MCP server)"),
         "{beside}"
     );
     let shown = bed.haft(&["trust"]).out;
-    for wanted in [
+    for expected in [
         "MCP server theirs",
         "server.py --fast",
         "MCP server far",
         &web.url("/mcp"),
-        "is sent the headers: X-A=b",
+        "receives headers: X-A=b",
     ] {
-        assert!(shown.contains(wanted), "{wanted}: {shown}");
+        assert!(shown.contains(expected), "{expected}: {shown}");
     }
     let list = bed.done(&["mcp", "list"]).out;
     assert!(list.contains("untrusted"), "{list}");
 }
 
 #[test]
-fn what_is_trusted_is_exactly_what_was_shown() {
+fn exactly_what_was_shown_is_trusted() {
     let bed = project();
     let run = |bed: &Bed, args: &[&str]| crate::bed::ran(bed.command(args).env("WANTED", "one"));
     let works = |bed: &Bed| run(bed, &["call", "theirs_echo"]).code == Some(0);
     let shown = run(&bed, &["trust"]).out;
     assert!(
-        shown.contains("sees of the environment: KEY=${WANTED}") && !shown.contains("one\n"),
+        shown.contains("gets environment variables: KEY=${WANTED}") && !shown.contains("one\n"),
         "{shown}"
     );
     assert_eq!(run(&bed, &["trust", "--yes"]).code, Some(0));
     assert!(works(&bed));
-    // Its file.
+    // After a change to its file.
     bed.program("work/server.py", format!("{PRELUDE}\n{ECHO}\n"));
     assert!(!works(&bed));
-    let said = run(&bed, &["tools"]).err;
-    assert!(said.contains("theirs (MCP server, changed)"), "{said}");
+    let reply = run(&bed, &["tools"]).err;
+    assert!(reply.contains("theirs (MCP server, changed)"), "{reply}");
     run(&bed, &["trust", "--yes"]);
     assert!(works(&bed));
-    // Its arguments.
+    // After a change to its arguments.
     let config = std::fs::read_to_string(bed.work("haft.yaml")).unwrap();
     bed.file("work/haft.yaml", config.replace("--fast", "--slow"));
     assert!(!works(&bed));
@@ -89,22 +89,22 @@ fn what_is_trusted_is_exactly_what_was_shown() {
 }
 
 #[test]
-fn a_project_does_not_take_the_name_of_a_server_of_the_person() {
+fn a_project_cannot_take_the_name_of_a_users_server() {
     let bed = Bed::serving(&[("mine", ECHO)]);
     bed.program("work/evil.py", format!("{PRELUDE}{ECHO}\n"));
     bed.project(&json!({ "tools": { "mcp": { "mine": { "command": "./evil.py" } } } }));
     let (names, beside) = bed.names();
     assert!(names.contains(&"mine_echo".to_owned()));
     assert!(
-        beside.contains("tools.mcp.mine is ignored: your own file has one of that name"),
+        beside.contains("tools.mcp.mine is ignored: your own haft.yaml has a server of this name"),
         "{beside}"
     );
-    bed.said("mine_echo", &json!({}));
+    bed.reply_text("mine_echo", &json!({}));
     assert_eq!(bed.starts("evil.py"), 0);
 }
 
 #[test]
-fn a_server_of_the_person_runs_nothing_of_the_folder_that_is_worked_in() {
+fn a_users_server_runs_nothing_in_the_work_folder() {
     for entry in [
         json!({ "command": "python3", "args": ["server.py"] }),
         json!({ "command": "python3", "args": ["./server.py", "."] }),
@@ -143,7 +143,7 @@ fn a_server_of_the_person_runs_nothing_of_the_folder_that_is_worked_in() {
 }
 
 #[test]
-fn what_fetches_a_server_runs_elsewhere_and_gets_the_work_folder_to_work_on() {
+fn launchers_run_elsewhere_and_servers_get_the_work_folder() {
     let bed = Bed::new();
     // In the place of the real one, which would need a network.
     let body = "serve([tool('where')], lambda m: answer(m['id'], text(json.dumps([os.getcwd()] + sys.argv[1:]))))";
@@ -173,7 +173,7 @@ fn what_fetches_a_server_runs_elsewhere_and_gets_the_work_folder_to_work_on() {
     assert_eq!(where_is("own_where"), [&work, "--root", "."]);
 }
 
-/// What it fetched is what it runs the next time, with the network and its own secrets.
+/// A downloaded package runs the next time, with network access and secrets.
 #[test]
 fn no_command_can_change_what_a_server_fetched() {
     let bed = Bed::new();
@@ -225,7 +225,7 @@ fn a_server_that_is_swapped_between_the_check_and_the_start_gets_no_call() {
     } } }));
     bed.file("work/go", "");
     bed.done(&["trust", "--yes"]);
-    bed.said("theirs_echo", &json!({}));
+    bed.reply_text("theirs_echo", &json!({}));
     for file in ["go", "begun"] {
         std::fs::remove_file(bed.work(file)).unwrap();
     }
@@ -248,22 +248,22 @@ fn a_server_that_is_swapped_between_the_check_and_the_start_gets_no_call() {
 }
 
 #[test]
-fn a_server_of_the_persons_starts_nothing_of_a_folder_that_is_not_trusted() {
+fn a_users_server_starts_nothing_in_an_untrusted_folder() {
     let bed = Bed::new();
     bed.program("work/server.py", format!("{PRELUDE}{ECHO}\n"));
     let wrapper = bed.program("wrapper", "#!/bin/sh\nexec ./server.py\n");
     bed.configure(&json!({ "tools": { "mcp": { "mine": { "command": wrapper } } } }));
     let tested = bed.haft(&["mcp", "test", "mine"]);
     assert_eq!(bed.starts("server.py"), 0, "{tested:?}");
-    let said = format!("{}{}", tested.out, tested.err);
+    let reply = format!("{}{}", tested.out, tested.err);
     assert!(
-        said.contains("ermission denied") && said.contains("`haft trust` allows it"),
-        "{said}"
+        reply.contains("ermission denied") && reply.contains("`haft trust` allows it"),
+        "{reply}"
     );
     assert_eq!(bed.haft(&["--trust", "mcp", "test", "mine"]).code, Some(0));
     bed.done(&["trust", "--yes"]);
     bed.done(&["mcp", "test", "mine"]);
-    // A shell that is told to run it names it.
+    // A shell command that runs it names it.
     let home = bed.path("home");
     std::os::unix::fs::symlink(bed.work(""), home.join("p")).unwrap();
     bed.done(&["trust", "--revoke"]);

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Where one test lives.
+/// Folders of one test.
 pub(crate) struct Bed {
     root: TempDir,
 }
 
-/// How the command ended and what it said.
+/// Exit code and output of the command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -54,7 +54,7 @@ impl Bed {
         self.command(args).output().unwrap().into()
     }
 
-    /// Tests a plugin in Python, with a short patience.
+    /// Tests a Python plugin, with short timeouts.
     pub(crate) fn test(&self, program: &str) -> Ended {
         self.file("tool.py", program);
         self.haft(&["plugin", "test", "--timeout", "2", "python3", "tool.py"])
@@ -62,7 +62,7 @@ impl Bed {
 }
 
 impl Ended {
-    /// The verdict, and what is said behind it.
+    /// The verdict and the text after it.
     pub(crate) fn verdict(&self) -> &str {
         let at = self
             .out
@@ -71,7 +71,7 @@ impl Ended {
         self.out.get(at.unwrap() + 1..).unwrap()
     }
 
-    /// That it is good, as its first line says.
+    /// Checks that the plugin is good, by the first line.
     pub(crate) fn is_good(&self, words: &str) {
         assert_eq!(
             (self.code, self.err.as_str()),
@@ -82,7 +82,7 @@ impl Ended {
         assert_eq!(self.verdict().lines().next(), Some(words), "{}", self.out);
     }
 
-    /// That it is bad, and that the verdict has these words.
+    /// Checks that the plugin is bad, and that the verdict contains these words.
     pub(crate) fn is_bad(&self, words: &[&str]) {
         assert_eq!(
             (self.code, self.err.as_str()),
@@ -90,7 +90,7 @@ impl Ended {
             "{}",
             self.out
         );
-        // Its lines are broken where they would be too long.
+        // Long lines are wrapped.
         let verdict = self
             .verdict()
             .split_whitespace()
@@ -102,7 +102,7 @@ impl Ended {
         }
     }
 
-    /// That a line is there, somewhere.
+    /// Checks that a line is printed.
     pub(crate) fn has(&self, words: &str) {
         assert!(self.out.contains(words), "{words}\n\n{}", self.out);
     }
@@ -122,8 +122,8 @@ impl From<Output> for Ended {
     }
 }
 
-/// A plugin in Python whose answers are made by the lines given: they have `message`,
-/// what was asked, and `say`, which answers.
+/// A Python plugin with these lines as message handler: `message` is the request, and `say`
+/// answers.
 pub(crate) fn python(answers: &str) -> String {
     let answers: String = answers
         .lines()
@@ -154,7 +154,7 @@ for line in sys.stdin:
     )
 }
 
-/// What a good one does with a message.
+/// Message handling of a working plugin.
 pub(crate) const GOOD: &str = "\
 if message['type'] == 'describe': say(DEFINITION)
 elif message['type'] == 'call': say(shout(message))

@@ -1,4 +1,4 @@
-//! Plugins that are well.
+//! Plugins that work.
 
 use crate::bed::{Bed, GOOD, python};
 
@@ -9,22 +9,22 @@ fn a_small_plugin_is_good_and_every_line_is_shown() {
     for line in [
         "  → {\"type\":\"describe\",\"protocol\":2}\n",
         "  ← {\"name\": \"shout\", ",
-        "\n✓ it starts and stays\n",
-        "\n✓ it introduces itself: the protocol describe (",
-        "\n✓ the definition of shout: 1 parameter, 1 required\n",
+        "\n✓ starts and keeps running\n",
+        "\n✓ handshake: protocol describe (",
+        "\n✓ definition of shout: 1 parameter, 1 required\n",
         "  → {\"type\":\"call\",\"name\":\"shout\",\"call_id\":\"test-1\",\"params\":{\"text\":\"example\"}}\n",
-        "\n✓ shout, with what is required: answered (",
+        "\n✓ shout, with required arguments: answered (",
         "\n✓ shout, without \"text\": answered with an error, which is fine: text must be a string (",
-        "\n✓ shout, with a wrong type of \"text\": ",
+        "\n✓ shout, with a wrong type for \"text\": ",
         "\n✓ shout, with an unknown parameter: answered, which is fine (",
         "  → (an empty line)\n",
-        "\n✓ an empty line: ignored, and the next call is answered",
+        "\n✓ an empty line: ignored; the next call is answered",
         "\\x0d\n",
         "\n✓ a text of 100 KB: answered (",
-        "\n✓ it ends when stdin does: it exited with code 0 (",
-        "\n✓ nothing of it is left running\n",
-        "\n✓ nothing but messages on stdout\n",
-        "\n✓ it repeats call_id: no, and it need not\n",
+        "\n✓ exits when stdin closes: exited with code 0 (",
+        "\n✓ leaves no processes running\n",
+        "\n✓ only messages on stdout\n",
+        "\n✓ repeats call_id: no, which is fine\n",
     ] {
         ended.has(line);
     }
@@ -60,7 +60,7 @@ done
         ended.out
     );
     ended.has("now, without arguments: answered");
-    ended.has("a message of an unknown type: ignored, and the next call is answered");
+    ended.has("a message of an unknown type: ignored; the next call is answered");
 }
 
 #[test]
@@ -83,8 +83,8 @@ else: say({'call_id': message.get('call_id', ''), **reply(message.get('name', ''
     ended.has("\"params\":{\"number\":5,\"unit\":\"metre\",\"list\":[4,4],\"word\":\"123\"}}");
     ended.has("✓ one, with all parameters: answered");
     ended.has("✓ two, without arguments: answered");
-    ended.has("⚠ one, without \"number\": answered as if nothing were wrong");
-    ended.has("✓ it repeats call_id\n");
+    ended.has("⚠ one, without \"number\": answered as if the arguments were right");
+    ended.has("✓ repeats call_id\n");
     assert!(
         ended.verdict().starts_with("good: 2 tools, "),
         "{}",
@@ -105,8 +105,8 @@ elif message['type'] == 'call': say({'type': 'result', 'call_id': message['call_
     let ended = Bed::new().test(&program);
     assert_eq!(ended.code, Some(0), "{}", ended.out);
     ended.has("  → {\"type\":\"init\",\"tools\":[]}\n");
-    ended.has("✓ it introduces itself: the protocol init (");
-    ended.has("once more, in the one it answers");
+    ended.has("✓ handshake: protocol init (");
+    ended.has("asking again with the one it answered");
 }
 
 #[test]
@@ -137,20 +137,20 @@ for line in sys.stdin:
     let ended = Bed::new().test(program);
     assert_eq!(ended.code, Some(0), "{}", ended.out);
     for line in [
-        "the protocol describe, version 2",
-        "✓ two calls at once: each is answered by its call_id",
+        "protocol describe, version 2",
+        "✓ two calls at once: each answered with its call_id",
         "  → {\"type\":\"cancel\",\"call_id\":\"test-",
-        "✓ a call that is cancelled: answered",
+        "✓ a cancelled call: answered",
         "✓ the call after it: answered",
-        "✓ its updates: ",
-        "✓ it repeats call_id\n",
+        "✓ updates: ",
+        "✓ repeats call_id\n",
     ] {
         ended.has(line);
     }
 }
 
 #[test]
-fn a_flood_on_stderr_holds_nothing_up() {
+fn a_flood_on_stderr_does_not_block() {
     let program = python(&format!(
         "sys.stderr.write('\\x1b[2Jx' * 40 + '\\n' + 'y\\n' * 100000)\n{GOOD}"
     ));
@@ -158,7 +158,7 @@ fn a_flood_on_stderr_holds_nothing_up() {
     assert_eq!(ended.code, Some(0), "{}", ended.out);
     ended.has("  ! \\x1b[2Jx");
     ended.has(" more lines on stderr\n");
-    ended.has("⚠ its log on stderr: ");
+    ended.has("⚠ log on stderr: ");
     assert!(ended.out.len() < 60_000, "{}", ended.out.len());
 }
 
@@ -167,16 +167,16 @@ fn pretty_messages_are_understood_and_named() {
     let program = python(GOOD).replace("json.dumps(message)", "json.dumps(message, indent=2)");
     let ended = Bed::new().test(&program);
     assert_eq!(ended.code, Some(0), "{}", ended.out);
-    ended.has("⚠ one line of JSON for each message: ");
-    ended.has("Leave out indent=");
+    ended.has("⚠ one line of JSON per message: ");
+    ended.has("Omit indent=");
 }
 
 #[test]
-fn one_that_stays_when_stdin_ends_is_named_and_ended() {
+fn a_plugin_that_ignores_the_end_of_stdin_is_killed() {
     let program = format!("{}\ntime.sleep(1000)\n", python(GOOD));
     let ended = Bed::new().test(&program);
     ended.is_good("good: 1 tool, 18 checks passed, 1 warning");
-    ended.has("⚠ it ends when stdin does: it still runs after 2 seconds, and is ended");
+    ended.has("⚠ exits when stdin closes: still running after 2 seconds; killed");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn children_that_are_left_are_named_and_ended() {
     );
     let ended = Bed::new().test(&program);
     assert_eq!(ended.code, Some(0), "{}", ended.out);
-    ended.has("⚠ nothing of it is left running: ended by force: sleep 987 (");
+    ended.has("⚠ leaves no processes running: killed: sleep 987 (");
     let pid = ended
         .out
         .split("sleep 987 (")
@@ -198,7 +198,7 @@ fn children_that_are_left_are_named_and_ended() {
         .unwrap();
     assert!(
         !std::fs::exists(format!("/proc/{pid}/cwd")).unwrap() || {
-            // A zombie of a process that is gone has a name and no command line.
+            // A zombie has a name and no command line.
             std::fs::read(format!("/proc/{pid}/cmdline"))
                 .unwrap_or_default()
                 .is_empty()
@@ -206,7 +206,7 @@ fn children_that_are_left_are_named_and_ended() {
     );
 }
 
-/// A bed with a Go program of the seed documents, where there is a Go.
+/// A bed with a Go program of the seed documents, if Go is installed.
 fn go(source: &str) -> Option<Bed> {
     if !std::path::Path::new("/usr/bin/go").exists() {
         return None;
@@ -229,7 +229,7 @@ fn go(source: &str) -> Option<Bed> {
 #[test]
 fn the_go_plugins_of_the_seeds_are_good_and_told_how_to_read_long_lines() {
     let printed = include_str!("../seeds/go/plugin.go");
-    // The same program for the other protocol: it answers to the other word.
+    // The same program for the other protocol: it answers to the other message.
     let describes = printed.replace("case \"init\":", "case \"describe\":");
     assert_ne!(describes, printed);
     for (source, protocol) in [(printed, "init"), (&describes, "describe")] {
@@ -239,8 +239,8 @@ fn the_go_plugins_of_the_seeds_are_good_and_told_how_to_read_long_lines() {
         for more in [&[][..], &["--protocol", protocol]] {
             let ended = bed.haft(&[&["plugin", "test"], more, &["./plugin"]].concat());
             assert_eq!(ended.code, Some(0), "{}", ended.out);
-            ended.has(&format!("it introduces itself: the protocol {protocol}"));
-            ended.has("⚠ a text of 100 KB: it exited with code 0");
+            ended.has(&format!("handshake: protocol {protocol}"));
+            ended.has("⚠ a text of 100 KB: exited with code 0");
             ended.has("scanner.Buffer(make([]byte, 0, 64*1024)");
             assert!(!ended.out.contains("✗"), "{}", ended.out);
         }
@@ -248,7 +248,7 @@ fn the_go_plugins_of_the_seeds_are_good_and_told_how_to_read_long_lines() {
 }
 
 #[test]
-fn a_pinned_protocol_is_the_only_one_that_is_tried() {
+fn only_the_pinned_protocol_is_tried() {
     let bed = Bed::new();
     bed.file("tool.py", &python(GOOD));
     let args = [
@@ -266,14 +266,14 @@ fn a_pinned_protocol_is_the_only_one_that_is_tried() {
         "{}",
         ended.out
     );
-    ended.has("leave --protocol out");
+    ended.has("without --protocol");
     ended.has("{\"type\":\"init\",\"tools\":[");
 }
 
 #[test]
-fn plugins_that_answer_one_question_alone_are_met_as_haft_meets_them() {
+fn plugins_that_answer_only_one_message_are_tested_as_haft_uses_them() {
     for (program, protocol) in [
-        // Exits at what it does not know.
+        // Exits on unknown messages.
         (
             python(&GOOD.replace(
                 "if message['type'] == 'describe': say(DEFINITION)",
@@ -297,13 +297,13 @@ fn plugins_that_answer_one_question_alone_are_met_as_haft_meets_them() {
     ] {
         let ended = Bed::new().test(&program);
         assert_eq!(ended.code, Some(0), "{}", ended.out);
-        ended.has(&format!("it introduces itself: the protocol {protocol}"));
+        ended.has(&format!("handshake: protocol {protocol}"));
     }
 }
 
 #[test]
 fn no_line_that_failed_says_that_it_is_fine() {
-    // Answers of a wrong shape, which also come where an answer is optional.
+    // Malformed answers, also where an answer is optional.
     let program = python(&GOOD.replace("say(shout(message))", "say({'content': 'HELLO'})"));
     let ended = Bed::new().test(&program);
     for line in ended.out.lines().filter(|line| !line.starts_with('✓')) {

@@ -12,22 +12,17 @@ fn put(bed: &Bed, name: &str, content: &[u8]) {
 fn without_logs_it_says_so() {
     let ended = Bed::new().haft(&["plugin", "log"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
-    assert!(
-        ended.err.starts_with("no plugin has a log yet"),
-        "{ended:?}"
-    );
+    assert!(ended.err.starts_with("no plugin logs in"), "{ended:?}");
     let ended = Bed::new().haft(&["plugin", "log", "weather"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(
-        ended
-            .err
-            .starts_with("error: there is no log of \"weather\"\n"),
+        ended.err.starts_with("error: no log of \"weather\"\n"),
         "{ended:?}"
     );
 }
 
 #[test]
-fn without_a_name_they_are_listed() {
+fn logs_are_listed_without_a_name() {
     let bed = Bed::new();
     put(&bed, "weather.log", &[b'x'; 2048]);
     put(&bed, "__tool_py.log", b"a\n");
@@ -41,7 +36,7 @@ fn without_a_name_they_are_listed() {
 }
 
 #[test]
-fn the_end_of_one_is_shown_and_harmless() {
+fn the_end_of_a_plugin_log_is_shown_and_sanitized() {
     let bed = Bed::new();
     let lines: String = (1..=150).map(|line| format!("line {line}\n")).collect();
     put(
@@ -68,7 +63,7 @@ fn the_end_of_one_is_shown_and_harmless() {
 }
 
 #[test]
-fn a_wrong_name_is_told_the_right_one() {
+fn a_wrong_name_gets_a_suggestion() {
     let bed = Bed::new();
     put(&bed, "weather.log", b"");
     let ended = bed.haft(&["plugin", "log", "wether"]);

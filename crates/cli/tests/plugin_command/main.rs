@@ -1,4 +1,4 @@
-//! `haft plugin` as people meet it: good plugins and bad ones, each really run.
+//! `haft plugin` with good and bad plugins, each really run.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,11 +1,11 @@
-//! `haft plugin new`: what it makes works.
+//! `haft plugin new`: the created plugins work.
 
 use crate::bed::Bed;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Makes a plugin, does what is printed to test it, and says whether it was good.
+/// Creates a plugin, follows the printed steps to test it, and returns whether it is good.
 fn made_and_tested(language: &str, interpreter: &str) {
     if !["/usr/bin", "/bin"]
         .iter()
@@ -33,16 +33,16 @@ fn made_and_tested(language: &str, interpreter: &str) {
             .env("PATH", format!("{}:/usr/bin:/bin", folder.display()))
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
+        let printed = String::from_utf8_lossy(&output.stdout);
         assert!(
             output.status.success(),
-            "{step}: {said} {}",
+            "{step}: {printed} {}",
             String::from_utf8_lossy(&output.stderr)
         );
         if step.contains("haft plugin test") {
             assert!(
-                said.ends_with("\ngood: 1 tool, 20 checks passed\n"),
-                "{said}"
+                printed.ends_with("\ngood: 1 tool, 20 checks passed\n"),
+                "{printed}"
             );
         }
     }
@@ -86,7 +86,7 @@ fn every_language_makes_its_files() {
         let ended = bed.haft(&["plugin", "new", language, &name]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         for file in files {
-            ended.has(&format!("made {name}/{file}\n"));
+            ended.has(&format!("created {name}/{file}\n"));
             let path = bed.work(&format!("{name}/{file}"));
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(!text.contains("{{name}}"), "{file}");
@@ -97,16 +97,14 @@ fn every_language_makes_its_files() {
 }
 
 #[test]
-fn what_is_there_stays() {
+fn existing_files_stay() {
     let bed = Bed::new();
     std::fs::create_dir(bed.work("weather")).unwrap();
     std::fs::write(bed.work("weather/tool.py"), "mine").unwrap();
     let ended = bed.haft(&["plugin", "new", "python", "weather"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
     assert!(
-        ended
-            .err
-            .contains("weather is there already; it stays as it is"),
+        ended.err.contains("weather already exists; left unchanged"),
         "{ended:?}"
     );
     assert_eq!(
@@ -119,18 +117,18 @@ fn what_is_there_stays() {
 #[test]
 fn a_wrong_language_or_name_makes_nothing() {
     let bed = Bed::new();
-    for (args, told) in [
+    for (args, reported) in [
         (["pyhton", "a"], "did you mean \"python\"?"),
         (
             ["cobol", "a"],
-            "there are python, typescript, go, rust, bash, ruby, lua",
+            "available: python, typescript, go, rust, bash, ruby, lua",
         ),
-        (["python", "../a"], "cannot be the name of a tool"),
-        (["python", "1a"], "cannot be the name of a tool"),
+        (["python", "../a"], "invalid tool name"),
+        (["python", "1a"], "invalid tool name"),
     ] {
         let ended = bed.haft(&["plugin", "new", args[0], args[1]]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.err.contains(told), "{ended:?}");
+        assert!(ended.err.contains(reported), "{ended:?}");
     }
     assert_eq!(std::fs::read_dir(bed.work("")).unwrap().count(), 0);
 }

@@ -17,7 +17,7 @@ fn quiet_is_the_verdict_alone() {
     assert!(
         ended
             .out
-            .starts_with("bad: 1 of 20 checks failed\n\n✗ nothing but messages"),
+            .starts_with("bad: 1 of 20 checks failed\n\n✗ only messages"),
         "{}",
         ended.out
     );
@@ -61,12 +61,12 @@ fn a_part_is_tried_alone() {
     assert!(!ended.out.contains("\"type\":\"call\""), "{}", ended.out);
     let ended = bed.haft(&["plugin", "test", "--only", "calls", "python3", "tool.py"]);
     assert_eq!(ended.code, Some(0), "{}", ended.out);
-    ended.has("shout, with what is required");
+    ended.has("shout, with required arguments");
     assert!(!ended.out.contains("Odd lines"), "{}", ended.out);
 }
 
 #[test]
-fn calls_are_made_with_what_the_person_gives() {
+fn calls_use_the_given_arguments() {
     let bed = Bed::new();
     bed.file("tool.py", &python(GOOD));
     let ended = bed.haft(&[
@@ -87,26 +87,26 @@ fn calls_are_made_with_what_the_person_gives() {
     ended.has("\"params\":{\"text\":\"one\"}}");
     ended.has("\"text\": \"TWO\"");
     assert!(!ended.out.contains("example"), "{}", ended.out);
-    for (call, told) in [
+    for (call, reported) in [
         (
             ["shot", "{}"],
-            "error: --call shot: it has no such tool; did you mean \"shout\"?",
+            "error: --call shot: the plugin has no such tool; did you mean \"shout\"?",
         ),
         (
             ["shout", "[]"],
             "error: --call shout: the arguments must be a JSON object",
         ),
-        (["shout", "{"], "error: --call shout: no JSON"),
+        (["shout", "{"], "error: --call shout: not valid JSON"),
     ] {
         let ended = bed.haft(&[
             "plugin", "test", "--quiet", "--call", call[0], call[1], "python3", "tool.py",
         ]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        assert!(ended.err.starts_with(told), "{ended:?}");
+        assert!(ended.err.starts_with(reported), "{ended:?}");
     }
 }
 
-/// A plugin that knows one protocol, and does something else when it is asked in another.
+/// A plugin that supports one protocol, and misbehaves with the other.
 fn knows(protocol: &str, otherwise: &str) -> String {
     let definition = match protocol {
         "init" => "{'type': 'init', 'tools': [DEFINITION]}",
@@ -122,7 +122,7 @@ else: say(reply('unknown type', True))
 }
 
 #[test]
-fn a_protocol_that_is_chosen_is_the_only_one_that_is_asked() {
+fn only_the_chosen_protocol_is_used() {
     let bed = Bed::new();
     for (protocol, other) in [("describe", "init"), ("init", "describe")] {
         bed.file("tool.py", &knows(protocol, "sys.exit(3)"));
@@ -133,9 +133,7 @@ fn a_protocol_that_is_chosen_is_the_only_one_that_is_asked() {
         };
         let ended = test(protocol, &[]);
         ended.is_good("good: 1 tool, 20 checks passed");
-        ended.has(&format!(
-            "✓ it introduces itself: the protocol {protocol} ("
-        ));
+        ended.has(&format!("✓ handshake: protocol {protocol} ("));
         assert!(
             !ended.out.contains(&format!("{{\"type\":\"{other}\"")),
             "{}",
@@ -143,7 +141,7 @@ fn a_protocol_that_is_chosen_is_the_only_one_that_is_asked() {
         );
 
         let ended = test(other, &[]);
-        ended.is_bad(&["✗ it starts and stays", "leave --protocol out"]);
+        ended.is_bad(&["✗ starts and keeps running", "without --protocol"]);
         ended.has(&format!("  → {{\"type\":\"{other}\""));
         assert!(
             !ended.out.contains(&format!("{{\"type\":\"{protocol}\"")),
@@ -154,11 +152,11 @@ fn a_protocol_that_is_chosen_is_the_only_one_that_is_asked() {
         assert_eq!(report["verdict"], "bad", "{report}");
         let fix = report["checks"][0]["fix"].as_str().unwrap();
         assert!(
-            fix.contains("haft finds out which one it speaks"),
+            fix.contains("haft detects which one the plugin uses"),
             "{report}"
         );
 
-        // As it says: without the flag it is good.
+        // Without the flag it is good, as the report says.
         let ended = test("auto", &[]);
         assert_eq!(ended.code, Some(0), "{}", ended.out);
     }
@@ -184,15 +182,15 @@ fn an_error_in_answer_to_the_protocol_that_was_chosen_is_shown() {
         "tool.py",
     ]);
     ended.is_bad(&[
-        "✗ it introduces itself: what it answered is no definition:",
+        "✗ handshake: not a definition:",
         "I only know init",
-        "leave --protocol out",
+        "without --protocol",
         "The answer to describe is one line",
     ]);
 }
 
 #[test]
-fn wrong_usage_is_told() {
+fn usage_errors_are_reported() {
     let bed = Bed::new();
     for args in [
         &["plugin", "test"][..],

@@ -1,4 +1,4 @@
-//! What does not fit the schema of a tool never reaches its plugin.
+//! Arguments that do not fit the schema never reach the plugin.
 
 use crate::bed::Bed;
 use serde_json::json;
@@ -12,7 +12,7 @@ serve({'tools': tools}, tool_call)
 ";
 
 #[test]
-fn what_does_not_fit_is_named_and_not_sent() {
+fn invalid_arguments_are_reported_and_not_sent() {
     let bed = Bed::with(&[("p", WEATHER)]);
     let mut session = bed.session(&[]);
     for (arguments, first) in [
@@ -52,19 +52,19 @@ fn what_does_not_fit_is_named_and_not_sent() {
         "it got nothing: {:?}",
         bed.calls("p")
     );
-    // What can only be meant in one way is sent as it was meant.
-    let said = session.said(
+    // Arguments with only one possible meaning are repaired.
+    let reply = session.reply_text(
         "weather",
         &json!({ "city": "x", "days": "3", "unit": null }),
     );
-    assert_eq!(said, r#"{"city": "x", "days": 3}"#);
+    assert_eq!(reply, r#"{"city": "x", "days": 3}"#);
     assert_eq!(
-        session.said("open", &json!({ "a": "x", "b": [1] })),
+        session.reply_text("open", &json!({ "a": "x", "b": [1] })),
         r#"{"a": "x", "b": [1]}"#
     );
     for free in ["any", "none"] {
         assert_eq!(
-            session.said(free, &json!({ "x": 1 })),
+            session.reply_text(free, &json!({ "x": 1 })),
             r#"{"x": 1}"#,
             "{free}"
         );
@@ -73,7 +73,7 @@ fn what_does_not_fit_is_named_and_not_sent() {
 }
 
 #[test]
-fn arguments_that_are_no_object_are_refused() {
+fn arguments_that_are_not_an_object_are_refused() {
     let bed = Bed::with(&[("p", "serve(tool('one'), lambda m: text('ran'))")]);
     for given in ["[1]", "\"text\"", "3"] {
         let ran = bed.haft(&["call", "one", given]);

@@ -1,4 +1,4 @@
-//! A folder with a home, a work folder and plugins, and haft in it.
+//! A home, a work folder and plugins, and haft in them.
 
 use crate::session::Session;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What every plugin in Python begins with. Plugins run in the work folder, where they
-/// note each start and each line that they got.
+/// Start of every Python plugin. Plugins run in the work folder, where they log each
+/// start and each line they receive.
 const PYTHON: &str = r#"#!/usr/bin/env python3
 import json, os, signal, sys, time
 me = os.path.basename(sys.argv[0])
@@ -36,12 +36,12 @@ def serve(definition, call):
         elif message["type"] == "call": call(message)
 "#;
 
-/// Where a test lives.
+/// Folders of a test.
 pub(crate) struct Bed {
     root: TempDir,
 }
 
-/// A reply, and what was said beside it.
+/// A reply, and haft's notes on stderr.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) is_error: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Answer {
     pub(crate) beside: String,
 }
 
-/// How a command ended.
+/// Exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -67,7 +67,7 @@ impl Bed {
         Self { root }
     }
 
-    /// A bed in which the person has configured these plugins.
+    /// A bed with these plugins in the user's configuration.
     pub(crate) fn with(plugins: &[(&str, &str)]) -> Self {
         let bed = Self::new();
         let mut all = Vec::new();
@@ -95,29 +95,29 @@ impl Bed {
         path
     }
 
-    /// A file that can be run.
+    /// Writes an executable file.
     pub(crate) fn program(&self, below: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.file(below, content);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
-    /// A plugin of the person's in Python.
+    /// Writes a Python plugin of the user.
     pub(crate) fn python(&self, name: &str, body: &str) -> PathBuf {
         self.program(&format!("plugins/{name}"), format!("{PYTHON}{body}\n"))
     }
 
-    /// Its entry in a file.
+    /// Its entry in a configuration file.
     pub(crate) fn plugin(&self, name: &str) -> Value {
         json!({ "path": self.path("plugins").join(name) })
     }
 
-    /// The person's own configuration.
+    /// Writes the user's configuration.
     pub(crate) fn configure(&self, config: &Value) {
         self.file("home/.config/haft/haft.yaml", config.to_string());
     }
 
-    /// The project's.
+    /// Writes the project's configuration.
     pub(crate) fn project(&self, config: &Value) {
         self.file("work/haft.yaml", config.to_string());
     }
@@ -138,7 +138,7 @@ impl Bed {
         ran(&mut self.command(args))
     }
 
-    /// The same, and it must succeed.
+    /// Runs a command that must succeed.
     #[track_caller]
     pub(crate) fn done(&self, args: &[&str]) -> Ran {
         let ran = self.haft(args);
@@ -146,7 +146,7 @@ impl Bed {
         ran
     }
 
-    /// One call by a process of its own.
+    /// Makes one call in a new process.
     #[track_caller]
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Answer {
         self.call_with(&[], tool, arguments)
@@ -167,13 +167,13 @@ impl Bed {
 
     /// The text of a call that must succeed.
     #[track_caller]
-    pub(crate) fn said(&self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn reply_text(&self, tool: &str, arguments: &Value) -> String {
         let answer = self.call(tool, arguments);
         assert!(!answer.is_error, "{tool} {arguments}: {answer:#?}");
         answer.text
     }
 
-    /// The tools that a model would see, and what was said beside.
+    /// Tools that the model gets, and haft's notes.
     #[track_caller]
     pub(crate) fn tools(&self) -> (Vec<Value>, String) {
         let ran = self.done(&["tools", "--json"]);
@@ -192,7 +192,7 @@ impl Bed {
         Session::start(self.command(&[flags, &["mcp"]].concat()))
     }
 
-    /// What a plugin noted, line by line.
+    /// Lines that a plugin logged.
     pub(crate) fn noted(&self, what: &str, plugin: &str) -> Vec<String> {
         let noted = std::fs::read_to_string(self.work(&format!("{what}-{plugin}")));
         noted
@@ -211,7 +211,7 @@ impl Bed {
             .collect()
     }
 
-    /// Waits for a plugin to be gone, with what haft started for it.
+    /// Waits for a plugin to end, with everything haft started for it.
     #[track_caller]
     pub(crate) fn gone(&self, plugin: &str) {
         self.gone_within(plugin, Duration::from_secs(5));
@@ -227,7 +227,7 @@ impl Bed {
         assert!(gone, "{plugin} is still there");
     }
 
-    /// Waits for every process that was started from this bed to go.
+    /// Waits for every process started from this bed to end.
     #[track_caller]
     pub(crate) fn nobody_left(&self) {
         let mut found = Vec::new();
@@ -250,7 +250,7 @@ pub(crate) fn ran(command: &mut Command) -> Ran {
     }
 }
 
-/// Whether something becomes true in time.
+/// Whether a condition becomes true in time.
 pub(crate) fn within(time: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
@@ -264,8 +264,8 @@ pub(crate) fn within(time: Duration, mut is_true: impl FnMut() -> bool) -> bool 
     }
 }
 
-/// The command lines of processes that have this folder in theirs, or in their
-/// environment, or are at work in it.
+/// Command lines of processes that have this folder in their command line or environment,
+/// or run in it.
 pub(crate) fn alive(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,15 +1,15 @@
-//! What a plugin writes costs haft a bounded amount of memory, whatever it is, and is
-//! slowed down rather than kept.
+//! Any output of a plugin costs haft a bounded amount of memory; the plugin is slowed
+//! down instead of buffered.
 
 use crate::bed::{Bed, within};
 use crate::session::Session;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// How much one tool may make haft grow, in KiB.
+/// Maximum memory growth caused by one tool, in KiB.
 const GROWTH: u64 = 32 << 10;
 
-/// Writes updates without end, or so many.
+/// Writes endless updates, or a given number.
 const FLOODS: &str = r"
 import threading
 def flood(m, size, many):
@@ -38,7 +38,7 @@ fn floods(definition: &str) -> Bed {
     Bed::with(&[("p", &format!("{FLOODS}\nserve({definition}, call)"))])
 }
 
-/// How much haft grew while it did this.
+/// Returns how much haft's memory grew meanwhile.
 fn growth(session: &mut Session, mut during: impl FnMut(&mut Session)) -> u64 {
     let before = session.peak();
     during(session);
@@ -50,10 +50,10 @@ fn a_flood_of_updates_is_not_kept_and_the_answer_comes_after_it() {
     for definition in ["tool('one', protocol=2)", "tool('one')"] {
         let bed = floods(definition);
         let mut session = bed.session(&[]);
-        assert_eq!(session.said("one", &json!({})), "fine");
+        assert_eq!(session.reply_text("one", &json!({})), "fine");
         for how in ["small", "large", "objects"] {
             let grown = growth(&mut session, |session| {
-                assert_eq!(session.said("one", &json!({ "how": how })), "fine");
+                assert_eq!(session.reply_text("one", &json!({ "how": how })), "fine");
             });
             assert!(grown < GROWTH, "{definition} {how}: {grown} KiB");
         }
@@ -64,7 +64,7 @@ fn a_flood_of_updates_is_not_kept_and_the_answer_comes_after_it() {
 fn a_call_that_floods_without_end_can_be_cancelled_and_times_out() {
     let bed = floods("tool('one', protocol=2)");
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     let grown = growth(&mut session, |session| {
         let number = session.ask("one", &json!({ "how": "endless" }));
         assert!(within(Duration::from_secs(10), || bed
@@ -72,7 +72,7 @@ fn a_call_that_floods_without_end_can_be_cancelled_and_times_out() {
             .exists()));
         session.cancel(number);
         let begun = Instant::now();
-        assert_eq!(session.said("one", &json!({})), "fine");
+        assert_eq!(session.reply_text("one", &json!({})), "fine");
         assert!(begun.elapsed() < Duration::from_secs(5));
     });
     assert!(grown < GROWTH, "{grown} KiB");
@@ -83,21 +83,21 @@ fn a_call_that_floods_without_end_can_be_cancelled_and_times_out() {
         answer.is_error && answer.text.contains("timed out after 2 seconds"),
         "{answer:?}"
     );
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
 }
 
 #[test]
-fn one_that_asks_for_other_tools_faster_than_they_run_is_slowed_down() {
+fn a_plugin_that_calls_tools_too_fast_is_slowed_down() {
     let bed = floods("tool('one', protocol=2)");
     bed.configure(&json!({ "tools": { "plugins": [bed.plugin("p")], "timeout": 4 } }));
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     let grown = growth(&mut session, |session| {
         let answer = session.call("one", &json!({ "how": "asks" }));
         assert!(answer.is_error, "{answer:?}");
     });
     assert!(grown < GROWTH, "{grown} KiB");
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
 }
 
 #[test]
@@ -106,12 +106,12 @@ fn messages_without_end_before_the_introduction_are_not_kept() {
     let good = "serve(tool('fine'), lambda m: text('fine'))";
     let bed = Bed::with(&[("p", body), ("good", good)]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("fine", &json!({})), "fine");
+    assert_eq!(session.reply_text("fine", &json!({})), "fine");
     let peak = session.peak();
     assert!(peak < 160 << 10, "{peak} KiB");
 }
 
-/// One line each, of nearly the greatest length.
+/// One line each, of nearly the maximum length.
 const LINES: &str = r"
 def call(m):
     how = m['params'].get('how')
@@ -132,7 +132,7 @@ fn a_line_of_very_many_values_is_an_error_that_says_so() {
         &format!("{LINES}\nserve(tool('one', protocol=2), call)"),
     )]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     let many = "more than 150,000 values";
     for (how, why) in [
         ("numbers", "without a call_id"),
@@ -147,7 +147,7 @@ fn a_line_of_very_many_values_is_an_error_that_says_so() {
             );
         });
         assert!(grown < GROWTH, "{how}: {grown} KiB");
-        assert_eq!(session.said("one", &json!({})), "fine", "{how}");
+        assert_eq!(session.reply_text("one", &json!({})), "fine", "{how}");
     }
     for how in ["update", "control"] {
         let grown = growth(&mut session, |session| {
@@ -156,7 +156,7 @@ fn a_line_of_very_many_values_is_an_error_that_says_so() {
         });
         assert!(grown < GROWTH, "{how}: {grown} KiB");
     }
-    // Anew after the one that did not say whose answer it was.
+    // Restarted after an answer without an id.
     assert_eq!(bed.noted("starts", "p").len(), 2);
 }
 
@@ -164,11 +164,11 @@ fn a_line_of_very_many_values_is_an_error_that_says_so() {
 fn a_text_of_the_greatest_length_arrives_for_little_more_than_its_size() {
     let bed = Bed::with(&[("p", &format!("{LINES}\nserve(tool('one'), call)"))]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     let grown = growth(&mut session, |session| {
-        let said: Value = session.said("one", &json!({ "how": "text" })).into();
-        assert!(said.as_str().unwrap().contains("zzzz"));
+        let reply: Value = session.reply_text("one", &json!({ "how": "text" })).into();
+        assert!(reply.as_str().unwrap().contains("zzzz"));
     });
-    // The line, and the text that is in it.
+    // The line, and the text in it.
     assert!(grown < 48 << 10, "{grown} KiB");
 }

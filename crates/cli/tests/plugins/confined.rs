@@ -1,5 +1,4 @@
-//! Plugins are held to the file rules of commands, keep the network, and end with
-//! haft.
+//! Plugins have the file rules of commands, keep network access, and end with haft.
 
 use crate::bed::{Bed, alive, within};
 use rustix::process::{Pid, Signal, kill_process};
@@ -38,23 +37,23 @@ fn a_plugin_keeps_to_the_rules_of_commands_and_has_the_network() {
         .unwrap()
         .to_string_lossy()
         .into_owned();
-    let said = bed.said(
+    let printed = bed.reply_text(
         "one",
         &json!({
             "outside": bed.path("outside/x"), "secret": bed.path("home/.ssh/id_ed25519"),
             "name": name, "port": listener.local_addr().unwrap().port(),
         }),
     );
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines[0].starts_with("refused"), "{said}");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines[0].starts_with("refused"), "{printed}");
     assert!(
-        lines[1].starts_with("refused") && !said.contains("CANARY"),
-        "{said}"
+        lines[1].starts_with("refused") && !printed.contains("CANARY"),
+        "{printed}"
     );
     assert_eq!(
         &lines[2..],
         ["done 1", "done 1", "done 1", "done connected"],
-        "{said}"
+        "{printed}"
     );
     assert!(!bed.path("outside/x").exists());
     assert!(bed.work("inside.txt").exists());
@@ -65,7 +64,7 @@ fn a_plugin_keeps_to_the_rules_of_commands_and_has_the_network() {
 }
 
 #[test]
-fn what_lies_in_the_config_folder_can_run_and_the_settings_stay_closed() {
+fn programs_in_the_config_folder_run_and_settings_stay_protected() {
     let bed = Bed::new();
     let settings = bed.path("home/.config/haft/haft.yaml");
     let helper = "def attempt(path):\n    try: return open(path).read()\n    except OSError: return 'closed'\n";
@@ -76,7 +75,7 @@ fn what_lies_in_the_config_folder_can_run_and_the_settings_stay_closed() {
     let script = |body: &str| std::fs::read_to_string(bed.python("draft", body)).unwrap();
     let alone = script(&format!("{helper}{}", serves("alone")));
     bed.program("home/.config/haft/alone", &alone);
-    // One that needs what lies beside it.
+    // A plugin that needs files beside it.
     let beside = format!("from helper import attempt\n{}", serves("beside"));
     bed.program("home/.config/haft/plugins/beside", script(&beside));
     bed.file("home/.config/haft/plugins/helper.py", helper);
@@ -96,28 +95,30 @@ fn what_lies_in_the_config_folder_can_run_and_the_settings_stay_closed() {
     }
 }
 
-/// Whether commands are fully confined on this machine: otherwise a change is only named.
+/// Whether commands are fully confined here: otherwise a change is only reported.
 fn is_full(bed: &Bed) -> bool {
     let ran = bed.done(&["call", "bash", "--json", "command=true"]);
     let reply: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     reply["details"]["sandbox"] == "full"
 }
 
-/// The note about what was made at a protected place, and where that is now.
+/// The note about a file created at a protected path, and where it is now.
 #[track_caller]
-fn moved_out(bed: &Bed, said: &str) {
+fn moved_out(bed: &Bed, printed: &str) {
     let note =
         "[protected: later/on must not be written; what the command made there was moved to ";
-    let (_, to) = said.split_once(note).unwrap_or_else(|| panic!("{said}"));
-    assert!(!bed.work("later/on").exists(), "{said}");
+    let (_, to) = printed
+        .split_once(note)
+        .unwrap_or_else(|| panic!("{printed}"));
+    assert!(!bed.work("later/on").exists(), "{printed}");
     let to = to.split_once(']').unwrap().0;
-    assert_eq!(std::fs::read_to_string(to).unwrap(), "mine", "{said}");
+    assert_eq!(std::fs::read_to_string(to).unwrap(), "mine", "{printed}");
 }
 
-/// A name that is protected and not there yet cannot be held by the kernel, so it is
-/// looked at after each call, however the call ended.
+/// The kernel cannot protect a path that does not exist, so it is checked after each call,
+/// however the call ended.
 #[test]
-fn what_a_plugin_or_a_module_makes_at_a_protected_place_is_moved_out() {
+fn files_of_plugins_and_modules_at_protected_paths_are_moved_out() {
     let make = "def make():\n    os.makedirs('later', exist_ok=True)\n    open('later/on', 'w').write('mine')\n";
     let plugin = format!(
         "{make}def call(m):\n    make()\n    how = m['params']['how']\n    if how == 'hangs': time.sleep(1000)\n    if how == 'dies': os._exit(3)\n    text('made', error=how == 'fails')\nserve(tool('makes', {{'how': {{'type': 'string'}}}}), call)"
@@ -140,7 +141,7 @@ fn what_a_plugin_or_a_module_makes_at_a_protected_place_is_moved_out() {
         assert_eq!(answer.is_error, how != "works", "{how}: {answer:?}");
         moved_out(&bed, &answer.text);
     }
-    // Nor by the tools that they may call.
+    // Not by tools that they call either.
     let answer = bed.call("write", &json!({ "path": "later/on", "content": "x" }));
     assert!(
         answer.is_error && !bed.work("later/on").exists(),
@@ -168,7 +169,7 @@ fn nothing_outlives_haft_however_it_ends() {
     ] {
         let bed = Bed::with(&[("p", FAMILY)]);
         let mut session = bed.session(&[]);
-        assert_eq!(session.said("one", &json!({})), "started");
+        assert_eq!(session.reply_text("one", &json!({})), "started");
         let sleeps = || {
             alive(&bed.path(""))
                 .iter()
@@ -185,7 +186,7 @@ fn nothing_outlives_haft_however_it_ends() {
                 kill_process(pid, signal).unwrap();
                 session.wait();
             }
-            // The client goes.
+            // The client disconnects.
             None => drop(session),
         }
         bed.nobody_left();
@@ -193,7 +194,7 @@ fn nothing_outlives_haft_however_it_ends() {
 }
 
 #[test]
-fn a_call_that_is_interrupted_leaves_nobody() {
+fn an_interrupted_call_leaves_no_processes() {
     let body = FAMILY.replace(
         "text('started')",
         "open('begun', 'w').close(); time.sleep(1000)",
@@ -221,30 +222,30 @@ fn a_program_keeps_to_the_rules_of_commands() {
     );
     bed.program("home/.config/haft/tools/prog", script);
     bed.file("home/.config/haft/tools/prog.md", "d");
-    let said = bed.said("prog", &json!({}));
+    let printed = bed.reply_text("prog", &json!({}));
     assert!(
-        said.contains("\ndone\n") && !said.contains("CANARY"),
-        "{said}"
+        printed.contains("\ndone\n") && !printed.contains("CANARY"),
+        "{printed}"
     );
-    // It has the network, whatever commands have.
+    // It has network access, whatever commands have.
     assert!(
-        said.contains("refused by the sandbox") && !said.contains("no network"),
-        "{said}"
+        printed.contains("refused by the sandbox") && !printed.contains("no network"),
+        "{printed}"
     );
     assert!(!bed.path("outside/x").exists() && bed.work("made").exists());
 }
 
 #[test]
-fn one_call_from_the_command_line_leaves_nobody() {
+fn a_call_from_the_command_line_leaves_no_processes() {
     let bed = Bed::with(&[("p", FAMILY)]);
-    assert_eq!(bed.said("one", &json!({})), "started");
+    assert_eq!(bed.reply_text("one", &json!({})), "started");
     bed.nobody_left();
     bed.names();
     bed.nobody_left();
 }
 
 #[test]
-fn what_rules_deny_is_hidden_from_plugins_and_programs() {
+fn denied_files_are_hidden_from_plugins_and_programs() {
     let script = "
 def call(m):
     try: text('read ' + open('secrets/key').read() + open('open.txt').read())
@@ -260,5 +261,5 @@ serve(tool('one'), call)
         "policy:\n  - { deny: \"*\", path: \"secrets/**\" }\n",
     )
     .unwrap();
-    assert_eq!(bed.said("one", &json!({})), "FileNotFoundError open");
+    assert_eq!(bed.reply_text("one", &json!({})), "FileNotFoundError open");
 }

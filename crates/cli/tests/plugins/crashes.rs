@@ -1,4 +1,5 @@
-//! Plugins that break: haft and every other tool goes on, and says what happened.
+//! Plugins that crash: haft and all other tools keep working, and the reply says what
+//! happened.
 
 use crate::bed::Bed;
 use serde_json::json;
@@ -47,12 +48,12 @@ fn haft_starts_whatever_plugins_are_there() {
     for (name, why) in [
         (
             "exits",
-            "exited at its start (code 7); its last words:\nno licence",
+            "exited at its start (code 7); the end of its stderr:\nno licence",
         ),
         ("dies", "exited at its start (signal 11)"),
         (
             "garbage",
-            "wrote more than 16MB, or 10,000 lines, that are not JSON messages",
+            "wrote more than 16 MB or 10,000 lines that are not JSON messages",
         ),
         ("silent", "did not answer within 10 seconds of its start"),
         ("toolless", "has no tools"),
@@ -63,8 +64,11 @@ fn haft_starts_whatever_plugins_are_there() {
         ("missing", "did not start: "),
         ("no-such-program-anywhere", "did not start: "),
     ] {
-        let wanted = format!("plugin {name} {why}");
-        assert!(beside.contains(&wanted), "{wanted:?} is not in:\n{beside}");
+        let expected = format!("plugin {name} {why}");
+        assert!(
+            beside.contains(&expected),
+            "{expected:?} is not in:\n{beside}"
+        );
     }
     bed.nobody_left();
 }
@@ -74,13 +78,13 @@ fn a_built_in_tool_does_not_wait_for_a_plugin_that_is_silent() {
     let bed = Bed::with(&[("silent", "time.sleep(1000)")]);
     bed.file("work/a.txt", "here");
     let begun = Instant::now();
-    assert_eq!(bed.said("read", &json!({ "path": "a.txt" })), "here");
+    assert_eq!(bed.reply_text("read", &json!({ "path": "a.txt" })), "here");
     assert!(begun.elapsed() < Duration::from_secs(5));
     bed.nobody_left();
 }
 
 #[test]
-fn a_crash_in_a_call_is_an_error_with_its_last_words() {
+fn a_crash_in_a_call_is_an_error_with_the_end_of_stderr() {
     let body = r"
 def call(m):
     how = m['params']['how']
@@ -107,9 +111,9 @@ serve(tool('one'), call)
         );
         let last = format!("last words of {how}");
         assert!(answer.text.contains(&last), "{how}: {answer:?}");
-        assert_eq!(session.said("fine", &json!({})), "fine");
+        assert_eq!(session.reply_text("fine", &json!({})), "fine");
         assert_eq!(
-            session.said("one", &json!({ "how": "well" })),
+            session.reply_text("one", &json!({ "how": "well" })),
             "fine",
             "{how}"
         );
@@ -118,7 +122,7 @@ serve(tool('one'), call)
 }
 
 #[test]
-fn one_that_ends_between_calls_is_started_again() {
+fn a_plugin_that_ends_between_calls_is_restarted() {
     let body = r"
 def call(m):
     text('fine')
@@ -128,14 +132,14 @@ serve(tool('one'), call)
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
     for n in 1..=7 {
-        assert_eq!(session.said("one", &json!({})), "fine", "{n}");
+        assert_eq!(session.reply_text("one", &json!({})), "fine", "{n}");
         bed.gone("p");
         assert_eq!(bed.noted("starts", "p").len(), n);
     }
 }
 
 #[test]
-fn a_call_that_it_never_read_is_given_to_the_next_one() {
+fn an_unread_call_is_sent_to_the_restarted_plugin() {
     let body = r"
 def call(m):
     text('fine')
@@ -146,7 +150,7 @@ serve(tool('one'), call)
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
     for n in 1..=4 {
-        assert_eq!(session.said("one", &json!({})), "fine", "{n}");
+        assert_eq!(session.reply_text("one", &json!({})), "fine", "{n}");
         assert_eq!(bed.noted("starts", "p").len(), n);
     }
 }
@@ -165,8 +169,8 @@ serve(tool('one'), call)
     for _ in 0..4 {
         assert!(session.call("one", &crash).text.contains("exited (code 1)"));
     }
-    // One that goes well forgives the others.
-    assert_eq!(session.said("one", &json!({ "fine": true })), "fine");
+    // A successful call resets the count of failures.
+    assert_eq!(session.reply_text("one", &json!({ "fine": true })), "fine");
     let begun = Instant::now();
     for n in 0..5 {
         let answer = session.call("one", &crash);
@@ -187,7 +191,7 @@ serve(tool('one'), call)
         );
     }
     assert_eq!(bed.noted("starts", "p").len(), starts);
-    assert_eq!(session.said("fine", &json!({})), "fine");
+    assert_eq!(session.reply_text("fine", &json!({})), "fine");
 }
 
 #[test]
@@ -214,7 +218,7 @@ serve(tool('one'), call)
 }
 
 #[test]
-fn one_that_crashes_while_its_child_holds_its_output_is_a_crash() {
+fn a_crash_is_detected_while_a_child_holds_the_output() {
     let body = r"
 import subprocess
 def call(m):
@@ -226,7 +230,7 @@ serve(tool('one'), call)
 ";
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     for round in 0..5 {
         let begun = Instant::now();
         let answer = session.call("one", &json!({ "crash": true }));
@@ -250,7 +254,7 @@ serve(tool('one'), call)
 }
 
 #[test]
-fn one_that_ends_at_its_start_with_a_child_on_its_output_is_named_at_once() {
+fn a_plugin_that_exits_at_its_start_is_reported_at_once_despite_a_child() {
     let body = "import subprocess\nsubprocess.Popen(['setsid', 'sleep', '1000'])\nsys.exit(4)";
     let bed = Bed::with(&[("p", body)]);
     let begun = Instant::now();

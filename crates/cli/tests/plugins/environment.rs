@@ -1,4 +1,4 @@
-//! What tools see of haft's environment: little, and no secrets.
+//! Environment of tools: a small part of haft's, without secrets.
 
 use crate::bed::{Bed, ran};
 use serde_json::json;
@@ -14,7 +14,7 @@ const SECRETS: [&str; 8] = [
     "HARMLESS",
 ];
 
-/// Everything it can find: its own environment, and that of every process.
+/// Prints everything it can find: its own environment, and that of every process.
 const DUMP: &str = r"
 def dump():
     found = [k + '=' + v for k, v in os.environ.items()]
@@ -27,13 +27,13 @@ serve(tool('dump'), lambda m: text(dump()))
 ";
 
 #[track_caller]
-fn clean(what: &str, said: &str) {
-    assert!(said.contains("PATH="), "{what}: {said}");
-    assert!(!said.contains("CANARY"), "{what}: {said}");
+fn clean(what: &str, reply: &str) {
+    assert!(reply.contains("PATH="), "{what}: {reply}");
+    assert!(!reply.contains("CANARY"), "{what}: {reply}");
 }
 
 #[test]
-fn no_secret_of_haft_is_seen() {
+fn tools_do_not_see_haft_secrets() {
     let bed = Bed::with(&[("p", DUMP)]);
     bed.program(
         "home/.config/haft/tools/exe",
@@ -65,7 +65,7 @@ fn no_secret_of_haft_is_seen() {
 }
 
 #[test]
-fn what_the_person_names_is_passed_and_expanded() {
+fn configured_variables_are_passed_and_expanded() {
     let body = r"serve(tool(sys.argv[2] if len(sys.argv) > 2 else 'one'), lambda m: text(json.dumps([sys.argv[1:], os.environ.get('GIVEN'), os.environ.get('MADE')])))";
     let bed = Bed::with(&[("p", body)]);
     let path = bed.path("plugins/p");
@@ -96,9 +96,9 @@ fn what_the_person_names_is_passed_and_expanded() {
     let warning = warning.unwrap_or_else(|| panic!("{}", plain.err));
     assert!(warning.contains("haft.yaml:1"), "{warning}");
     assert!(
-        warning.contains("tools.plugins needs the variable NOT_SET"),
+        warning.contains("tools.plugins needs variable NOT_SET"),
         "{warning}"
     );
-    assert!(warning.ends_with("the plugin is left out"), "{warning}");
+    assert!(warning.ends_with("skipped this plugin"), "{warning}");
     assert_eq!(call("skipped").code, Some(2));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const OWN: &str = "home/.config/haft/tools";
 
-/// Shows each word of its command line, and its input.
+/// Prints each argument, and its input.
 const SHOW: &str = "#!/bin/bash\nfor word in \"$@\"; do printf '<%s>' \"$word\"; done; cat\n";
 
 fn own(bed: &Bed, name: &str, program: &str, page: &str) {
@@ -27,11 +27,11 @@ fn arguments_come_as_json_and_by_name() {
         page,
     );
     let hostile = "a b\"'$(touch x);`touch x`\n-rf --output=/etc/x ü";
-    let said = bed.said(
+    let printed = bed.reply_text(
         "deploy",
         &json!({ "text": hostile, "max-depth": 3, "list": [1, "2"] }),
     );
-    let (by_name, on_stdin) = said.rsplit_once('\n').unwrap();
+    let (by_name, on_stdin) = printed.rsplit_once('\n').unwrap();
     assert_eq!(by_name, format!("3|{hostile}|[1,\"2\"]"));
     let input: serde_json::Value = serde_json::from_str(on_stdin).unwrap();
     assert_eq!(
@@ -66,14 +66,14 @@ fn an_argument_too_large_for_the_environment_comes_on_stdin() {
         page,
     );
     let mut session = bed.session(&[]);
-    let said = session.said(
+    let printed = session.reply_text(
         "count",
         &json!({ "text": "x".repeat(1_000_000), "small": "s" }),
     );
     assert_eq!(
-        said.split_whitespace().collect::<Vec<_>>(),
+        printed.split_whitespace().collect::<Vec<_>>(),
         ["s", "0", "1000024"],
-        "{said}"
+        "{printed}"
     );
 }
 
@@ -95,14 +95,14 @@ fn words_are_split_as_a_shell_does_and_no_shell_sees_them() {
         ("*", "<*>"),
     ] {
         let answer = bed.call("show", &json!({ "args": line }));
-        let said = if words.is_empty() {
+        let printed = if words.is_empty() {
             "(no output)"
         } else {
             words
         };
         assert_eq!(
             (answer.is_error, answer.text.as_str()),
-            (false, said),
+            (false, printed),
             "{line}"
         );
     }
@@ -114,7 +114,7 @@ fn words_are_split_as_a_shell_does_and_no_shell_sees_them() {
             "{answer:?}"
         );
     }
-    assert_eq!(bed.said("show", &json!({})), "(no output)");
+    assert_eq!(bed.reply_text("show", &json!({})), "(no output)");
     let unknown = bed.call("show", &json!({ "arg": "x", "y": 1 }));
     assert!(
         unknown.text.starts_with("validation error: "),
@@ -123,7 +123,7 @@ fn words_are_split_as_a_shell_does_and_no_shell_sees_them() {
 }
 
 #[test]
-fn how_it_ends_is_told() {
+fn the_exit_status_is_reported() {
     let bed = Bed::new();
     own(
         &bed,
@@ -136,7 +136,7 @@ fn how_it_ends_is_told() {
         assert!(answer.is_error, "{answer:?}");
         assert_eq!(answer.text, format!("out\nerr\n{last}"));
     }
-    assert_eq!(bed.said("end", &json!({ "args": "0" })), "out\nerr");
+    assert_eq!(bed.reply_text("end", &json!({ "args": "0" })), "out\nerr");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn help_is_asked_for_only_without_a_page_and_not_for_long() {
     let asked = std::fs::read_to_string(bed.work("asked")).unwrap();
     assert_eq!(asked.lines().count(), 1, "{asked}");
     assert!(asked.trim_end().ends_with("tools/helps --help"), "{asked}");
-    assert_eq!(bed.said("hangs", &json!({})), "ran");
+    assert_eq!(bed.reply_text("hangs", &json!({})), "ran");
     bed.nobody_left();
 }
 
@@ -246,14 +246,14 @@ fn what_is_a_tool_and_what_is_not() {
         assert_eq!(described(none), None, "{none}");
     }
     for named in [
-        "broken.md: its front matter is not valid YAML",
+        "broken.md: the front matter is not valid YAML",
         "wrong.md: parameters must be",
-        "open.md: its front matter has no end",
+        "open.md: the front matter has no end",
         "the tool bomb is left out",
     ] {
         assert!(beside.contains(named), "{named}\n{beside}");
     }
-    assert_eq!(bed.said("a_b_c", &json!({})), "odd");
+    assert_eq!(bed.reply_text("a_b_c", &json!({})), "odd");
 }
 
 #[test]
@@ -266,8 +266,8 @@ fn a_child_in_the_background_does_not_delay_the_reply_nor_outlive_it() {
         "Leaves.",
     );
     let begun = Instant::now();
-    let said = bed.said("leaves", &json!({}));
-    assert!(said.starts_with("done"), "{said}");
+    let printed = bed.reply_text("leaves", &json!({}));
+    assert!(printed.starts_with("done"), "{printed}");
     assert!(
         begun.elapsed() < Duration::from_secs(5),
         "{:?}",
@@ -281,13 +281,13 @@ fn long_output_is_cut_and_kept() {
     let bed = Bed::new();
     own(&bed, "long", "#!/bin/bash\nseq 1 200000\n", "Long.");
     let mut session = bed.session(&[]);
-    let said = session.said("long", &json!({}));
+    let printed = session.reply_text("long", &json!({}));
     assert!(
-        said.len() < 60_000 && said.contains("\n200000\n"),
+        printed.len() < 60_000 && printed.contains("\n200000\n"),
         "{}",
-        said.len()
+        printed.len()
     );
-    let path = said
+    let path = printed
         .split_whitespace()
         .find(|word| word.contains("/outputs/"))
         .unwrap();
@@ -296,7 +296,7 @@ fn long_output_is_cut_and_kept() {
 }
 
 #[test]
-fn one_that_hangs_is_ended_with_its_tree() {
+fn a_plugin_that_hangs_is_ended_with_its_tree() {
     let bed = Bed::new();
     bed.configure(&json!({ "tools": { "timeout": 1 } }));
     own(
@@ -320,7 +320,7 @@ fn one_that_hangs_is_ended_with_its_tree() {
 }
 
 #[test]
-fn a_folder_with_very_many_files_is_bounded_and_it_is_told() {
+fn the_number_of_tools_in_a_folder_is_limited_with_a_warning() {
     let bed = Bed::new();
     for n in 0..1000 {
         bed.program(&format!("{OWN}/t{n:04}"), "#!/bin/bash\n");
@@ -344,29 +344,29 @@ fn output_is_cut_as_the_toolset_cuts_and_the_note_says_how_much_there_was() {
         "Bytes.",
     );
     let mut ah = bed.session(&["--toolset", "ah"]);
-    // 108,894 bytes: half of 30,000 of each end.
-    let said = ah.said("lines", &json!({}));
-    assert!(said.starts_with("1\n2\n3\n"), "{said:.40}");
-    assert!(said.contains("\n[output truncated: 78894 bytes removed from middle]\n"));
-    assert!(!said.contains("lines omitted"));
-    let (rest, note) = said.trim_end().rsplit_once('\n').unwrap();
+    // 108,894 bytes: 15,000 of each end.
+    let printed = ah.reply_text("lines", &json!({}));
+    assert!(printed.starts_with("1\n2\n3\n"), "{printed:.40}");
+    assert!(printed.contains("\n[output truncated: 78894 bytes removed from middle]\n"));
+    assert!(!printed.contains("lines omitted"));
+    let (rest, note) = printed.trim_end().rsplit_once('\n').unwrap();
     assert!(rest.ends_with("\n20000"), "{note}");
     let path = note.strip_prefix("[full output: ").unwrap();
     let kept = std::fs::read_to_string(path.trim_end_matches(']')).unwrap();
     assert_eq!((kept.len(), kept.lines().count()), (108_894, 20_000));
-    let said = ah.said("bytes", &json!({}));
-    assert!(said.contains("[output truncated: 10001 bytes removed from middle]"));
+    let printed = ah.reply_text("bytes", &json!({}));
+    assert!(printed.contains("[output truncated: 10001 bytes removed from middle]"));
     let mut standard = bed.session(&[]);
-    let said = standard.said("bytes", &json!({}));
-    assert!(!said.contains('['), "nothing is cut: {}", said.len());
-    assert_eq!(said.trim_end().len(), 40_000);
-    let said = standard.said("lines", &json!({}));
+    let printed = standard.reply_text("bytes", &json!({}));
+    assert!(!printed.contains('['), "nothing is cut: {}", printed.len());
+    assert_eq!(printed.trim_end().len(), 40_000);
+    let printed = standard.reply_text("lines", &json!({}));
     assert!(
-        said.contains("\n[Showing the last 2000 of 20000 lines, 11.7KB of 106.3KB]\n[Output truncated at 2000 lines. Full output saved to: "),
+        printed.contains("\n[Showing the last 2000 of 20000 lines, 11.7KB of 106.3KB]\n[Output truncated at 2000 lines. Full output saved to: "),
         "{:?}",
-        said.lines().rev().take(3).collect::<Vec<_>>()
+        printed.lines().rev().take(3).collect::<Vec<_>>()
     );
-    assert!(said.starts_with("18001\n"), "{said:.40}");
+    assert!(printed.starts_with("18001\n"), "{printed:.40}");
 }
 
 #[test]
@@ -388,8 +388,9 @@ fn a_parameter_that_its_schema_does_not_list_is_refused() {
         "{refused:?}"
     );
     for tool in ["open", "none"] {
-        let said: serde_json::Value = serde_json::from_str(&bed.said(tool, &given)).unwrap();
-        assert_eq!(said, given, "{tool}");
+        let printed: serde_json::Value =
+            serde_json::from_str(&bed.reply_text(tool, &given)).unwrap();
+        assert_eq!(printed, given, "{tool}");
     }
 }
 
@@ -433,12 +434,12 @@ fn the_full_output_of_a_program_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn a_program_can_print_a_picture_and_other_json_stays_text() {
+fn a_program_can_print_an_image_and_other_json_stays_text() {
     let bed = Bed::new();
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let block = json!({ "type": "image", "MIMEType": "image/png", "Data": png });
     let text = json!({ "type": "text", "text": "A chart." });
-    // Longer than what a model gets of a text.
+    // Longer than the text a model gets.
     let long = json!({ "type": "text", "text": " ".repeat(200_000) });
     for (name, output) in [
         ("chart", json!([text, block])),
@@ -469,7 +470,7 @@ fn a_program_can_print_a_picture_and_other_json_stays_text() {
         ),
         "Prints.",
     );
-    // A picture that is too large, and one with a warning beside it.
+    // An image that is too large, and one with a warning.
     let data = "QUFB".repeat(1_000);
     let warned = json!([{ "type": "image", "mimeType": "image/png", "data": data }]);
     bed.file("out/warned", warned.to_string());
@@ -498,13 +499,13 @@ fn a_program_can_print_a_picture_and_other_json_stays_text() {
     };
     for name in ["warned", "large"] {
         let reply = call(name);
-        let said = reply["content"][0]["text"].as_str().unwrap();
+        let printed = reply["content"][0]["text"].as_str().unwrap();
         assert!(
-            said.contains("[a picture was printed but cannot be shown: "),
-            "{name}: {said}"
+            printed.contains("[a picture was printed but cannot be shown: "),
+            "{name}: {printed}"
         );
-        assert!(said.contains(" of base64]"), "{name}: {said}");
-        assert!(said.len() < 2_000, "{name}: {} bytes", said.len());
+        assert!(printed.contains(" of base64]"), "{name}: {printed}");
+        assert!(printed.len() < 2_000, "{name}: {} bytes", printed.len());
     }
     let picture = json!({ "type": "image", "data": png, "mimeType": "image/png" });
     for name in ["chart", "answer"] {
@@ -523,8 +524,8 @@ fn a_program_can_print_a_picture_and_other_json_stays_text() {
     );
     assert_eq!(reply["isError"], true, "{reply}");
     let reply = call("damaged");
-    let said = reply["content"][0]["text"].as_str().unwrap();
-    assert!(said.starts_with("[the image was left out: "), "{reply}");
+    let printed = reply["content"][0]["text"].as_str().unwrap();
+    assert!(printed.starts_with("[the image was left out: "), "{reply}");
     let reply = call("listing");
     let listing = json!([{ "type": "image", "name": "a.png" }]).to_string();
     assert_eq!(
@@ -533,9 +534,9 @@ fn a_program_can_print_a_picture_and_other_json_stays_text() {
     );
 }
 
-/// As with settings that are kept in a repository, by whatever way they are linked.
+/// As with settings kept in a repository, linked in any way.
 #[test]
-fn the_persons_tools_may_be_links() {
+fn the_users_tools_may_be_links() {
     use std::os::unix::fs::symlink;
     let program = "#!/bin/sh\necho ran; cat \"$(dirname \"$0\")/beside\"\n";
     let lua = "return { name = 'module', description = 'M.', input_schema = { type = 'object', properties = {} }, execute = function(input) return 'from lua' end }\n";
@@ -624,10 +625,10 @@ fn a_page_or_a_module_that_the_rules_deny_reaches_no_prompt() {
         ("ours", "denies"),
         ("ourlua", "asks about"),
     ] {
-        let said = format!("the tool {name} is left out: the policy {does} ");
-        assert!(ran.err.contains(&said), "{said}\n{ran:?}");
+        let printed = format!("the tool {name} is left out: the policy {does} ");
+        assert!(ran.err.contains(&printed), "{printed}\n{ran:?}");
     }
-    assert_eq!(bed.said("open", &json!({})), "open");
+    assert_eq!(bed.reply_text("open", &json!({})), "open");
     let ran = bed.haft(&["call", "--trust", "ours"]);
     assert!(ran.err.contains("unknown tool \"ours\""), "{ran:?}");
 }

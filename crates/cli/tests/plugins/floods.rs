@@ -1,4 +1,4 @@
-//! Plugins that say too much: it is bounded, in memory, on disk and on the screen.
+//! Plugins with too much output: it is bounded in memory, on disk and on the screen.
 
 use crate::bed::Bed;
 use serde_json::json;
@@ -30,7 +30,7 @@ serve(tool('one'), call)
         );
         assert!(answer.text.len() < 4_000, "{how}");
         assert!(took < Duration::from_secs(20), "{how}: {took:?}");
-        assert_eq!(session.said("one", &json!({})), "fine", "{how}");
+        assert_eq!(session.reply_text("one", &json!({})), "fine", "{how}");
     }
     let peak = session.peak();
     assert!(peak < 400 << 10, "{peak} KiB");
@@ -41,14 +41,14 @@ fn a_long_answer_arrives_cut_and_is_kept() {
     let body = r"serve(tool('one'), lambda m: text('\n'.join(str(n) for n in range(400_000))))";
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
-    let said = session.said("one", &json!({}));
-    assert!(said.len() < 60_000, "{}", said.len());
+    let reply = session.reply_text("one", &json!({}));
+    assert!(reply.len() < 60_000, "{}", reply.len());
     assert!(
-        said.contains("399999") || said.contains("\n100\n"),
+        reply.contains("399999") || reply.contains("\n100\n"),
         "{}",
-        said.len()
+        reply.len()
     );
-    let path = said
+    let path = reply
         .split_whitespace()
         .find(|word| word.contains("/outputs/"))
         .unwrap();
@@ -58,14 +58,14 @@ fn a_long_answer_arrives_cut_and_is_kept() {
 }
 
 #[test]
-fn a_log_without_end_blocks_nobody_and_is_bounded() {
+fn an_endless_log_does_not_block_and_is_bounded() {
     let body = r"
 serve(tool('one'), lambda m: (sys.stderr.write('\x1b[2Jnoise line\n' * (200_000_000 // 15)), sys.stderr.flush(), text('fine')))
 ";
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
     let begun = Instant::now();
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     assert!(
         begun.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -85,7 +85,7 @@ serve(tool('one'), lambda m: (sys.stderr.write('\x1b[2Jnoise line\n' * (200_000_
 }
 
 #[test]
-fn what_it_says_to_its_log_stays_off_the_screen() {
+fn a_plugins_log_is_not_shown_on_the_terminal() {
     let body = r"
 sys.stderr.write('\x1b]0;owned\x07hello log\n'); sys.stderr.flush()
 serve(tool('one'), lambda m: text('fine'))
@@ -95,7 +95,7 @@ serve(tool('one'), lambda m: text('fine'))
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("fine\n", ""));
     let log = std::fs::read_to_string(bed.path("home/.local/state/haft/plugins/p.log")).unwrap();
     assert!(log.contains("hello log"), "{log:?}");
-    // Its last words come through an error: harmless there too.
+    // The end of its stderr is quoted in an error, sanitized there too.
     let bed = Bed::with(&[("p", "sys.stderr.write('\\x1b[31mred\\x07\\n'); sys.exit(1)")]);
     let (_, beside) = bed.names();
     assert!(
@@ -116,6 +116,6 @@ serve(tool('one', protocol=2), call)
 ";
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     assert!(session.peak() < 300 << 10, "{} KiB", session.peak());
 }

@@ -1,5 +1,5 @@
-//! What a project brings is a guest: it has the network where commands have it, and
-//! what belongs to it is pinned with it.
+//! A project's tools are guests: they have network access if commands do, and their files
+//! are part of what is trusted.
 
 use crate::bed::Bed;
 use serde_json::json;
@@ -29,10 +29,10 @@ fn a_guest_has_the_network_where_commands_have_it() {
     bed.file("work/tools/dial.md", schema);
     bed.done(&["trust", "--yes"]);
     for tool in ["one", "dial"] {
-        for (network, wanted) in [("off", "refused"), ("on", "connected")] {
+        for (network, expected) in [("off", "refused"), ("on", "connected")] {
             let answer = bed.call_with(&["--network", network], tool, &port);
             assert!(
-                answer.text.starts_with(wanted),
+                answer.text.starts_with(expected),
                 "{tool} {network}: {}",
                 answer.text
             );
@@ -41,7 +41,7 @@ fn a_guest_has_the_network_where_commands_have_it() {
 }
 
 #[test]
-fn what_a_script_names_in_its_first_line_is_part_of_it() {
+fn files_named_in_a_shebang_are_part_of_the_tool() {
     let bed = Bed::new();
     bed.program("work/interpreter", "#!/bin/sh\necho first\n");
     let inside = format!("#!{}\n", bed.work("interpreter").display());

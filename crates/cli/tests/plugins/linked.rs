@@ -1,5 +1,5 @@
-//! Links in haft's own folders: what they lead to is as safe from tools as those folders,
-//! and programs are started from there.
+//! Links in haft's own folders: their targets are as protected as those folders, and
+//! programs are started from there.
 
 use crate::bed::{Bed, Ran, ran};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use std::path::Path;
 const CONFIG: &str = "home/.config/haft";
 const OWN: &str = "home/.config/haft/tools";
 
-/// A plugin that needs nothing but a shell.
+/// A plugin that needs only a shell.
 const PLUGIN: &str = "#!/bin/bash\nwhile read -r line; do case \"$line\" in\n*describe*) echo '{\"name\":\"own\",\"description\":\"Runs.\"}';;\n*) echo '{\"content\":[{\"type\":\"text\",\"text\":\"fine\"}]}';; esac; done\n";
 
-/// haft, started in another folder than the work folder.
+/// haft, started outside the work folder.
 fn haft_in(bed: &Bed, folder: &str, args: &[&str]) -> Ran {
     ran(bed.command(args).current_dir(bed.path(folder)))
 }
@@ -32,7 +32,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn no_tool_writes_what_the_persons_tools_are_linked_to() {
+fn no_tool_writes_the_target_of_the_users_tools_folder() {
     let bed = Bed::new();
     let program = "#!/bin/sh\necho mine\n";
     bed.program("home/dotfiles/tools/mine", program);
@@ -46,20 +46,20 @@ fn no_tool_writes_what_the_persons_tools_are_linked_to() {
     }
     assert_eq!(text(&bed.path("home/dotfiles/tools/mine")), program);
     assert!(!bed.path("home/dotfiles/tools/evil").exists());
-    assert_eq!(bed.said("mine", &json!({})), "mine");
-    // The rest of that folder is nobody's but the project's.
+    assert_eq!(bed.reply_text("mine", &json!({})), "mine");
+    // The rest of that folder belongs to the project.
     let ran = write(&bed, "home/dotfiles", "notes");
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]
-fn no_tool_writes_what_a_file_of_the_persons_tools_is_linked_to() {
+fn no_tool_writes_the_target_of_a_file_in_the_users_tools() {
     let bed = Bed::new();
     let program = "#!/bin/sh\necho mine\n";
     bed.program("home/dotfiles/mine", program);
     bed.file("home/dotfiles/page.md", "Mine.");
     std::fs::create_dir_all(bed.path(OWN)).unwrap();
-    // One over two links, a page, and one that leads nowhere yet.
+    // One behind two links, a page, and a dangling link.
     symlink("mine", bed.path("home/dotfiles/hop")).unwrap();
     for (name, target) in [("mine", "hop"), ("mine.md", "page.md"), ("new", "new")] {
         let target = bed.path("home/dotfiles").join(target);
@@ -71,7 +71,7 @@ fn no_tool_writes_what_a_file_of_the_persons_tools_is_linked_to() {
     }
     let evil = "printf '#!/bin/sh\\necho evil\\n' > evil; chmod +x evil; cp evil mine; echo evil > page.md; cp evil new; ln -sfn evil hop";
     let ran = bash(&bed, "home/dotfiles", evil);
-    assert_eq!(bed.said("mine", &json!({})), "mine", "{ran:?}");
+    assert_eq!(bed.reply_text("mine", &json!({})), "mine", "{ran:?}");
     assert_eq!(text(&bed.path("home/dotfiles/page.md")), "Mine.");
     let (names, _) = bed.names();
     assert!(!names.contains(&"new".to_owned()), "{names:?} {ran:?}");
@@ -79,9 +79,9 @@ fn no_tool_writes_what_a_file_of_the_persons_tools_is_linked_to() {
     assert_eq!(hop, Path::new("mine"), "{ran:?}");
 }
 
-/// `~/.config/haft -> ~/dotfiles/hop -> real`, and the same one folder above.
+/// `~/.config/haft -> ~/dotfiles/hop -> real`, and the same one folder up.
 #[test]
-fn no_tool_changes_a_link_on_the_way_to_the_persons_settings() {
+fn no_tool_changes_a_link_on_the_way_to_the_users_settings() {
     for (link, target, settings) in [
         (CONFIG, "real", "real/haft.yaml"),
         ("home/.config", "real", "real/haft/haft.yaml"),
@@ -108,7 +108,7 @@ fn no_tool_changes_a_link_on_the_way_to_the_persons_settings() {
     }
 }
 
-/// What is reached through a link on the way, and is none of haft's, stays free.
+/// Files behind a link that do not belong to haft stay writable.
 #[test]
 fn a_link_above_the_settings_closes_nothing_else() {
     let bed = Bed::new();
@@ -127,7 +127,7 @@ fn a_link_above_the_settings_closes_nothing_else() {
 }
 
 #[test]
-fn a_tool_of_the_persons_that_leads_into_a_secret_place_is_left_out() {
+fn a_users_tool_that_leads_to_a_secret_place_is_skipped() {
     let bed = Bed::new();
     bed.file("home/.ssh/id_rsa", "SECRETKEY");
     bed.program("home/.ssh/run", "#!/bin/sh\necho SECRETKEY\n");
@@ -139,8 +139,8 @@ fn a_tool_of_the_persons_that_leads_into_a_secret_place_is_left_out() {
     let ran = bed.done(&["tools", "--prompt"]);
     assert!(!ran.out.contains("SECRETKEY"), "{ran:?}");
     for name in ["paged.md", "run"] {
-        let said = format!("tools/{name} is left out: it leads into a secret place");
-        assert!(ran.err.contains(&said), "{said}: {ran:?}");
+        let reply = format!("tools/{name}: it leads to a secret place");
+        assert!(ran.err.contains(&reply), "{reply}: {ran:?}");
     }
     let answer = bed.call("plain", &json!({}));
     assert!(!answer.text.contains("SECRETKEY"), "{answer:?}");
@@ -149,18 +149,18 @@ fn a_tool_of_the_persons_that_leads_into_a_secret_place_is_left_out() {
     symlink(bed.path("home/.ssh/tools"), bed.path(OWN)).unwrap();
     let (names, beside) = bed.names();
     assert!(!names.contains(&"plain".to_owned()), "{names:?}");
-    assert!(beside.contains("leads into a secret place"), "{beside}");
+    assert!(beside.contains("leads to a secret place"), "{beside}");
 }
 
 #[test]
-fn a_tool_that_is_left_out_opens_nothing_to_the_others() {
+fn a_skipped_tool_makes_nothing_readable_for_others() {
     let bed = Bed::new();
     let run = bed.program("work/run.sh", "#!/bin/sh\necho RAN\n");
     bed.program(&format!("{OWN}/start"), "#!/bin/sh\n./run.sh\n");
     symlink(&run, bed.path(&format!("{OWN}/deploy"))).unwrap();
     let answer = bed.call("start", &json!({}));
     assert!(
-        answer.beside.contains("tools/deploy is left out"),
+        answer.beside.contains("tools/deploy: it is a link"),
         "{answer:?}"
     );
     assert!(!answer.text.contains("RAN"), "{answer:?}");
@@ -189,7 +189,7 @@ fn a_plugin_may_be_a_link_in_the_config_folder() {
                 let answer = bed.call_with(&["--sandbox", mode], "own", &json!({}));
                 assert_eq!(answer.text, "fine", "{entry} {mode} {answer:?}");
             }
-            // It runs elsewhere, so nobody may change it here.
+            // It runs in other folders, so tools may not change it here.
             let file = path.trim_start_matches("./");
             let ran = write(&bed, "home/dotfiles", file);
             assert!(ran.out.contains("protected"), "{file}: {ran:?}");
@@ -198,7 +198,7 @@ fn a_plugin_may_be_a_link_in_the_config_folder() {
 }
 
 #[test]
-fn a_home_that_nobody_works_in_is_no_project() {
+fn a_home_folder_is_not_a_project() {
     let bed = Bed::new();
     bed.program("home/rt/bin/myrt", "#!/bin/sh\nexec bash \"$@\"\n");
     bed.program(&format!("{CONFIG}/plug.sh"), PLUGIN);
@@ -216,12 +216,12 @@ fn a_home_that_nobody_works_in_is_no_project() {
             assert_eq!(ran.out.trim_end(), "fine", "{folder:?} {entry} {ran:?}");
         }
     }
-    // A project that moves the work folder stays one.
+    // A project that moves the work folder is still a project.
     bed.configure(&json!({ "tools": { "plugins": [{ "path": bed.path("home/rt/bin/myrt"), "args": ["./plug.sh"] }] } }));
     std::fs::create_dir_all(bed.path("home/sub")).unwrap();
     bed.file("home/haft.yaml", "tools: {work_dir: sub}");
     let ran = haft_in(&bed, "home", &["call", "own", "{}"]);
-    assert!(ran.err.contains("is not trusted with it"), "{ran:?}");
+    assert!(ran.err.contains("it is not trusted"), "{ran:?}");
 }
 
 #[test]
@@ -235,19 +235,19 @@ fn a_tool_of_a_folder_of_settings_is_spoken_of_once() {
 }
 
 #[test]
-fn what_trust_means_is_said_of_what_was_trusted() {
+fn trust_explains_what_was_trusted() {
     let bed = Bed::new();
     bed.program(&format!("{OWN}/mine"), "#!/bin/sh\necho mine\n");
     let ran = bed.done(&["trust", "--yes"]);
     assert!(!ran.out.contains("will not run"), "{ran:?}");
-    assert!(ran.out.contains("also after those change"), "{ran:?}");
+    assert!(ran.out.contains("even after those change"), "{ran:?}");
     bed.program("work/tools/ours", "#!/bin/sh\necho ours\n");
     let ran = bed.done(&["trust", "--yes"]);
     assert!(ran.out.contains("will not run until"), "{ran:?}");
 }
 
 #[test]
-fn a_refused_start_is_explained_even_if_the_tool_goes_on() {
+fn a_refused_start_is_explained_even_if_the_tool_continues() {
     let bed = Bed::new();
     bed.program("work/run.sh", "#!/bin/sh\necho ran\n");
     bed.program(&format!("{OWN}/mine"), "#!/bin/sh\n./run.sh\nexit 0\n");

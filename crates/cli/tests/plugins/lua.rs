@@ -37,7 +37,10 @@ fn a_module_as_in_the_manual_is_a_tool() {
   end,
 }"#,
     );
-    assert_eq!(bed.said("greet", &json!({ "who": "Ada ü" })), "hello Ada ü");
+    assert_eq!(
+        bed.reply_text("greet", &json!({ "who": "Ada ü" })),
+        "hello Ada ü"
+    );
     let failed = bed.call("greet", &json!({ "who": "nobody" }));
     assert_eq!(
         (failed.is_error, failed.text.as_str()),
@@ -79,7 +82,7 @@ fn a_project_module_takes_the_place_of_a_built_in_only_when_trusted() {
     let after = bed.call("bash", &echo);
     assert_eq!(after.text, "from Lua: echo built in", "{after:?}");
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("bash", &echo), "from Lua: echo built in");
+    assert_eq!(session.reply_text("bash", &echo), "from Lua: echo built in");
     let many = session
         .tools()
         .iter()
@@ -91,23 +94,23 @@ fn a_project_module_takes_the_place_of_a_built_in_only_when_trusted() {
 #[test]
 fn a_module_replaces_the_built_in_that_it_declares_and_trust_shows_it() {
     let bed = Bed::new();
-    let said = module("bash", "return 'from Lua'");
-    bed.file("work/tools/shell.lua", &said);
+    let reply = module("bash", "return 'from Lua'");
+    bed.file("work/tools/shell.lua", &reply);
     let echo = json!({ "command": "echo fine" });
-    assert_eq!(bed.said("bash", &echo), "fine");
+    assert_eq!(bed.reply_text("bash", &echo), "fine");
     let shown = bed.done(&["trust", "--yes"]);
     assert!(
         shown.out.contains("replaces the built-in tool bash"),
         "{shown:?}"
     );
-    assert_eq!(bed.said("bash", &echo), "from Lua");
+    assert_eq!(bed.reply_text("bash", &echo), "from Lua");
     let (names, beside) = bed.names();
     assert_eq!(names.iter().filter(|name| *name == "bash").count(), 1);
     assert!(!beside.contains("left out"), "{beside}");
-    // The person's own need no trust.
+    // The user's own need no trust.
     let bed = Bed::new();
-    own(&bed, "shell.lua", &said);
-    assert_eq!(bed.said("bash", &echo), "from Lua");
+    own(&bed, "shell.lua", &reply);
+    assert_eq!(bed.reply_text("bash", &echo), "from Lua");
 }
 
 #[test]
@@ -118,7 +121,10 @@ fn a_module_replaces_nothing_that_trust_could_not_show() {
     bed.file("work/tools/innocent.lua", hidden);
     let shown = bed.done(&["trust", "--yes"]);
     assert!(!shown.out.contains("replaces"), "{shown:?}");
-    assert_eq!(bed.said("bash", &json!({ "command": "echo fine" })), "fine");
+    assert_eq!(
+        bed.reply_text("bash", &json!({ "command": "echo fine" })),
+        "fine"
+    );
     let (_, beside) = bed.names();
     assert!(
         beside.contains("its tool \"bash\" is left out") && beside.contains("name = \"bash\""),
@@ -152,8 +158,8 @@ fn other_tools_are_called_under_the_same_rules() {
         "again.lua",
         &module("again", "local text = haft.call('again', {}); return text"),
     );
-    let said = bed.said("reader", &json!({ "path": "a.txt" }));
-    assert!(said.starts_with("content|"), "{said}");
+    let reply = bed.reply_text("reader", &json!({ "path": "a.txt" }));
+    assert!(reply.starts_with("content|"), "{reply}");
     bed.call("writer", &json!({ "path": bed.path("outside/new.txt") }));
     assert!(!bed.path("outside/new.txt").exists());
     bed.configure(&json!({ "policy": [{ "deny": "read" }] }));
@@ -217,12 +223,12 @@ fn nothing_a_module_does_is_without_bounds() {
         "{:?}",
         begun.elapsed()
     );
-    assert_eq!(session.said("fine", &json!({})), "fine");
+    assert_eq!(session.reply_text("fine", &json!({})), "fine");
     assert!(session.peak() < 400 << 10, "{} KiB", session.peak());
 }
 
 #[test]
-fn a_project_module_has_nothing_of_the_machine_and_a_persons_has_all() {
+fn a_projects_module_has_no_machine_access_and_the_users_has() {
     let probe = "local names = {'io.open', 'os.execute', 'os.exit', 'os.remove', 'os.getenv', 'dofile', 'loadfile', 'require', 'package.loadlib', 'debug.getregistry', 'os.rename', 'os.tmpname'}\n local found = {}\n for _, name in ipairs(names) do\n local value = _G\n for part in name:gmatch('[^.]+') do value = type(value) == 'table' and value[part] or nil end\n local _, why = pcall(value)\n if value ~= nil and not tostring(why):find('is not available', 1, true) then found[#found + 1] = name end\n end\n return 'found: ' .. table.concat(found, ' ')";
     let bed = Bed::new();
     own(&bed, "mine.lua", &module("mine", probe));
@@ -235,13 +241,13 @@ fn a_project_module_has_nothing_of_the_machine_and_a_persons_has_all() {
         ),
     );
     trusted(&bed, "theirs.lua", &module("theirs", probe));
-    assert_eq!(bed.said("theirs", &json!({})), "found:");
-    let mine = bed.said("mine", &json!({}));
+    assert_eq!(bed.reply_text("theirs", &json!({})), "found:");
+    let mine = bed.reply_text("mine", &json!({}));
     for name in ["io.open", "os.execute", "os.getenv", "dofile", "require"] {
         assert!(mine.contains(name), "{mine}");
     }
     assert!(!mine.contains("debug.getregistry"), "{mine}");
-    assert_eq!(bed.said("files", &json!({})), "true");
+    assert_eq!(bed.reply_text("files", &json!({})), "true");
     assert!(bed.work("made.txt").exists());
 }
 
@@ -255,7 +261,7 @@ fn bytecode_is_not_loaded() {
 }
 
 #[test]
-fn a_module_that_is_none_is_named_and_the_others_load() {
+fn an_invalid_module_is_reported_and_the_others_load() {
     let bed = Bed::new();
     for (file, content) in [
         ("syntax.lua", "return {{{ name = "),
@@ -301,7 +307,7 @@ fn beside_a_program_of_its_name_the_module_wins() {
     bed.program(&format!("{OWN}/both.sh"), "#!/bin/bash\necho program\n");
     let answer = bed.call("both", &json!({}));
     assert_eq!(answer.text, "lua");
-    for other in ["tools/both is left out", "tools/both.sh is left out"] {
+    for other in ["tools/both: ", "tools/both.sh: "] {
         assert!(answer.beside.contains(other), "{answer:?}");
     }
 }
@@ -311,21 +317,21 @@ fn of_three_tiers_the_later_wins() {
     let bed = Bed::new();
     bed.file("work/a.txt", "built in");
     let read = json!({ "path": "a.txt" });
-    assert_eq!(bed.said("read", &read), "built in");
+    assert_eq!(bed.reply_text("read", &read), "built in");
     own(&bed, "read.lua", &module("read", "return 'person'"));
     own(&bed, "mine.lua", &module("mine", "return 'person'"));
-    assert_eq!(bed.said("read", &read), "person");
+    assert_eq!(bed.reply_text("read", &read), "person");
     trusted(&bed, "read.lua", &module("read", "return 'project'"));
     bed.program("work/tools/mine", "#!/bin/bash\necho project\n");
     bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("read", &read), "project");
-    assert_eq!(bed.said("mine", &json!({})), "project");
+    assert_eq!(bed.reply_text("read", &read), "project");
+    assert_eq!(bed.reply_text("mine", &json!({})), "project");
     bed.done(&["trust", "--revoke"]);
-    assert_eq!(bed.said("read", &read), "person");
-    assert_eq!(bed.said("mine", &json!({})), "person");
+    assert_eq!(bed.reply_text("read", &read), "person");
+    assert_eq!(bed.reply_text("mine", &json!({})), "person");
 }
 
-/// Busy where nothing can stop it but the end of its process.
+/// A loop that only the end of its process can stop.
 const STUCK: &str =
     r"if input.stuck then return ('a'):rep(30000):find(('a*'):rep(20) .. 'b') end return 'free'";
 
@@ -334,15 +340,15 @@ fn a_call_after_one_that_was_cancelled_or_timed_out_is_not_harmed_by_it() {
     let bed = Bed::new();
     own(&bed, "l.lua", &module("l", STUCK));
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("l", &json!({})), "free");
+    assert_eq!(session.reply_text("l", &json!({})), "free");
     for round in 0..3 {
         let stuck = session.ask("l", &json!({ "stuck": true }));
-        // It waits behind the stuck one, and gets what it would have got.
+        // It waits behind the stuck call, and gets its normal result.
         let beside = session.ask("l", &json!({}));
         std::thread::sleep(Duration::from_millis(200));
         session.cancel(stuck);
         let begun = Instant::now();
-        assert_eq!(session.said("l", &json!({})), "free", "round {round}");
+        assert_eq!(session.reply_text("l", &json!({})), "free", "round {round}");
         let answer = session.answer(beside);
         assert_eq!(
             (answer.is_error, answer.text.as_str()),
@@ -356,12 +362,12 @@ fn a_call_after_one_that_was_cancelled_or_timed_out_is_not_harmed_by_it() {
     for round in 0..2 {
         let stuck = session.call("l", &json!({ "stuck": true }));
         assert!(stuck.is_error, "{stuck:?}");
-        assert_eq!(session.said("l", &json!({})), "free", "round {round}");
+        assert_eq!(session.reply_text("l", &json!({})), "free", "round {round}");
     }
 }
 
 #[test]
-fn a_failure_begins_as_those_of_the_toolset_do() {
+fn a_failure_starts_like_those_of_the_toolset() {
     let bed = Bed::new();
     own(&bed, "boom.lua", &module("boom", "error('boom')"));
     own(
@@ -369,42 +375,42 @@ fn a_failure_begins_as_those_of_the_toolset_do() {
         "says.lua",
         &module("says", "return input.words, true"),
     );
-    let said = |toolset: &str, tool: &str, arguments: &serde_json::Value| {
+    let reply = |toolset: &str, tool: &str, arguments: &serde_json::Value| {
         let answer = bed.call_with(&["--toolset", toolset], tool, arguments);
         assert!(answer.is_error, "{answer:?}");
         answer.text
     };
-    let boom = said("ah", "boom", &json!({}));
+    let boom = reply("ah", "boom", &json!({}));
     assert!(
         boom.starts_with("error: ") && boom.contains("boom.lua:5: boom"),
         "{boom}"
     );
-    assert!(!said("standard", "boom", &json!({})).contains("error: "));
-    for (words, wanted) in [
+    assert!(!reply("standard", "boom", &json!({})).contains("error: "));
+    for (words, expected) in [
         ("no such page", "error: no such page"),
         ("error: no such page", "error: no such page"),
         ("validation error: x", "validation error: x"),
     ] {
-        assert_eq!(said("ah", "says", &json!({ "words": words })), wanted);
+        assert_eq!(reply("ah", "says", &json!({ "words": words })), expected);
     }
-    assert_eq!(said("standard", "says", &json!({ "words": "no" })), "no");
+    assert_eq!(reply("standard", "says", &json!({ "words": "no" })), "no");
 }
 
 #[test]
-fn a_module_of_the_person_requires_nothing_of_the_folder_that_is_worked_in() {
+fn a_users_module_requires_nothing_from_the_work_folder() {
     let bed = Bed::new();
     let tool = "return {name = 'one', description = 'd', input_schema = {type = 'object'}, execute = function() local _, helper = pcall(require, 'helper') return tostring(helper) end}";
     bed.file(&format!("{OWN}/one.lua"), tool);
     bed.file("work/helper.lua", "return 'EVIL'");
     bed.file("work/helper/init.lua", "return 'EVIL'");
-    let said = bed.said("one", &json!({}));
+    let reply = bed.reply_text("one", &json!({}));
     assert!(
-        said.contains("not found") && !said.contains("EVIL"),
-        "{said}"
+        reply.contains("not found") && !reply.contains("EVIL"),
+        "{reply}"
     );
     bed.file(&format!("{OWN}/lib/init.lua"), "return 'mine'");
     bed.file(&format!("{OWN}/one.lua"), tool.replace("helper')", "lib')"));
-    assert_eq!(bed.said("one", &json!({})), "mine");
+    assert_eq!(bed.reply_text("one", &json!({})), "mine");
 }
 
 #[test]
@@ -420,14 +426,14 @@ fn a_library_beside_a_tool_is_not_a_broken_tool() {
         "helper.lua",
         "local M = {}\nfunction M.shout(name) return name:upper() end\nreturn M",
     );
-    assert_eq!(bed.said("one", &json!({})), "HI");
+    assert_eq!(bed.reply_text("one", &json!({})), "HI");
     let ran = bed.done(&["tools"]);
     assert!(!ran.err.contains("helper"), "{ran:?}");
     assert!(
         ran.out.contains("one") && !ran.out.contains("helper"),
         "{ran:?}"
     );
-    // Half a tool is still reported.
+    // An incomplete tool is still reported.
     own(&bed, "half.lua", "return {description = 'd'}");
     let ran = bed.done(&["tools"]);
     assert!(ran.err.contains("`name` is missing"), "{ran:?}");

@@ -1,6 +1,6 @@
-//! Tools that are other programs, through the built binary: plugins in every
-//! protocol, programs, Lua modules; what they are kept from, what they cannot break,
-//! and that nothing of a project runs before somebody said yes to it.
+//! Tools that are other programs, through the built binary: plugins in every protocol,
+//! programs, Lua modules; what they cannot do or break, and that nothing in a project
+//! runs before the user trusts it.
 #![expect(
     clippy::disallowed_methods,
     clippy::panic,

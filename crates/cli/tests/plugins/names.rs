@@ -1,10 +1,10 @@
-//! What plugins call their tools, and what they say of them.
+//! Names and descriptions of plugins' tools.
 
 use crate::bed::Bed;
 use serde_json::{Value, json};
 
 #[test]
-fn of_two_tools_with_one_name_the_first_stays_and_the_clash_is_told() {
+fn of_two_tools_with_one_name_the_first_is_used_with_a_warning() {
     let bed = Bed::with(&[
         ("first", "serve(tool('same'), lambda m: text('first'))"),
         (
@@ -12,8 +12,8 @@ fn of_two_tools_with_one_name_the_first_stays_and_the_clash_is_told() {
             "serve({'tools': [tool('same'), tool('other')]}, lambda m: text('second'))",
         ),
     ]);
-    assert_eq!(bed.said("same", &json!({})), "first");
-    assert_eq!(bed.said("other", &json!({})), "second");
+    assert_eq!(bed.reply_text("same", &json!({})), "first");
+    assert_eq!(bed.reply_text("other", &json!({})), "second");
     let (names, beside) = bed.names();
     assert_eq!(names.iter().filter(|name| *name == "same").count(), 1);
     assert!(
@@ -23,15 +23,15 @@ fn of_two_tools_with_one_name_the_first_stays_and_the_clash_is_told() {
 }
 
 #[test]
-fn a_built_in_stays_unless_its_entry_says_override() {
+fn a_built_in_tool_is_replaced_only_with_override() {
     let bed = Bed::with(&[(
         "p",
         "serve({'tools': [tool('read'), tool('mine')]}, lambda m: text('plugin'))",
     )]);
     bed.file("work/a.txt", "built in");
     let read = json!({ "path": "a.txt" });
-    assert_eq!(bed.said("read", &read), "built in");
-    assert_eq!(bed.said("mine", &json!({})), "plugin");
+    assert_eq!(bed.reply_text("read", &read), "built in");
+    assert_eq!(bed.reply_text("mine", &json!({})), "plugin");
     let (_, beside) = bed.names();
     assert!(
         beside.contains("plugin p: its tool \"read\" is left out"),
@@ -40,34 +40,34 @@ fn a_built_in_stays_unless_its_entry_says_override() {
     let mut entry = bed.plugin("p");
     entry["override"] = true.into();
     bed.configure(&json!({ "tools": { "plugins": [entry] } }));
-    assert_eq!(bed.said("read", &read), "plugin");
+    assert_eq!(bed.reply_text("read", &read), "plugin");
     let (names, beside) = bed.names();
     assert_eq!(names.iter().filter(|name| *name == "read").count(), 1);
     assert_eq!(beside, "");
 }
 
 #[test]
-fn a_name_that_is_none_is_told_and_skipped() {
+fn an_invalid_name_is_reported_and_skipped() {
     let body = r"
 bad = ['', 'has space', 'esc\x1b[31m', 'nul\x00', 'l' * 200, 'semi;colon', '../up', 'bidi\u202e', 'line\nbreak', 'ünï']
 serve({'tools': [tool(name) for name in bad] + [{'description': 'nameless'}, 'text', tool('good')]}, lambda m: text('fine'))
 ";
     let bed = Bed::with(&[("p", body)]);
-    assert_eq!(bed.said("good", &json!({})), "fine");
+    assert_eq!(bed.reply_text("good", &json!({})), "fine");
     let (names, beside) = bed.names();
     assert!(names.contains(&"good".to_owned()));
-    let told = |shown: &str| {
-        let wanted = format!("plugin p has a tool named \"{shown}\"");
-        assert!(beside.contains(&wanted), "{wanted}\n{beside}");
+    let reported = |shown: &str| {
+        let expected = format!("plugin p has a tool named \"{shown}\"");
+        assert!(beside.contains(&expected), "{expected}\n{beside}");
     };
-    told("");
-    told("has space");
-    told(r"esc\u{1b}[31m");
-    told(r"nul\u{0}");
-    told(&"l".repeat(80));
-    told("semi;colon");
-    told("../up");
-    told(r"line\nbreak");
+    reported("");
+    reported("has space");
+    reported(r"esc\u{1b}[31m");
+    reported(r"nul\u{0}");
+    reported(&"l".repeat(80));
+    reported("semi;colon");
+    reported("../up");
+    reported(r"line\nbreak");
     assert!(!beside.contains(['\u{1b}', '\0', '\u{202e}']), "{beside:?}");
     let lines = beside
         .lines()
@@ -77,7 +77,7 @@ serve({'tools': [tool(name) for name in bad] + [{'description': 'nameless'}, 'te
 }
 
 #[test]
-fn what_it_says_of_a_tool_is_short_and_hides_nothing() {
+fn descriptions_are_short_and_hide_nothing() {
     let body = r"
 evil = '\x1b[2J\u202eevil\u200b\u2066 ' + 'x' * 10_000_000
 definition = tool('one', {'a': {'type': 'string', 'description': 'p\x1b[31m\u202eq'}}, description=evil, system_prompt=evil[:100_000])
@@ -111,7 +111,7 @@ serve(definition, lambda m: text('fine'))
 }
 
 #[test]
-fn a_plugin_with_a_thousand_tools_brings_some_and_it_is_told() {
+fn a_plugin_with_a_thousand_tools_is_limited_with_a_warning() {
     let body = "serve({'tools': [tool('t%d' % n) for n in range(1000)]}, lambda m: text('fine'))";
     let bed = Bed::with(&[("p", body)]);
     let (names, beside) = bed.names();

@@ -1,4 +1,4 @@
-//! The rules hold for tools of plugins as they do for built-in ones.
+//! Rules apply to tools of plugins as to built-in ones.
 
 use crate::bed::Bed;
 use serde_json::json;
@@ -9,7 +9,7 @@ const STATS: &str = "serve(tool('stats'), lambda m: text('ran'))";
 fn a_tool_of_a_plugin_can_be_denied_and_asked_about() {
     let bed = Bed::with(&[("p", STATS)]);
     let plugins = json!([bed.plugin("p")]);
-    assert_eq!(bed.said("stats", &json!({})), "ran");
+    assert_eq!(bed.reply_text("stats", &json!({})), "ran");
     let before = bed.calls("p").len();
     for rule in [
         json!({ "deny": "stats" }),
@@ -20,12 +20,12 @@ fn a_tool_of_a_plugin_can_be_denied_and_asked_about() {
         let answer = bed.call("stats", &json!({}));
         assert!(answer.is_error, "{rule}: {answer:?}");
         let why = bed.done(&["why", "stats", "{}"]);
-        let said = if rule.get("deny").is_some() {
+        let reply = if rule.get("deny").is_some() {
             "deny"
         } else {
             "ask"
         };
-        assert!(why.out.starts_with(said), "{rule}: {why:?}");
+        assert!(why.out.starts_with(reply), "{rule}: {why:?}");
     }
     assert_eq!(bed.calls("p").len(), before, "nothing reached it");
 }

@@ -1,11 +1,11 @@
-//! How plugins introduce themselves and answer, in every shape there is.
+//! Handshakes and answers of plugins in every supported form.
 
 use crate::bed::Bed;
 use serde_json::{Value, json};
 
 const ECHO: &str = r#"text(message["name"] + " " + json.dumps(message["params"], sort_keys=True))"#;
 
-/// A plugin whose answer to `describe` is made by this.
+/// A plugin that answers `describe` with this.
 fn describing(answer: &str) -> Bed {
     let body = format!(
         "for message in lines():\n  if message['type'] == 'describe':\n    {answer}\n  elif message['type'] == 'call': {ECHO}"
@@ -19,21 +19,24 @@ fn a_definition_comes_in_every_shape() {
         "say(tool('one'))",
         "say({'tools': [tool('one'), tool('two')]})",
         "say({'type': 'init', 'tools': [tool('one')]})",
-        // Pretty-printed, with the lines of Windows, behind a banner, with blank lines.
+        // Pretty-printed, with CRLF, after a banner, with blank lines.
         "raw(json.dumps(tool('one'), indent=2) + '\\n')",
         "raw(json.dumps({'tools': [tool('one')]}, indent=4).replace('\\n', '\\r\\n') + '\\r\\n')",
         "raw('Loading model...\\n[info] {ready}\\n\\n42\\n\"x\"\\n'); say(tool('one'))",
         "raw('{debug} starting\\n'); say({'name': 'one', 'description': 'd'})",
         "raw(json.dumps(tool('one')) + '\\r\\n')",
-        // Without parameters, or under their other name.
+        // Without parameters, or with their other name.
         "say({'name': 'one', 'description': 'd'})",
         "say({'name': 'one', 'parameters': {'type': 'object'}})",
         "say({'name': 'one', 'description': 'd', 'input_schema': {'type': 'object'}})",
         "say({'name': 'one', 'description': 'd', 'parameters': None})",
     ] {
         let bed = describing(answer);
-        let said = bed.said("one", &json!({ "a": "ü→🙂" }));
-        assert_eq!(said, r#"one {"a": "\u00fc\u2192\ud83d\ude42"}"#, "{answer}");
+        let printed = bed.reply_text("one", &json!({ "a": "ü→🙂" }));
+        assert_eq!(
+            printed, r#"one {"a": "\u00fc\u2192\ud83d\ude42"}"#,
+            "{answer}"
+        );
         assert_eq!(bed.noted("starts", "p").len(), 1, "{answer}");
         let first = bed.noted("got", "p")[0].clone();
         assert_eq!(first, r#"{"type":"describe","protocol":2}"#);
@@ -41,14 +44,14 @@ fn a_definition_comes_in_every_shape() {
 }
 
 #[test]
-fn one_plugin_brings_several_tools_and_is_told_which_is_called() {
+fn one_plugin_with_several_tools_gets_the_tools_name() {
     let bed = describing("say({'tools': [tool('one'), tool('two')]})");
-    assert_eq!(bed.said("one", &json!({})), "one {}");
-    assert_eq!(bed.said("two", &json!({})), "two {}");
+    assert_eq!(bed.reply_text("one", &json!({})), "one {}");
+    assert_eq!(bed.reply_text("two", &json!({})), "two {}");
 }
 
 #[test]
-fn one_that_knows_only_init_is_asked_so_and_started_anew() {
+fn an_init_only_plugin_is_restarted_and_asked_with_init() {
     for refusal in [
         "say({'error': {'code': -1, 'message': 'unknown type: describe'}})",
         "say({'content': [{'type': 'text', 'text': 'unknown'}], 'error': True})",
@@ -71,7 +74,7 @@ fn one_that_knows_only_init_is_asked_so_and_started_anew() {
 }
 
 #[test]
-fn one_that_ignores_describe_or_is_slow_is_in_step_afterwards() {
+fn a_slow_plugin_is_in_step_afterwards() {
     let slow = "serve(tool('slow'), lambda m: text('slow ' + m['params']['n']))"
         .replace("serve(", "time.sleep(1.5)\nserve(");
     let ignores = r"
@@ -83,15 +86,18 @@ for message in lines():
     let mut session = bed.session(&[]);
     for n in ["a", "b", "c"] {
         let arguments = json!({ "n": n });
-        assert_eq!(session.said("slow", &arguments), format!("slow {n}"));
-        assert_eq!(session.said("init_only", &arguments), format!("init {n}"));
+        assert_eq!(session.reply_text("slow", &arguments), format!("slow {n}"));
+        assert_eq!(
+            session.reply_text("init_only", &arguments),
+            format!("init {n}")
+        );
     }
     let last = bed.noted("starts", "slow").len();
-    assert_eq!(last, 2, "asked twice, so it was started anew");
+    assert_eq!(last, 2, "asked twice, so it was restarted");
 }
 
 #[test]
-fn a_pinned_protocol_is_the_only_one_that_is_spoken() {
+fn only_the_pinned_protocol_is_used() {
     let body = r"
 for message in lines():
   if message['type'] == 'init': say({'type': 'init', 'tools': [tool('one')]})
@@ -102,7 +108,7 @@ for message in lines():
     let mut entry = bed.plugin("p");
     entry["protocol"] = "init".into();
     bed.configure(&json!({ "tools": { "plugins": [entry] } }));
-    assert_eq!(bed.said("one", &json!({})), "fine");
+    assert_eq!(bed.reply_text("one", &json!({})), "fine");
     assert_eq!(bed.noted("got", "p")[0], r#"{"type":"init","tools":[]}"#);
 }
 
@@ -115,11 +121,11 @@ fn a_call_is_one_plain_line() {
         &format!("serve(tool('one', {properties}), lambda m: text('ok'))"),
     )]);
     let mut session = bed.session(&[]);
-    session.said(
+    session.reply_text(
         "one",
         &json!({ "a": "</ü>\n\"\\\u{7f}/", "b": null, "c": null }),
     );
-    session.said("one", &json!({}));
+    session.reply_text("one", &json!({}));
     let got = bed.noted("got", "p");
     let call: Value = serde_json::from_str(&got[1]).unwrap();
     let id = call["call_id"].as_str().unwrap();
@@ -175,7 +181,7 @@ serve(tool('one'), call)
         ("control", false, "a\u{1}\tb"),
         ("nothing", false, ""),
         ("plain", false, "hello"),
-        // From here on it says which call it means, and has to go on with that.
+        // From now on it sends call ids, and must keep doing so.
         ("echoed", false, "hello"),
         ("kind", true, "hello"),
         ("result", false, "hello"),
@@ -227,7 +233,7 @@ serve(tool('one'), lambda m: raw(json.dumps({'content': 'long', 'details': {'row
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
     let begun = std::time::Instant::now();
-    assert_eq!(session.said("one", &json!({})), "long");
+    assert_eq!(session.reply_text("one", &json!({})), "long");
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }
 
@@ -248,7 +254,7 @@ done
     );
     bed.configure(&json!({ "tools": { "plugins": [bed.plugin("sh")] } }));
     assert_eq!(
-        bed.said("sys", &json!({ "section": "a/b ü" })),
+        bed.reply_text("sys", &json!({ "section": "a/b ü" })),
         "section=a/b ü"
     );
 }
@@ -288,7 +294,7 @@ fn every_toolset_has_plugins_and_says_in_its_own_way_what_is_wrong() {
         let bed = Bed::with(&[("p", body)]);
         let mut session = bed.session(&["--toolset", toolset]);
         assert_eq!(
-            session.said("one", &json!({ "a": "x" })),
+            session.reply_text("one", &json!({ "a": "x" })),
             "fine",
             "{toolset}"
         );
@@ -303,7 +309,7 @@ fn every_toolset_has_plugins_and_says_in_its_own_way_what_is_wrong() {
 }
 
 #[test]
-fn a_picture_that_is_none_is_told_and_there_are_not_too_many() {
+fn invalid_images_are_reported_and_images_are_limited() {
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
     let body = r"
 png = 'PNG'
@@ -332,9 +338,9 @@ serve(tool('one'), lambda m: say({'content': replies[m['params']['how']]}))
     ] {
         let answer = session.call("one", &json!({ "how": how }));
         assert_eq!(answer.is_error, is_error, "{answer:?}");
-        let said = answer.text;
-        assert!(said.contains("was left out"), "{how}: {said}");
-        assert!(!said.contains('\r'), "{how}: {said:?}");
+        let printed = answer.text;
+        assert!(printed.contains("was left out"), "{how}: {printed}");
+        assert!(!printed.contains('\r'), "{how}: {printed:?}");
     }
     for (how, images) in [("lines", 1), ("type", 1), ("many", 20)] {
         let number = session.ask("one", &json!({ "how": how }));
@@ -370,11 +376,11 @@ fn a_list_with_one_tool_on_each_line_is_one_list() {
     let bed = Bed::with(&[("p", &body)]);
     let (names, _) = bed.names();
     assert!(names.contains(&"t1".to_owned()) && names.contains(&"t3".to_owned()));
-    assert_eq!(bed.said("t2", &json!({})), "fine");
+    assert_eq!(bed.reply_text("t2", &json!({})), "fine");
 }
 
 #[test]
-fn a_line_of_a_log_with_a_name_is_no_definition() {
+fn a_log_line_with_a_name_is_not_a_definition() {
     let log = "{'name': 'myapp', 'hostname': 'h', 'pid': 1, 'level': 30, 'msg': 'started', 'v': 0}";
     let bed = describing(&format!("say({log}); say(tool('one'))"));
     let (names, beside) = bed.names();
@@ -383,7 +389,7 @@ fn a_line_of_a_log_with_a_name_is_no_definition() {
         "{names:?}"
     );
     assert_eq!(beside, "");
-    assert_eq!(bed.said("one", &json!({})), "one {}");
+    assert_eq!(bed.reply_text("one", &json!({})), "one {}");
     assert_eq!(
         bed.noted("starts", "p").len(),
         2,
@@ -400,7 +406,7 @@ serve(tool('one'), call)
 "#;
     let bed = Bed::with(&[("p", body)]);
     assert_eq!(
-        bed.said("one", &json!({})),
+        bed.reply_text("one", &json!({})),
         "a\u{fffd}b\u{fffd}c \u{1f642} \\ud800"
     );
 }

@@ -1,4 +1,4 @@
-//! Schemas that are traps: each is named, none takes long, the others load.
+//! Malicious schemas: each is reported, none takes long, and the other tools load.
 
 use crate::bed::Bed;
 use serde_json::json;
@@ -41,16 +41,16 @@ serve({'tools': bombs + [one('node', {'type': 'object', 'properties': {'a': {'$r
         "whole", "empty", "remote", "local", "dynamic", "cycle", "deep", "large", "number", "list",
         "kind", "pattern", "text", "grows",
     ] {
-        let wanted = format!("plugin p has a tool that cannot be used: tool \"{name}\"");
-        assert!(ran.err.contains(&wanted), "{name}:\n{}", ran.err);
+        let expected = format!("plugin p has a tool that cannot be used: tool \"{name}\"");
+        assert!(ran.err.contains(&expected), "{name}:\n{}", ran.err);
         assert!(!ran.out.contains(&format!("{name}\t")), "{name}");
     }
     assert!(ran.err.len() < 20_000, "{}", ran.err.len());
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("good", &json!({})), "fine");
+    assert_eq!(session.reply_text("good", &json!({})), "fine");
     let tree = json!({ "a": { "c": [{ "c": [] }] } });
-    assert_eq!(session.said("node", &tree), "fine");
-    assert_eq!(session.said("other", &json!({})), "other");
+    assert_eq!(session.reply_text("node", &tree), "fine");
+    assert_eq!(session.reply_text("other", &json!({})), "other");
     let begun = std::time::Instant::now();
     let answer = session.call(
         "backtracks",

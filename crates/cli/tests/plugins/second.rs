@@ -1,4 +1,4 @@
-//! The second protocol: updates, calls at once, cancelling, details.
+//! The second protocol: updates, concurrent calls, cancellation, details.
 
 use crate::bed::{Bed, within};
 use serde_json::{Value, json};
@@ -45,16 +45,19 @@ fn updates_arrive_as_progress_and_details_stay_with_the_host() {
         reply["result"]["content"],
         json!([{ "type": "text", "text": "done" }])
     );
-    let told: Vec<&Value> = session
-        .told
+    let reported: Vec<&Value> = session
+        .notifications
         .iter()
         .filter(|message| message["params"]["progressToken"] == number)
         .collect();
-    let words = told
+    let words = reported
         .iter()
         .map(|message| message["params"]["message"].as_str().unwrap_or_default());
     let words: String = words.collect::<Vec<_>>().join("|");
-    assert!(!told.is_empty() && words.contains("step"), "{told:?}");
+    assert!(
+        !reported.is_empty() && words.contains("step"),
+        "{reported:?}"
+    );
     let ran = bed.done(&["call", "one", "how=updates", "--json"]);
     let reply: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(reply["details"]["rows"], 3, "{reply}");
@@ -62,7 +65,7 @@ fn updates_arrive_as_progress_and_details_stay_with_the_host() {
 }
 
 #[test]
-fn twenty_calls_at_once_are_told_apart_by_their_ids() {
+fn twenty_simultaneous_calls_are_matched_by_id() {
     let bed = Bed::with(&[("p", SECOND)]);
     let mut session = bed.session(&[]);
     let asked: Vec<_> = (0..20)
@@ -75,7 +78,7 @@ fn twenty_calls_at_once_are_told_apart_by_their_ids() {
 }
 
 #[test]
-fn a_cancelled_call_is_told_to_the_plugin_which_goes_on() {
+fn a_plugin_is_notified_of_a_cancelled_call_and_keeps_running() {
     let bed = Bed::with(&[("p", SECOND)]);
     let mut session = bed.session(&[]);
     let number = session.ask("one", &json!({ "how": "hang" }));
@@ -95,7 +98,7 @@ fn a_cancelled_call_is_told_to_the_plugin_which_goes_on() {
         serde_json::from_str::<Value>(cancel).unwrap(),
         json!({ "type": "cancel", "call_id": id })
     );
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     assert_eq!(
         bed.noted("starts", "p").len(),
         1,
@@ -104,7 +107,7 @@ fn a_cancelled_call_is_told_to_the_plugin_which_goes_on() {
 }
 
 #[test]
-fn one_that_does_not_heed_a_cancelled_call_is_ended() {
+fn a_plugin_that_ignores_a_cancelled_call_is_ended() {
     let bed = Bed::with(&[("p", SECOND)]);
     bed.file("work/deaf", "");
     let mut session = bed.session(&[]);
@@ -114,7 +117,7 @@ fn one_that_does_not_heed_a_cancelled_call_is_ended() {
         .exists()));
     session.cancel(number);
     bed.gone_within("p", Duration::from_secs(6));
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     assert_eq!(bed.noted("starts", "p").len(), 2);
 }
 
@@ -132,8 +135,8 @@ fn a_crash_under_many_calls_is_one_crash() {
             "{answer:?}"
         );
     }
-    assert_eq!(session.said("one", &json!({})), "fine");
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     assert_eq!(bed.noted("starts", "p").len(), 2);
 }
 
@@ -159,16 +162,16 @@ serve(tool('one', protocol=2), call)
         .work("hangs")
         .exists()));
     session.cancel(hangs);
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     let slept = session.answer(sleeps);
     assert_eq!((slept.is_error, slept.text.as_str()), (false, "slept"));
-    assert_eq!(session.said("one", &json!({})), "fine");
+    assert_eq!(session.reply_text("one", &json!({})), "fine");
     assert_eq!(bed.noted("starts", "p").len(), 2);
     drop(session);
     bed.nobody_left();
 }
 
-/// Answers as it is told, by and by: with the id of the call, or without.
+/// Answers as instructed, with or without the id of the call.
 const NAMELESS: &str = r"
 import threading
 def call(m):
@@ -187,13 +190,13 @@ def call(m):
 ";
 
 #[test]
-fn a_result_that_does_not_say_whose_it_is_answers_no_call() {
+fn a_result_without_an_id_answers_no_call() {
     let body = format!("{NAMELESS}serve(tool('one', protocol=2), call)");
-    // Alone, and with another call under way; an id is a text.
+    // Alone, and with another call in progress; an id is a string.
     for (is_alone, how) in [(true, "nameless"), (false, "nameless"), (true, "number")] {
         let bed = Bed::with(&[("p", &body)]);
         let mut session = bed.session(&[]);
-        assert_eq!(session.said("one", &json!({})), "fine");
+        assert_eq!(session.reply_text("one", &json!({})), "fine");
         let waits = (!is_alone).then(|| session.ask("one", &json!({ "how": "wait" })));
         if waits.is_some() {
             assert!(within(Duration::from_secs(10), || bed
@@ -209,25 +212,28 @@ fn a_result_that_does_not_say_whose_it_is_answers_no_call() {
             );
             assert!(!answer.text.contains("FOR ANOTHER"), "{answer:?}");
         }
-        assert_eq!(session.said("one", &json!({})), "fine");
+        assert_eq!(session.reply_text("one", &json!({})), "fine");
         assert_eq!(bed.noted("starts", "p").len(), 2, "alone: {is_alone}");
     }
 }
 
 #[test]
 fn a_second_answer_without_an_id_does_not_answer_the_next_call() {
-    // In either protocol, from a plugin that said before which call it means.
+    // In both protocols, from a plugin that sent call ids before.
     for protocol in ["", ", protocol=2"] {
         let body = format!("{NAMELESS}serve(tool('one'{protocol}), call)");
         let bed = Bed::with(&[("p", &body)]);
         let mut session = bed.session(&[]);
-        assert_eq!(session.said("one", &json!({ "how": "twice" })), "first");
+        assert_eq!(
+            session.reply_text("one", &json!({ "how": "twice" })),
+            "first"
+        );
         // The second answer comes once the plugin has read the next call.
         let answer = session.call("one", &json!({ "how": "go" }));
         assert!(
             answer.is_error && !answer.text.contains("FOR ANOTHER"),
             "{protocol}: {answer:?}"
         );
-        assert_eq!(session.said("one", &json!({})), "fine");
+        assert_eq!(session.reply_text("one", &json!({})), "fine");
     }
 }

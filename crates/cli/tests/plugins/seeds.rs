@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A plugin in Bash that answers the printed question, and no other, with these texts as
-/// they are.
+/// A Bash plugin that answers only the printed message, with these texts verbatim.
 fn printing(definition: &str, result: &str) -> String {
     let describe = include_str!("../seeds/describe.json").trim_end();
     format!(
@@ -31,7 +30,7 @@ done
 fn the_messages_of_the_describe_protocol() {
     let definition = include_str!("../seeds/definition.json");
     let printed: Value = serde_json::from_str(include_str!("../seeds/call.json")).unwrap();
-    for (result, wanted, is_error) in [
+    for (result, expected, is_error) in [
         (include_str!("../seeds/result.json"), "Result: ...", false),
         (
             include_str!("../seeds/failure.json"),
@@ -43,9 +42,12 @@ fn the_messages_of_the_describe_protocol() {
         bed.program("plugins/p", printing(definition, result));
         bed.configure(&json!({ "tools": { "plugins": [bed.plugin("p")] } }));
         let answer = bed.call("my_tool", &printed["params"]);
-        assert_eq!((answer.text.as_str(), answer.is_error), (wanted, is_error));
+        assert_eq!(
+            (answer.text.as_str(), answer.is_error),
+            (expected, is_error)
+        );
         let got = std::fs::read_to_string(bed.work("got-printed")).unwrap();
-        // The line has all that the printed one has, and the name of the tool.
+        // The line has everything in the printed one, and the tool's name.
         let mut call: Value = serde_json::from_str(&got).unwrap();
         let line = call.as_object_mut().unwrap();
         assert_eq!(line.remove("name"), Some(json!("my_tool")));
@@ -69,7 +71,7 @@ fn several_tools_of_one_plugin() {
     );
     bed.configure(&json!({ "tools": { "plugins": [bed.plugin("p")] } }));
     for tool in ["tool_a", "tool_b"] {
-        assert_eq!(bed.said(tool, &json!({})), "Result: ...");
+        assert_eq!(bed.reply_text(tool, &json!({})), "Result: ...");
     }
 }
 
@@ -87,8 +89,8 @@ fn the_python_plugin_and_the_program_with_an_argument() {
         include_str!("../seeds/python_plugin.yaml"),
     );
     bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("one", &json!({})), "no arguments");
-    assert_eq!(bed.said("two", &json!({})), "--verbose");
+    assert_eq!(bed.reply_text("one", &json!({})), "no arguments");
+    assert_eq!(bed.reply_text("two", &json!({})), "--verbose");
     let (names, beside) = bed.names();
     assert_eq!(
         names,
@@ -97,7 +99,7 @@ fn the_python_plugin_and_the_program_with_an_argument() {
     );
 }
 
-/// Builds a Go program of these files, where there is a Go.
+/// Builds a Go program from these files, if Go is installed.
 fn built(module: &str, files: &[(&str, String)]) -> Option<Bed> {
     if !Path::new("/usr/bin/go").exists() {
         return None;
@@ -160,15 +162,15 @@ fn the_weather_tool_in_go() {
     bed.done(&["trust", "--yes"]);
     let berlin = json!({ "city": "Berlin" });
     assert_eq!(
-        bed.said("get_weather", &berlin),
+        bed.reply_text("get_weather", &berlin),
         "Weather in Berlin: 12°C, cloudy"
     );
     let warm = json!({ "city": "Berlin", "units": "fahrenheit" });
     assert_eq!(
-        bed.said("get_weather", &warm),
+        bed.reply_text("get_weather", &warm),
         "Weather in Berlin: 54°F, cloudy"
     );
-    // The line that the page prints, and the tool is not called.
+    // The line on the page, and the tool is not called.
     let invalid = bed.call("get_weather", &json!({ "units": "celsius" }));
     assert!(invalid.is_error);
     assert_eq!(
@@ -192,12 +194,15 @@ fn the_weather_tool_in_go() {
     let mut session = bed.session(&[]);
     let number = session.ask("get_weather", &berlin);
     session.reply(number);
-    let told = session
-        .told
+    let reported = session
+        .notifications
         .iter()
         .map(|message| message["params"]["message"].as_str());
-    let told: Vec<&str> = told.flatten().collect();
-    assert!(told.contains(&"Fetching weather for Berlin..."), "{told:?}");
+    let reported: Vec<&str> = reported.flatten().collect();
+    assert!(
+        reported.contains(&"Fetching weather for Berlin..."),
+        "{reported:?}"
+    );
 }
 
 #[test]
@@ -242,7 +247,7 @@ fn the_statistics_tool_and_the_fragments_in_go() {
         (&stats["details"]["n"], &stats["details"]["max"]),
         (&json!(5), &json!(5))
     );
-    let exact = bed.said("stats", &json!({ "numbers": [1.5, 2], "precision": 1 }));
+    let exact = bed.reply_text("stats", &json!({ "numbers": [1.5, 2], "precision": 1 }));
     assert_eq!(exact, "n=2  min=1.5  max=2.0  mean=1.8  stddev=0.2");
     for (numbers, words) in [
         (json!([]), "numbers must be a non-empty array"),
@@ -294,12 +299,12 @@ fn the_statistics_tool_and_the_fragments_in_go() {
         session.reply(number)["result"]["content"][0]["text"],
         "fetched"
     );
-    let told = session
-        .told
+    let reported = session
+        .notifications
         .iter()
         .map(|message| message["params"]["message"].as_str());
-    let told: Vec<&str> = told.flatten().collect();
-    assert!(told.contains(&"[2/2] fetching b…"), "{told:?}");
+    let reported: Vec<&str> = reported.flatten().collect();
+    assert!(reported.contains(&"[2/2] fetching b…"), "{reported:?}");
 }
 
 #[test]
@@ -311,10 +316,10 @@ fn the_go_plugin_registered_by_path_and_args_alone() {
     bed.file("work/haft.yaml", include_str!("../seeds/registered.yaml"));
     bed.done(&["trust", "--yes"]);
     assert_eq!(
-        bed.said("my_plugin_tool", &json!({ "input": "hello" })),
+        bed.reply_text("my_plugin_tool", &json!({ "input": "hello" })),
         "Processed: hello"
     );
-    // The other one is not installed here, which is told and keeps nothing else away.
+    // The other one is not installed here, which is reported and affects nothing else.
     let (names, beside) = bed.names();
     assert_eq!(names, ["my_plugin_tool"]);
     assert!(beside.contains("/usr/local/bin/my-plugin"), "{beside}");
@@ -401,7 +406,7 @@ fn the_lua_record() {
     let printed = include_str!("../seeds/record.lua");
     bed.file("work/tools/mytool.lua", format!("return {printed}"));
     bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("mytool", &json!({})), "result");
+    assert_eq!(bed.reply_text("mytool", &json!({})), "result");
     let prompt = bed.done(&["tools", "--prompt"]).out;
     for line in [
         "\nmytool: Short description for API tool definition\n",
@@ -422,7 +427,7 @@ fn a_program_with_its_page() {
     bed.file("work/tools/deploy.md", include_str!("../seeds/deploy.md"));
     bed.done(&["trust", "--yes"]);
     assert_eq!(
-        bed.said("deploy", &json!({ "args": "to 'the cloud'" })),
+        bed.reply_text("deploy", &json!({ "args": "to 'the cloud'" })),
         "deployed to the cloud"
     );
     let prompt = bed.done(&["tools", "--prompt"]).out;

@@ -9,17 +9,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Longer than any answer may take.
+/// Longer than any reply may take.
 const LONG: Duration = Duration::from_secs(40);
 
 pub(crate) struct Session {
     child: Child,
     stdin: Option<ChildStdin>,
     messages: Receiver<Value>,
-    /// Replies that came while another was waited for.
+    /// Replies that arrived while waiting for another one.
     early: HashMap<u64, Value>,
-    /// What it was told meanwhile.
-    pub(crate) told: Vec<Value>,
+    /// Notifications received meanwhile.
+    pub(crate) notifications: Vec<Value>,
     beside: Arc<Mutex<Vec<u8>>>,
     number: u64,
 }
@@ -58,7 +58,7 @@ impl Session {
             stdin,
             messages,
             early: HashMap::new(),
-            told: Vec::new(),
+            notifications: Vec::new(),
             beside,
             number: 0,
         };
@@ -75,7 +75,7 @@ impl Session {
         self.child.id()
     }
 
-    /// What haft wrote to stderr so far.
+    /// Haft's stderr so far.
     pub(crate) fn beside(&self) -> String {
         String::from_utf8_lossy(&self.beside.lock().unwrap()).into_owned()
     }
@@ -97,21 +97,21 @@ impl Session {
         self.reply(number)["result"].clone()
     }
 
-    /// Asks for a call, to be told how it goes, and does not wait.
+    /// Starts a call with progress, without waiting for it.
     pub(crate) fn ask(&mut self, tool: &str, arguments: &Value) -> u64 {
         let meta = json!({ "progressToken": self.number + 1 });
         let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
         self.begin("tools/call", &params)
     }
 
-    /// Nobody waits for a call any more.
+    /// Cancels a call.
     pub(crate) fn cancel(&mut self, number: u64) {
         self.send(&json!({
             "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": number },
         }));
     }
 
-    /// The whole message that answers.
+    /// Waits for the whole reply message.
     #[track_caller]
     pub(crate) fn reply(&mut self, number: u64) -> Value {
         let begun = Instant::now();
@@ -129,7 +129,7 @@ impl Session {
                 Some(id) if message.get("method").is_none() => {
                     self.early.insert(id, message);
                 }
-                _ => self.told.push(message),
+                _ => self.notifications.push(message),
             }
         }
     }
@@ -155,7 +155,7 @@ impl Session {
 
     /// The text of a call that must succeed.
     #[track_caller]
-    pub(crate) fn said(&mut self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn reply_text(&mut self, tool: &str, arguments: &Value) -> String {
         let answer = self.call(tool, arguments);
         assert!(!answer.is_error, "{tool} {arguments}: {answer:?}");
         answer.text
@@ -167,7 +167,7 @@ impl Session {
         list["tools"].as_array().unwrap().clone()
     }
 
-    /// Memory of haft itself, in KiB, at its highest.
+    /// Peak memory of haft itself, in KiB.
     pub(crate) fn peak(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,5 +1,4 @@
-//! A call that nobody waits for any more: its answer reaches nobody, and nothing of
-//! it stays.
+//! Cancelled calls: their answers are dropped, and nothing of them remains.
 
 use crate::bed::{Bed, alive, within};
 use serde_json::json;
@@ -27,7 +26,7 @@ fn timing_out(plugins: &[(&str, &str)]) -> Bed {
 }
 
 #[test]
-fn an_answer_after_the_time_limit_reaches_nobody() {
+fn an_answer_after_the_time_limit_is_dropped() {
     for ids in [false, true] {
         let bed = timing_out(&[("p", LATE)]);
         let mut session = bed.session(&[]);
@@ -41,18 +40,18 @@ fn an_answer_after_the_time_limit_reaches_nobody() {
             "{late:?}"
         );
         assert!(took < Duration::from_millis(2_400), "{took:?}");
-        // One that waited for its turn meanwhile had the same time.
+        // A call that waited meanwhile has the same time limit.
         let waited = session.answer(next);
         assert!(waited.is_error || waited.text == "mine 0", "{waited:?}");
         for n in ["1", "2", "3"] {
-            let said = session.said("one", &json!({ "n": n, "ids": ids }));
-            assert_eq!(said, format!("mine {n}"));
+            let reply = session.reply_text("one", &json!({ "n": n, "ids": ids }));
+            assert_eq!(reply, format!("mine {n}"));
         }
     }
 }
 
 #[test]
-fn an_answer_after_a_cancelled_request_reaches_nobody() {
+fn an_answer_after_a_cancelled_request_is_dropped() {
     for ids in [false, true] {
         let bed = Bed::with(&[("p", LATE)]);
         let mut session = bed.session(&[]);
@@ -61,13 +60,13 @@ fn an_answer_after_a_cancelled_request_reaches_nobody() {
         assert!(began, "the call did not arrive");
         session.cancel(slow);
         for n in ["1", "2", "3"] {
-            let said = session.said("one", &json!({ "n": n, "ids": ids }));
-            assert_eq!(said, format!("mine {n}"));
+            let reply = session.reply_text("one", &json!({ "n": n, "ids": ids }));
+            assert_eq!(reply, format!("mine {n}"));
         }
     }
 }
 
-/// Hangs, deaf to everything, with children that are no better.
+/// Hangs and ignores all signals, and so do its children.
 const DEAF: &str = r"
 import subprocess
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -87,7 +86,7 @@ serve(tool('one'), call)
 ";
 
 #[test]
-fn the_tree_of_one_that_hangs_is_dead_soon_and_the_next_call_works() {
+fn the_tree_of_a_hanging_plugin_dies_soon_and_the_next_call_works() {
     for cancels in [false, true] {
         let bed = if cancels {
             Bed::with(&[("p", DEAF)])
@@ -95,7 +94,7 @@ fn the_tree_of_one_that_hangs_is_dead_soon_and_the_next_call_works() {
             timing_out(&[("p", DEAF)])
         };
         let mut session = bed.session(&[]);
-        assert_eq!(session.said("one", &json!({})), "alive");
+        assert_eq!(session.reply_text("one", &json!({})), "alive");
         let first = bed.noted("starts", "p");
         let hanging = session.ask("one", &json!({ "hang": true }));
         let began = within(Duration::from_secs(10), || bed.work("hung").exists());
@@ -112,7 +111,7 @@ fn the_tree_of_one_that_hangs_is_dead_soon_and_the_next_call_works() {
             left.is_empty()
         });
         assert!(gone, "{left:#?}");
-        assert_eq!(session.said("one", &json!({})), "alive");
+        assert_eq!(session.reply_text("one", &json!({})), "alive");
         assert_eq!(bed.noted("starts", "p").len(), first.len() + 1);
         drop(session);
         bed.nobody_left();
@@ -189,7 +188,7 @@ fn twenty_plugins_answer_for_themselves() {
     bed.nobody_left();
 }
 
-/// Answers a call twice, without saying which call it means.
+/// Answers a call twice, without an id.
 const TWICE: &str = r"
 def call(m):
     text('n=' + m['params']['n'])
@@ -201,20 +200,20 @@ serve(tool('one'), call)
 ";
 
 #[test]
-fn a_second_answer_to_a_call_is_for_nobody() {
+fn a_second_answer_to_a_call_is_dropped() {
     for after in [0.0, 0.2] {
         let bed = Bed::with(&[("p", TWICE)]);
         let mut session = bed.session(&[]);
         for round in 0..5 {
             let _ = std::fs::remove_file(bed.work("again"));
             let arguments = json!({ "n": "twice", "twice": true, "after": after });
-            assert_eq!(session.said("one", &arguments), "n=twice");
+            assert_eq!(session.reply_text("one", &arguments), "n=twice");
             assert!(within(Duration::from_secs(10), || bed
                 .work("again")
                 .exists()));
             for n in ["1", "2"] {
-                let said = session.said("one", &json!({ "n": n }));
-                assert_eq!(said, format!("n={n}"), "round {round}");
+                let reply = session.reply_text("one", &json!({ "n": n }));
+                assert_eq!(reply, format!("n={n}"), "round {round}");
             }
         }
     }
@@ -222,7 +221,7 @@ fn a_second_answer_to_a_call_is_for_nobody() {
 
 #[test]
 fn an_answer_that_comes_before_the_call_was_read_is_not_its_answer() {
-    // It is deaf for a while after the second one, with the next call in its pipe.
+    // It does not read for a while after the second one, with the next call in its pipe.
     let body = r"
 def call(m):
     text('n=' + m['params']['n'])
@@ -235,10 +234,13 @@ serve(tool('one'), call)
     let bed = Bed::with(&[("p", body)]);
     let mut session = bed.session(&[]);
     assert_eq!(
-        session.said("one", &json!({ "n": "0", "twice": true })),
+        session.reply_text("one", &json!({ "n": "0", "twice": true })),
         "n=0"
     );
     for n in ["1", "2"] {
-        assert_eq!(session.said("one", &json!({ "n": n })), format!("n={n}"));
+        assert_eq!(
+            session.reply_text("one", &json!({ "n": n })),
+            format!("n={n}")
+        );
     }
 }

@@ -1,12 +1,12 @@
-//! How plugins are started: slow ones, odd ones, and what is said of those that fail.
+//! Starting plugins: slow ones, odd ones, and the messages about those that fail.
 
 use crate::bed::Bed;
 use serde_json::{Value, json};
 
-/// What a plugin does with calls.
+/// Call handling of the plugin.
 const CALL: &str = "text('called ' + json.dumps(message['params']), call_id=message['call_id'])";
 
-/// The lines that each start of a plugin got, by their types and whether they offer the
+/// The messages that each start of a plugin got: their types, and whether they offer the
 /// second protocol.
 fn asked(bed: &Bed) -> Vec<String> {
     let kind = |line: &String| {
@@ -20,25 +20,25 @@ fn asked(bed: &Bed) -> Vec<String> {
     bed.noted("got", "p").iter().map(kind).collect()
 }
 
-/// Calls its tool twice, by processes of their own.
+/// Calls its tool twice, in separate processes.
 #[track_caller]
 fn works(body: &str) -> Bed {
     let bed = Bed::with(&[("p", body)]);
     for _ in 0..2 {
-        assert_eq!(bed.said("one", &json!({})), "called {}", "{body}");
+        assert_eq!(bed.reply_text("one", &json!({})), "called {}", "{body}");
     }
     bed
 }
 
 #[test]
-fn one_that_knows_init_alone_and_exits_at_describe_is_registered() {
+fn a_plugin_that_exits_at_describe_is_registered_by_init() {
     let bed = works(&format!(
         "for message in lines():
   if message['type'] == 'init': say({{'type': 'init', 'tools': [tool('one')]}})
   elif message['type'] == 'call': {CALL}
   else: sys.exit('unknown message type: ' + message['type'])"
     ));
-    // It is remembered: the second process asks what it answers.
+    // It is cached: the second process sends only the message that it answers.
     assert_eq!(
         asked(&bed),
         ["describe+2", "init", "call", "init", "call"],
@@ -48,7 +48,7 @@ fn one_that_knows_init_alone_and_exits_at_describe_is_registered() {
 }
 
 #[test]
-fn one_that_compares_the_whole_line_is_registered() {
+fn a_plugin_that_compares_the_whole_line_is_registered() {
     for otherwise in [
         "pass",
         "sys.exit(3)",
@@ -69,7 +69,7 @@ fn one_that_compares_the_whole_line_is_registered() {
 }
 
 #[test]
-fn one_that_answers_with_a_bare_list_is_registered() {
+fn a_plugin_that_answers_with_a_bare_list_is_registered() {
     for question in ["describe", "init"] {
         for indent in ["None", "2"] {
             works(&format!(
@@ -82,8 +82,8 @@ fn one_that_answers_with_a_bare_list_is_registered() {
 }
 
 #[test]
-fn each_start_has_a_time_limit_of_its_own() {
-    // Asked twice, it is started twice; both take longer than half of the limit.
+fn each_start_has_its_own_time_limit() {
+    // Two messages mean two starts; together they take longer than half of the limit.
     let body = format!(
         "time.sleep(1.8)
 for message in lines():
@@ -95,12 +95,12 @@ for message in lines():
     let mut entry = bed.plugin("p");
     entry["start_timeout"] = json!(3);
     bed.configure(&json!({ "tools": { "plugins": [entry] } }));
-    assert_eq!(bed.said("one", &json!({})), "called {}");
+    assert_eq!(bed.reply_text("one", &json!({})), "called {}");
     assert_eq!(bed.noted("starts", "p").len(), 2);
 }
 
-/// The first process asks for its definition, the second knows it and starts it within
-/// the call.
+/// The first process asks for the definition; the second has it cached and starts the
+/// plugin within the call.
 #[test]
 fn a_start_takes_nothing_from_the_time_of_a_call() {
     let body = format!(
@@ -118,13 +118,13 @@ for message in lines():
         }
         bed.configure(&json!({ "tools": { "plugins": [entry], "timeout": session } }));
         for _ in 0..2 {
-            assert_eq!(bed.said("one", &json!({})), "called {}");
+            assert_eq!(bed.reply_text("one", &json!({})), "called {}");
         }
     }
 }
 
 #[test]
-fn one_that_is_too_slow_is_told_with_the_key_that_allows_more() {
+fn a_slow_plugin_is_reported_with_the_key_that_allows_more() {
     let bed = Bed::new();
     bed.python("p", "time.sleep(60)");
     let mut entry = bed.plugin("p");
@@ -138,8 +138,8 @@ fn one_that_is_too_slow_is_told_with_the_key_that_allows_more() {
 }
 
 #[test]
-fn what_one_answered_instead_of_a_definition_is_told() {
-    for (body, wanted) in [
+fn an_answer_that_is_not_a_definition_is_shown() {
+    for (body, expected) in [
         (
             "for message in lines(): say({'hello': message['type']})",
             r#"answered, but not with a definition: {"hello":"describe"}"#,
@@ -163,13 +163,13 @@ fn what_one_answered_instead_of_a_definition_is_told() {
         entry["start_timeout"] = json!(2.5);
         bed.configure(&json!({ "tools": { "plugins": [entry] } }));
         let (_, beside) = bed.names();
-        assert!(beside.contains(wanted), "{body}: {beside}");
+        assert!(beside.contains(expected), "{body}: {beside}");
         assert!(!beside.contains("did not answer"), "{body}: {beside}");
     }
 }
 
 #[test]
-fn one_that_fails_before_it_reads_is_started_once() {
+fn a_plugin_that_fails_before_it_reads_is_started_once() {
     let bed = Bed::with(&[("p", "sys.exit('no licence')")]);
     let (_, beside) = bed.names();
     assert!(beside.contains("no licence"), "{beside}");
@@ -196,10 +196,10 @@ fn a_plugin_s_entry_limits_its_calls_and_the_reply_names_the_key() {
             .contains("set `timeout` (seconds) in its entry under `tools.plugins`"),
         "{late:?}"
     );
-    // It comes before the limit of all tools, which holds where an entry has none.
+    // It overrides the limit of all tools, which applies to entries without their own.
     entry["timeout"] = json!(20);
     bed.configure(&json!({ "tools": { "plugins": [entry], "timeout": 0.5 } }));
-    assert_eq!(bed.said("one", &json!({ "s": 1.5 })), "slept");
+    assert_eq!(bed.reply_text("one", &json!({ "s": 1.5 })), "slept");
     bed.configure(&json!({ "tools": { "plugins": [bed.plugin("p")], "timeout": 0.5 } }));
     let late = bed.call("one", &json!({ "s": 30 }));
     assert!(late.text.contains("`tools.timeout`"), "{late:?}");
@@ -271,7 +271,7 @@ fn a_page_and_a_module_limit_their_calls_too() {
 }
 
 #[test]
-fn a_limit_that_is_none_is_an_error_that_names_the_key() {
+fn an_invalid_limit_is_an_error_that_names_the_key() {
     let bed = Bed::new();
     bed.python("p", SLEEPS);
     for key in ["timeout", "start_timeout"] {

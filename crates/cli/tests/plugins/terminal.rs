@@ -1,4 +1,4 @@
-//! `haft trust` with a person at a terminal.
+//! `haft trust` with a user at a terminal.
 
 use crate::bed::Bed;
 use rustix::pty::OpenptFlags;
@@ -14,8 +14,7 @@ struct Asked {
     terminal: File,
 }
 
-/// `haft trust` when it has asked its question. What was typed before it did so is no
-/// answer.
+/// `haft trust` after it has asked its question. Input typed before that is not an answer.
 fn asked(bed: &Bed) -> Asked {
     let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     rustix::pty::grantpt(&ours).unwrap();
@@ -50,7 +49,7 @@ fn asked(bed: &Bed) -> Asked {
 }
 
 impl Asked {
-    /// How it ends, and what it said.
+    /// Returns exit code and output.
     fn answer(mut self, text: &[u8]) -> (Option<i32>, String) {
         self.terminal.write_all(text).unwrap();
         let output = self.child.wait_with_output().unwrap();
@@ -69,27 +68,30 @@ fn project() -> Bed {
 }
 
 #[test]
-fn only_a_yes_to_the_question_is_one() {
+fn only_an_answer_to_the_question_counts() {
     for no in [&b"n\n"[..], b"\n", b"yep\n", b"\x04"] {
         let bed = project();
-        let (code, said) = asked(&bed).answer(no);
-        assert_eq!(code, Some(1), "{no:?}: {said}");
-        assert!(said.contains("Nothing was changed"), "{no:?}: {said}");
+        let (code, reply) = asked(&bed).answer(no);
+        assert_eq!(code, Some(1), "{no:?}: {reply}");
+        assert!(
+            reply.contains("Not trusted; nothing changed"),
+            "{no:?}: {reply}"
+        );
         assert_eq!(bed.haft(&["call", "evil"]).code, Some(2), "{no:?}");
     }
     let bed = project();
-    let (code, said) = asked(&bed).answer(b"Y\n");
-    assert_eq!(code, Some(0), "{said}");
+    let (code, reply) = asked(&bed).answer(b"Y\n");
+    assert_eq!(code, Some(0), "{reply}");
     assert_eq!(bed.done(&["call", "evil"]).out, "first\n");
 }
 
 #[test]
-fn what_changes_between_the_question_and_the_yes_is_not_trusted() {
+fn changes_after_the_question_are_not_trusted() {
     let bed = project();
     let asked = asked(&bed);
     bed.program("work/tools/evil", "#!/bin/bash\necho SWAPPED\n");
-    let (code, said) = asked.answer(b"y\n");
-    assert_eq!(code, Some(0), "{said}");
+    let (code, reply) = asked.answer(b"y\n");
+    assert_eq!(code, Some(0), "{reply}");
     let ran = bed.haft(&["call", "evil"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("evil (program, changed)"), "{ran:?}");

@@ -1,4 +1,4 @@
-//! Nothing of a project runs before a person said yes to exactly that.
+//! Nothing of a project runs before the user has trusted exactly that.
 
 use crate::bed::{Bed, ran, within};
 use serde_json::json;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A project with something of every kind, each of which leaves a canary when it runs.
+/// A project with a tool of every kind, each of which leaves a canary when it runs.
 fn hostile() -> Bed {
     let bed = Bed::new();
     let canary = |name: &str| format!("#!/bin/bash\ntouch canary-{name}\n");
@@ -24,7 +24,7 @@ fn hostile() -> Bed {
         format!("{}echo paged\n", canary("paged")),
     );
     bed.file("work/tools/paged.md", "Has a page.");
-    // What Lua can do at load: say something.
+    // All that Lua can do at load time is fail with a message.
     bed.file("work/tools/evil_lua.lua", "error('CANARY OF LUA')");
     bed.project(&json!({ "tools": { "plugins": [{ "path": "./evil_plugin", "args": ["one"] }] } }));
     bed
@@ -41,7 +41,7 @@ fn canaries(bed: &Bed) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nothing_runs_before_somebody_said_yes() {
+fn nothing_runs_before_it_is_trusted() {
     let bed = hostile();
     for args in [
         &["tools"][..],
@@ -75,7 +75,7 @@ fn nothing_runs_before_somebody_said_yes() {
             .any(|name| name.contains("evil") || name.contains("paged")),
         "{names:?}"
     );
-    session.said("bash", &json!({ "command": "echo hello" }));
+    session.reply_text("bash", &json!({ "command": "echo hello" }));
     let beside = session.beside();
     for item in [
         "evil_plugin (plugin)",
@@ -91,7 +91,7 @@ fn nothing_runs_before_somebody_said_yes() {
 }
 
 #[test]
-fn without_a_person_nothing_becomes_trusted() {
+fn without_a_terminal_nothing_becomes_trusted() {
     let bed = hostile();
     let ran = bed.haft(&["trust"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -121,12 +121,12 @@ fn ran_code(command: &mut std::process::Command) -> Option<i32> {
 }
 
 #[test]
-fn what_was_trusted_runs_until_it_changes() {
+fn trusted_tools_run_until_they_change() {
     let bed = hostile();
     bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("evil_plugin", &json!({})), "evil one");
-    assert_eq!(bed.said("evil_program", &json!({})), "ran");
-    assert_eq!(bed.said("paged", &json!({})), "paged");
+    assert_eq!(bed.reply_text("evil_plugin", &json!({})), "evil one");
+    assert_eq!(bed.reply_text("evil_program", &json!({})), "ran");
+    assert_eq!(bed.reply_text("paged", &json!({})), "paged");
     let again = bed.done(&["trust"]);
     assert!(
         again.out.contains("All of it is already trusted"),
@@ -138,13 +138,13 @@ fn what_was_trusted_runs_until_it_changes() {
     let ran = bed.haft(&["call", "evil_plugin"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("evil_plugin (plugin, changed)"), "{ran:?}");
-    assert_eq!(bed.said("evil_program", &json!({})), "ran");
+    assert_eq!(bed.reply_text("evil_program", &json!({})), "ran");
     let shown = bed.done(&["trust", "--yes"]);
     assert!(
         shown.out.contains("plugin evil_plugin (changed"),
         "{shown:?}"
     );
-    assert_eq!(bed.said("evil_plugin", &json!({})), "evil two");
+    assert_eq!(bed.reply_text("evil_plugin", &json!({})), "evil two");
 
     // Its environment, its file, a program, the page of a program, a module.
     bed.project(&json!({ "tools": { "plugins": [{ "path": "./evil_plugin", "args": ["two"], "env": { "A": "b" } }] } }));
@@ -185,7 +185,7 @@ fn the_script_that_a_plugin_is_belongs_to_it() {
         &json!({ "tools": { "plugins": [{ "path": "python3", "args": ["./plugins/tool.py"] }] } }),
     );
     bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("one", &json!({})), "ran");
+    assert_eq!(bed.reply_text("one", &json!({})), "ran");
     bed.file("work/plugins/tool.py", format!("{script}# more\n"));
     assert_eq!(bed.haft(&["call", "one"]).code, Some(2));
     let (_, beside) = bed.names();
@@ -204,21 +204,21 @@ fn trust_for_once_and_trust_taken_back() {
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     bed.done(&["call", "evil_program"]);
-    let said = |args: &[&str]| bed.done(args).out;
-    assert!(said(&["trust", "--revoke"]).contains("no longer trusted"));
-    assert!(said(&["trust", "--revoke"]).contains("was not trusted"));
+    let reply = |args: &[&str]| bed.done(args).out;
+    assert!(reply(&["trust", "--revoke"]).contains("no longer trusted"));
+    assert!(reply(&["trust", "--revoke"]).contains("was not trusted"));
     let ran = bed.haft(&["call", "evil_program"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
 
 #[test]
-fn what_is_swapped_while_a_session_runs_is_not_started() {
+fn programs_swapped_during_a_session_are_not_started() {
     let bed = hostile();
     let plugin = "#!/bin/bash\nwhile read -r line; do case $line in *describe*) echo '{\"name\":\"one\",\"description\":\"d\"}';; *crash*) exit 1;; *) echo '{\"content\":\"good\"}';; esac; done\n";
     bed.program("work/evil_plugin", plugin);
     bed.done(&["trust", "--yes"]);
     let mut session = bed.session(&[]);
-    assert_eq!(session.said("one", &json!({})), "good");
+    assert_eq!(session.reply_text("one", &json!({})), "good");
     bed.program("work/evil_plugin", plugin.replace("good", "SWAPPED"));
     bed.program("work/tools/evil_program", "#!/bin/bash\necho SWAPPED\n");
     assert!(
@@ -234,16 +234,16 @@ fn what_is_swapped_while_a_session_runs_is_not_started() {
             "{tool}: {answer:?}"
         );
         assert!(
-            answer.text.contains("has changed since it was trusted"),
+            answer.text.contains("it changed since it was trusted"),
             "{tool}: {answer:?}"
         );
     }
     bed.program("work/evil_plugin", plugin);
-    assert_eq!(session.said("one", &json!({})), "good");
+    assert_eq!(session.reply_text("one", &json!({})), "good");
 }
 
 #[test]
-fn what_a_model_writes_is_not_loaded() {
+fn files_that_a_model_writes_are_not_loaded() {
     let bed = hostile();
     bed.done(&["trust", "--yes"]);
     let mut session = bed.session(&[]);
@@ -261,7 +261,7 @@ fn what_a_model_writes_is_not_loaded() {
 }
 
 #[test]
-fn a_damaged_trust_file_is_no_trust_and_stays_as_it_is() {
+fn a_damaged_trust_file_grants_no_trust_and_is_kept() {
     for damaged in [
         "{\"projects\": {",
         "[1, 2]",
@@ -303,7 +303,7 @@ fn trust_of_one_project_is_not_that_of_another() {
     let there = copy.to_string_lossy().into_owned();
     let ran = bed.haft(&["--dir", &there, "call", "evil_program"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    // By another way to the same folder it is the same.
+    // The same through another path to the folder.
     symlink(bed.work(""), bed.path("link")).unwrap();
     let link = bed.path("link").to_string_lossy().into_owned();
     bed.done(&["--dir", &link, "call", "evil_program"]);
@@ -344,9 +344,9 @@ fn trust_at_once_for_two_projects_keeps_both() {
 }
 
 #[test]
-fn what_the_person_configured_needs_no_trust() {
+fn the_users_own_configuration_needs_no_trust() {
     let bed = Bed::with(&[("p", "serve(tool('one'), lambda m: text('fine'))")]);
-    assert_eq!(bed.said("one", &json!({})), "fine");
+    assert_eq!(bed.reply_text("one", &json!({})), "fine");
     bed.configure(&json!({}));
     let named = bed.file(
         "named.yaml",
@@ -390,7 +390,7 @@ fn a_project_file_loosens_nothing_even_when_trusted() {
 }
 
 #[test]
-fn tools_that_lie_elsewhere_are_nobodys_tools() {
+fn a_projects_tools_outside_the_project_are_ignored() {
     let bed = Bed::new();
     bed.program("outside/evil", "#!/bin/bash\necho first\n");
     bed.file("outside/evil.md", "d");
@@ -400,12 +400,12 @@ fn tools_that_lie_elsewhere_are_nobodys_tools() {
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(
             ran.err
-                .contains("tools is left out: it is a link that leads out of"),
+                .contains("skipped tools: it is a link that leads out of"),
             "{ran:?}"
         );
     }
     std::fs::remove_file(bed.work("tools")).unwrap();
-    // One of them, by a relative link and by way of a folder.
+    // One of them through a relative link, and through a folder.
     std::fs::create_dir(bed.work("tools")).unwrap();
     symlink("../../outside/evil", bed.work("tools/evil")).unwrap();
     symlink(bed.path("outside"), bed.work("way")).unwrap();
@@ -414,8 +414,8 @@ fn tools_that_lie_elsewhere_are_nobodys_tools() {
     symlink(bed.path("outside/module.lua"), bed.work("tools/module.lua")).unwrap();
     let ran = bed.done(&["--trust", "tools"]);
     for name in ["evil", "other", "module.lua"] {
-        let said = format!("tools/{name} is left out: it is a link that leads out of");
-        assert!(ran.err.contains(&said), "{name}: {ran:?}");
+        let reply = format!("skipped tools/{name}: it is a link that leads out of");
+        assert!(ran.err.contains(&reply), "{name}: {ran:?}");
     }
     for name in ["evil", "other", "module"] {
         assert_eq!(bed.haft(&["--trust", "call", name]).code, Some(2));
@@ -434,7 +434,7 @@ fn tools_that_are_links_within_the_project_are_pinned_as_well() {
         shown.contains(&format!(" -> {}", real.display())),
         "{shown}"
     );
-    assert_eq!(bed.said("good", &json!({})), "first");
+    assert_eq!(bed.reply_text("good", &json!({})), "first");
     bed.program("work/scripts/other", "#!/bin/bash\necho first\n");
     std::fs::remove_file(bed.work("tools/good")).unwrap();
     symlink("../scripts/other", bed.work("tools/good")).unwrap();
@@ -442,7 +442,7 @@ fn tools_that_are_links_within_the_project_are_pinned_as_well() {
 }
 
 #[test]
-fn a_page_that_is_a_link_tells_no_secret() {
+fn a_page_that_is_a_link_reveals_no_secret() {
     let bed = Bed::new();
     bed.file("home/.ssh/id_rsa", "CANARY OF A KEY");
     bed.program("work/tools/deploy", "#!/bin/bash\necho ran\n");
@@ -460,7 +460,7 @@ fn a_page_that_is_a_link_tells_no_secret() {
         }
         std::fs::remove_file(bed.work(page)).unwrap();
     }
-    // Nor does anybody wait for a page that never ends.
+    // An endless page does not block either.
     let fifo = std::ffi::CString::new(bed.work("tools/deploy.md").to_str().unwrap()).unwrap();
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     let kind = rustix::fs::FileType::Fifo;
@@ -471,7 +471,7 @@ fn a_page_that_is_a_link_tells_no_secret() {
 const EVIL: &str = "import sys\nopen('canary-evil', 'w').close()\nfor line in sys.stdin:\n  print('{\"name\":\"one\",\"description\":\"d\"}' if 'describe' in line else '{\"content\":\"evil\"}', flush=True)\n";
 
 #[test]
-fn a_path_of_the_persons_file_runs_nothing_of_the_folder_that_is_worked_in() {
+fn a_path_in_the_users_file_runs_nothing_in_the_work_folder() {
     for entry in [
         json!({ "path": "python3", "args": ["./shout.py"] }),
         json!({ "path": "python3", "args": ["shout.py"] }),
@@ -504,7 +504,7 @@ fn a_path_of_the_persons_file_runs_nothing_of_the_folder_that_is_worked_in() {
 }
 
 #[test]
-fn a_path_of_the_persons_file_starts_at_its_folder() {
+fn a_path_in_the_users_file_starts_at_its_folder() {
     let bed = Bed::new();
     bed.file("work/shout.py", EVIL);
     bed.file(
@@ -514,14 +514,14 @@ fn a_path_of_the_persons_file_starts_at_its_folder() {
     );
     for args in [json!(["./shout.py"]), json!(["shout.py"])] {
         bed.configure(&json!({ "tools": { "plugins": [{ "path": "python3", "args": args }] } }));
-        assert_eq!(bed.said("one", &json!({})), "mine");
+        assert_eq!(bed.reply_text("one", &json!({})), "mine");
         assert_eq!(canaries(&bed), NOTHING);
         assert!(bed.work("ran-here").exists(), "it runs in the work folder");
     }
 }
 
 #[test]
-fn what_is_typed_for_this_run_needs_no_trust() {
+fn plugins_on_the_command_line_need_no_trust() {
     let bed = Bed::new();
     bed.file("work/shout.py", EVIL);
     bed.program("work/direct", "#!/bin/bash\nexec python3 shout.py\n");
@@ -529,13 +529,13 @@ fn what_is_typed_for_this_run_needs_no_trust() {
         let ran = bed.call_with(&["--plugin", line], "one", &json!({}));
         assert_eq!(ran.text, "evil", "{line}");
     }
-    // The same in a file that is named for this run.
+    // The same in a file named for this run.
     let settings =
         json!({ "tools": { "plugins": [{ "path": "python3", "args": ["./shout.py"] }] } });
     bed.file("work/mine.yaml", settings.to_string());
     let ran = bed.call_with(&["--config", "mine.yaml"], "one", &json!({}));
     assert_eq!(ran.text, "evil");
-    // The user's own file holds in every folder, so what it finds here is not theirs.
+    // The user's own file applies to every folder, so what it finds here is not the user's.
     bed.file("home/.config/haft/haft.yaml", settings.to_string());
     let ran = bed.haft(&["call", "one"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -561,7 +561,7 @@ fn trust_does_not_depend_on_the_place_in_a_list() {
     };
     project(&["a", "b"]);
     bed.done(&["trust", "--yes"]);
-    // Another one before them, of the same name.
+    // Another one with the same name before them.
     let mine = bed.path("outside/tool").display().to_string();
     for name in ["a", "b", "mine"] {
         let answer = bed.call_with(&["--plugin", &mine], name, &json!({}));
@@ -573,8 +573,8 @@ fn trust_does_not_depend_on_the_place_in_a_list() {
     assert_eq!(names.iter().filter(|name| *name == "b").count(), 1);
     assert_eq!(beside, "");
     project(&["b"]);
-    assert_eq!(bed.said("b", &json!({})), "b");
-    // One more is new, and the others are what they were.
+    assert_eq!(bed.reply_text("b", &json!({})), "b");
+    // One more is new, and the others are unchanged.
     project(&["c", "a", "b"]);
     let (names, beside) = bed.names();
     assert!(names.contains(&"a".to_owned()) && names.contains(&"b".to_owned()));
@@ -589,9 +589,9 @@ fn trust_does_not_depend_on_the_place_in_a_list() {
 }
 
 #[test]
-fn what_is_swapped_between_the_check_and_the_start_gets_no_call() {
+fn programs_swapped_between_check_and_start_get_no_call() {
     let bed = Bed::new();
-    // It begins, and loads the other file a moment later.
+    // It starts, and loads the other file a moment later.
     bed.program(
         "work/first",
         "#!/bin/bash\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\nexec python3 \"$1\"\n",
@@ -603,7 +603,7 @@ fn what_is_swapped_between_the_check_and_the_start_gets_no_call() {
     );
     bed.file("work/go", "");
     bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("one", &json!({})), "good");
+    assert_eq!(bed.reply_text("one", &json!({})), "good");
     for put_back in [false, true] {
         for file in ["go", "begun", "canary-evil"] {
             let _ = std::fs::remove_file(bed.work(file));
@@ -619,7 +619,7 @@ fn what_is_swapped_between_the_check_and_the_start_gets_no_call() {
         bed.file("work/go", "");
         if put_back {
             let ran = within(Duration::from_secs(10), || bed.work("canary-evil").exists());
-            // It may have been ended before it began.
+            // It may have been killed before it started.
             let _ = ran;
             bed.file("work/new", &good);
             std::fs::rename(bed.work("new"), bed.work("second.py")).unwrap();
@@ -634,7 +634,7 @@ fn what_is_swapped_between_the_check_and_the_start_gets_no_call() {
 }
 
 #[test]
-fn what_a_swapped_program_said_reaches_nobody() {
+fn the_output_of_a_swapped_program_is_dropped() {
     let bed = Bed::new();
     bed.program(
         "work/tools/prog",
@@ -680,7 +680,7 @@ fn names_and_paths_are_shown_without_what_acts_on_a_terminal() {
 }
 
 #[test]
-fn who_says_yes_sees_what_a_plugin_would_get_but_no_value() {
+fn the_question_shows_variable_names_but_no_values() {
     let bed = Bed::new();
     bed.program("work/p", "#!/bin/bash\n");
     bed.program("work/CANARY", "#!/bin/bash\n");
@@ -722,10 +722,10 @@ fn who_says_yes_sees_what_a_plugin_would_get_but_no_value() {
     }
 }
 
-/// A program of a project is not passed a secret, whoever trusts it: that takes the
-/// person's own file.
+/// A project's program never gets a secret, even if trusted; only the user's own file can
+/// pass one.
 #[test]
-fn no_program_of_a_project_gets_a_secret() {
+fn a_projects_program_never_gets_a_secret() {
     let body = "serve(tool('one'), lambda m: text(json.dumps([sys.argv[1:], dict(os.environ)])))";
     let entries = |path: &str| {
         [
@@ -749,10 +749,10 @@ fn no_program_of_a_project_gets_a_secret() {
         let ended = call(&["call", "one", "--trust"]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(
-            ended.err.contains("the variable MY_KEY may hold a secret"),
+            ended.err.contains("variable MY_KEY may hold a secret"),
             "{ended:?}"
         );
-        // Named by the person, the same file is their word.
+        // Named by the user, the same file counts as the user's choice.
         let ended = call(&["call", "one", "--config", "haft.yaml"]);
         assert!(ended.out.contains("CANARY"), "{ended:?}");
         std::fs::remove_file(bed.work("haft.yaml")).unwrap();
@@ -775,12 +775,8 @@ fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
     ] } }));
     bed.file("work/hook.mjs", "");
     let shown = bed.done(&["trust", "--yes"]).out;
-    assert_eq!(
-        shown.matches("none of its files is known").count(),
-        1,
-        "{shown}"
-    );
-    assert_eq!(bed.said("one", &json!({})), "ran");
+    assert_eq!(shown.matches("its files are unknown").count(), 1, "{shown}");
+    assert_eq!(bed.reply_text("one", &json!({})), "ran");
     let waits = |bed: &Bed| bed.haft(&["tools"]).err.contains("changed)");
     assert!(!waits(&bed));
     bed.file("work/hook.mjs", "evil()");
@@ -792,7 +788,7 @@ fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
 }
 
 #[test]
-fn the_order_of_keys_is_no_change_and_a_script_names_its_plugin() {
+fn the_order_of_keys_does_not_matter_and_a_script_names_its_plugin() {
     let bed = Bed::new();
     bed.file("work/shout.py", EVIL);
     let plugin = |entry: &str| {
@@ -807,11 +803,11 @@ fn the_order_of_keys_is_no_change_and_a_script_names_its_plugin() {
         "{path},{args},\"env\":{{\"A\":\"1\",\"B\":\"2\"}}"
     ));
     bed.done(&["trust", "--yes"]);
-    assert_eq!(bed.said("one", &json!({})), "evil");
+    assert_eq!(bed.reply_text("one", &json!({})), "evil");
     plugin(&format!(
         "\"env\":{{\"B\":\"2\",\"A\":\"1\"}},{args},{path}"
     ));
-    assert_eq!(bed.said("one", &json!({})), "evil");
+    assert_eq!(bed.reply_text("one", &json!({})), "evil");
     plugin("\"path\":\"/usr/bin/python3\",\"args\":[\"./shout.py\"]");
     let ran = bed.haft(&["tools"]);
     assert!(ran.err.contains("shout (plugin"), "{ran:?}");
@@ -834,11 +830,11 @@ fn a_moved_work_folder_opens_no_path_into_the_project() {
     assert!(ran.err.contains("not found in PATH"), "{ran:?}");
 }
 
-/// What is looked at before the start must be what is started.
+/// The program that was checked must be the one that is started.
 #[test]
-fn a_file_in_the_project_does_not_pass_for_the_persons_program() {
+fn a_file_in_the_project_is_not_mistaken_for_the_users_program() {
     let bed = Bed::new();
-    // The person's program loads code from the folder it runs in.
+    // The user's program loads code from the folder it runs in.
     bed.program("outside/notes", "#!/usr/bin/env -S python3 -m srv\n");
     let python = ["/usr/local/bin/python3", "/usr/bin/python3"]
         .into_iter()
@@ -861,7 +857,7 @@ fn a_file_in_the_project_does_not_pass_for_the_persons_program() {
         let ran = ran(bed.command(args).env("PATH", &path));
         assert_eq!(canaries(&bed), NOTHING, "{ran:?}");
     }
-    // With the folder named for it, it loads that code: the test can fail.
+    // With the folder as its argument it loads that code, so the test is meaningful.
     bed.configure(&json!({ "tools": { "plugins": [
         { "path": "notes", "cwd": bed.work("") },
     ] } }));
@@ -870,7 +866,7 @@ fn a_file_in_the_project_does_not_pass_for_the_persons_program() {
 }
 
 #[test]
-fn who_says_yes_sees_the_whole_address() {
+fn the_question_shows_the_whole_address() {
     let bed = Bed::new();
     let long = format!(
         "https://api.example.com{}.evil.example/v1",
@@ -920,7 +916,7 @@ fn a_project_does_not_hold_haft_up_with_a_file_that_never_ends() {
 }
 
 #[test]
-fn a_tool_of_the_persons_that_leads_into_the_project_is_left_out() {
+fn a_users_tool_that_leads_into_the_project_is_skipped() {
     let bed = Bed::new();
     let evil = bed.program("work/run", "#!/bin/sh\ntouch canary-tool\n");
     let module = bed.file("work/evil.lua", "io.open('canary-lua', 'w')");
@@ -938,19 +934,19 @@ fn a_tool_of_the_persons_that_leads_into_the_project_is_left_out() {
     let (names, beside) = bed.names();
     assert!(names.contains(&"mine".to_owned()), "{names:?}");
     for name in ["linked", "evil", "paged", "interpreted"] {
-        let told = match name {
+        let reported = match name {
             "interpreted" => "interpreted (program)".to_owned(),
             name => format!("tools/{name}"),
         };
         assert!(!names.contains(&name.to_owned()), "{name}: {names:?}");
-        assert!(beside.contains(&told), "{name}: {beside}");
+        assert!(beside.contains(&reported), "{name}: {beside}");
         bed.haft(&["call", name]);
     }
     assert_eq!(canaries(&bed), NOTHING);
-    assert_eq!(bed.said("mine", &json!({})), "mine");
+    assert_eq!(bed.reply_text("mine", &json!({})), "mine");
 }
 
-/// First lines that load code from the folder that a program runs in.
+/// Shebang lines that load code from the folder that a program runs in.
 const LOADING: [&str; 18] = [
     "/usr/bin/env -S bash ./pre.sh",
     "/usr/bin/env -S bash pre.sh",
@@ -1000,7 +996,7 @@ fn a_first_line_of_an_own_tool_loads_nothing_of_the_folder_before_trust() {
         shown.contains("your own tool: it may load code from the folder it runs in"),
         "{shown}"
     );
-    // They have none of the rights of an own program that may start programs here.
+    // They do not have the rights of a user's program that may start programs here.
     assert!(!shown.contains("started by"), "{shown}");
     assert!(
         bed.call_with(&["--trust"], "tool0", &json!({}))
@@ -1008,8 +1004,8 @@ fn a_first_line_of_an_own_tool_loads_nothing_of_the_folder_before_trust() {
             .contains("loaded")
     );
     bed.done(&["trust", "--yes"]);
-    assert!(bed.said("tool0", &json!({})).contains("loaded"));
-    // It is pinned as a tool of the project is.
+    assert!(bed.reply_text("tool0", &json!({})).contains("loaded"));
+    // It is pinned like a project's tool.
     bed.file(&tool(0), "#!/usr/bin/env -S bash ./pre.sh\n# changed\n");
     assert_eq!(bed.haft(&["call", "tool0"]).code, Some(2));
 }
@@ -1040,9 +1036,9 @@ fn ordinary_first_lines_need_no_trust_whatever_the_tool_is_called() {
     }
 }
 
-/// As with `--dir`: the person is in one project, and works on another.
+/// As with `--dir`: the user is in one project, and works on another.
 #[test]
-fn the_folder_that_haft_is_started_in_is_no_more_trusted_than_the_work_folder() {
+fn the_current_folder_is_not_more_trusted_than_the_work_folder() {
     let bed = Bed::new();
     let plugin = "#!/bin/sh\ntouch ../work/canary-path\n";
     bed.program("here/bin/mytool", plugin);
@@ -1072,8 +1068,8 @@ fn the_folder_that_haft_is_started_in_is_no_more_trusted_than_the_work_folder() 
         let called = haft(&["call", "start"]);
         assert!(called.out.contains("ermission denied"), "{called:?}");
         let shown = haft(&["trust"]).out;
-        let wanted = "which is in the folder that haft was started in";
-        assert!(shown.contains(wanted), "{shown}");
+        let expected = "which is in the folder that haft was started in";
+        assert!(shown.contains(expected), "{shown}");
     }
     // A home folder is not a project: clients start haft there.
     bed.program("home/bin/mine", "#!/bin/sh\necho mine\n");
@@ -1111,7 +1107,7 @@ fn each_folder_is_trusted_by_itself() {
     }
     let mut command = bed.command(&["trust", "--yes"]);
     assert_eq!(ran(command.current_dir(&more)).code, Some(0));
-    assert_eq!(bed.said("more", &json!({})), "ran more");
+    assert_eq!(bed.reply_text("more", &json!({})), "ran more");
     assert!(bed.call("build", &json!({})).is_error);
     let found = bed.haft(&["doctor"]).out;
     let outside = bed.path("outside").display().to_string();
@@ -1121,10 +1117,10 @@ fn each_folder_is_trusted_by_itself() {
     );
     let mut command = bed.command(&["trust", "--yes"]);
     assert_eq!(ran(command.current_dir(&outside)).code, Some(0));
-    assert!(bed.said("build", &json!({})).contains("ran outside"));
+    assert!(bed.reply_text("build", &json!({})).contains("ran outside"));
 }
 
-/// A plugin and a program of the person's that start what is in the folder they work in.
+/// A plugin and a program of the user that start what is in their work folder.
 fn starters() -> Bed {
     let bed = Bed::with(&[(
         "starter",
@@ -1139,7 +1135,7 @@ fn starters() -> Bed {
 }
 
 #[test]
-fn the_persons_programs_start_nothing_of_a_folder_that_is_not_trusted() {
+fn the_users_programs_start_nothing_in_an_untrusted_folder() {
     let bed = starters();
     bed.names();
     for tool in ["starter", "build"] {
@@ -1151,11 +1147,11 @@ fn the_persons_programs_start_nothing_of_a_folder_that_is_not_trusted() {
     }
     // Commands of a model are confined in other ways, and run it.
     assert!(
-        bed.said("bash", &json!({ "command": "./run.sh" }))
+        bed.reply_text("bash", &json!({ "command": "./run.sh" }))
             .contains("ran")
     );
     std::fs::remove_file(bed.work("canary-run")).unwrap();
-    // For once, and for good.
+    // For one run, and permanently.
     for tool in ["starter", "build"] {
         let answer = bed.call_with(&["--trust"], tool, &json!({}));
         assert!(
@@ -1164,23 +1160,23 @@ fn the_persons_programs_start_nothing_of_a_folder_that_is_not_trusted() {
         );
     }
     let shown = bed.haft(&["trust"]).out;
-    for wanted in [
+    for expected in [
         "programs here that your own plugins, MCP servers and tools may start",
         "(plugin), build (tool)",
     ] {
-        assert!(shown.contains(wanted), "{wanted}: {shown}");
+        assert!(shown.contains(expected), "{expected}: {shown}");
     }
     assert!(bed.call("build", &json!({})).is_error);
     bed.done(&["trust", "--yes"]);
     for tool in ["starter", "build"] {
-        assert!(bed.said(tool, &json!({})).contains("ran"), "{tool}");
+        assert!(bed.reply_text(tool, &json!({})).contains("ran"), "{tool}");
     }
     bed.done(&["trust", "--revoke"]);
     assert!(bed.call("build", &json!({})).is_error);
 }
 
 #[test]
-fn what_is_typed_for_this_run_starts_what_is_in_the_folder() {
+fn plugins_on_the_command_line_may_start_files_of_the_folder() {
     let bed = starters();
     bed.program(
         "work/typed",
@@ -1195,7 +1191,7 @@ fn what_is_typed_for_this_run_starts_what_is_in_the_folder() {
 }
 
 #[test]
-fn a_program_of_the_persons_shares_no_temp_folder() {
+fn the_users_programs_have_private_temp_folders() {
     let look = "import os, tempfile\ndef call(m):\n    name = m['params']['name']\n    found = sorted(os.listdir('/tmp')) + sorted(os.listdir(tempfile.gettempdir()))\n    open(tempfile.gettempdir() + '/' + name, 'w').write('x')\n    text(' '.join(['found:'] + found))\n";
     let serve = |name: &str| {
         let schema = "{'name': {'type': 'string'}}";
@@ -1207,10 +1203,10 @@ fn a_program_of_the_persons_shares_no_temp_folder() {
         "home/.config/haft/tools/three",
         "#!/bin/sh\necho found: $(ls /tmp)\necho x > /tmp/of-three\n",
     );
-    bed.said("bash", &json!({ "command": "echo x > /tmp/of-a-command" }));
-    let first = bed.said("one", &json!({ "name": "of-one" }));
-    let second = bed.said("two", &json!({ "name": "of-two" }));
-    let third = bed.said("three", &json!({}));
+    bed.reply_text("bash", &json!({ "command": "echo x > /tmp/of-a-command" }));
+    let first = bed.reply_text("one", &json!({ "name": "of-one" }));
+    let second = bed.reply_text("two", &json!({ "name": "of-two" }));
+    let third = bed.reply_text("three", &json!({}));
     for found in [&first, &second, &third] {
         assert!(
             found.starts_with("found:")
@@ -1220,13 +1216,13 @@ fn a_program_of_the_persons_shares_no_temp_folder() {
             "{found}"
         );
     }
-    // It is there the next time, for who made it.
+    // It is available the next time, for the user who created it.
     assert!(
-        bed.said("one", &json!({ "name": "again" }))
+        bed.reply_text("one", &json!({ "name": "again" }))
             .contains("of-one")
     );
-    assert!(bed.said("three", &json!({})).contains("of-three"));
-    let found = bed.said("bash", &json!({ "command": "ls /tmp" }));
+    assert!(bed.reply_text("three", &json!({})).contains("of-three"));
+    let found = bed.reply_text("bash", &json!({ "command": "ls /tmp" }));
     assert!(
         found.contains("of-a-command") && !found.contains("of-one") && !found.contains("of-three"),
         "{found}"
@@ -1234,12 +1230,12 @@ fn a_program_of_the_persons_shares_no_temp_folder() {
 }
 
 #[test]
-fn who_misses_a_file_in_tmp_is_told_whose_tmp_it_is() {
+fn a_missing_file_in_tmp_gets_a_hint_about_the_private_tmp() {
     let bed = Bed::with(&[(
         "reader",
         "def call(m):\n    try: text(open('/tmp/x').read())\n    except OSError as e: text(str(e), error=True)\nserve(tool('reader'), call)",
     )]);
-    bed.said("bash", &json!({ "command": "echo x > /tmp/x" }));
+    bed.reply_text("bash", &json!({ "command": "echo x > /tmp/x" }));
     let answer = bed.call("reader", &json!({}));
     assert!(
         answer.is_error && answer.text.contains("has a /tmp of its own"),

@@ -1,4 +1,4 @@
-//! Ways out that somebody found. Each was one.
+//! Sandbox escapes that once worked.
 
 use crate::bed::{Bed, Level, beds, beds_at, in_each};
 use crate::turn;
@@ -10,10 +10,9 @@ fn git(bed: &Bed, script: &str) {
     assert!(made.status.success(), "{made:?}");
 }
 
-/// What is taken out of the way is what the command made, and not what a link
-/// leads to that it put in the way.
+/// Moves out what the command created, not the target of a link that it put in its place.
 #[test]
-fn moving_out_follows_no_link() {
+fn moving_out_does_not_follow_links() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.file("home/.ssh/id_rsa", "CANARY");
@@ -33,9 +32,9 @@ fn moving_out_follows_no_link() {
     });
 }
 
-/// In a home that is the work folder, haft's own settings cannot be made.
+/// In a home folder used as work folder, haft's settings cannot be created.
 #[test]
-fn a_home_is_no_way_to_the_settings() {
+fn a_home_as_work_folder_does_not_expose_the_settings() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         let home = bed.at("home");
@@ -50,9 +49,10 @@ fn a_home_is_no_way_to_the_settings() {
     });
 }
 
-/// Whatever makes git look elsewhere for what it obeys, there or not.
+/// Everything that makes git read its configuration from elsewhere, whether it exists or
+/// not.
 #[test]
-fn git_cannot_be_led_elsewhere() {
+fn git_cannot_be_redirected() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         git(
@@ -79,7 +79,7 @@ fn git_cannot_be_led_elsewhere() {
         for gone in ["hooks", "commondir", "config.worktree"] {
             assert!(!bed.has(&format!("work/.git/{gone}")), "{gone}");
         }
-        // A hook that is a link leads to what runs.
+        // The target of a hook that is a link.
         bed.file("work/scripts/pc", "kept");
         git(
             bed,
@@ -90,9 +90,9 @@ fn git_cannot_be_led_elsewhere() {
     });
 }
 
-/// A root that could be made to lead elsewhere is none.
+/// A root whose path could be redirected is refused.
 #[test]
-fn a_root_leads_through_nothing_that_can_be_written() {
+fn a_root_cannot_lead_through_writable_folders() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.user(&format!("tools: {{roots: [{}]}}\n", bed.at("work/shared")));
@@ -108,9 +108,9 @@ fn a_root_leads_through_nothing_that_can_be_written() {
     });
 }
 
-/// What a background process makes after its command is told at the next one.
+/// Files a background process creates after its command are reported with the next command.
 #[test]
-fn what_comes_late_is_told_and_taken_away() {
+fn late_changes_are_reported_and_moved_out() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.user("tools: {protect: [locked.txt]}\n");
@@ -127,15 +127,15 @@ fn what_comes_late_is_told_and_taken_away() {
         let next = server.bash("cat locked.txt");
         assert!(next.has("locked.txt must not be written"), "{next:?}");
         assert!(!next.has("evil"), "{next:?}");
-        // What a command did itself is told once, whoever else watches.
+        // A command's own changes are reported once, even with other watchers.
         assert!(server.bash("git init -q .").has("[new: .git "));
         assert!(!server.bash("true").has("[new: "));
     });
 }
 
-/// Limits and priorities of others are a way to end them.
+/// Changing limits or priorities can end another process.
 #[test]
-fn no_other_process_is_limited() {
+fn limits_of_other_processes_cannot_be_changed() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let me = std::process::id();
@@ -149,9 +149,9 @@ fn no_other_process_is_limited() {
     });
 }
 
-/// A FIFO that takes the place of a file while haft looks holds nobody up.
+/// A FIFO that replaces a file while haft reads it does not block haft.
 #[test]
-fn a_fifo_in_the_place_of_git_holds_nobody_up() {
+fn a_fifo_in_place_of_git_does_not_block() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.file("work/.git", "gitdir: ./x\n");
@@ -164,7 +164,7 @@ fn a_fifo_in_the_place_of_git_holds_nobody_up() {
             .unwrap();
         let mut server = bed.serve();
         for _ in 0..40 {
-            // It may be refused, as what is there changes; it does not wait.
+            // The call may be refused, because the folder changes; it must not block.
             server.call(&json!({ "command": "echo", "timeout": 5 }));
         }
         assert!(flip.try_wait().unwrap().is_none(), "nothing was swapped");
@@ -173,9 +173,9 @@ fn a_fifo_in_the_place_of_git_holds_nobody_up() {
     });
 }
 
-/// A project below `/tmp` is where commands find it whatever they did before.
+/// Commands find a project below `/tmp`, whatever earlier commands did.
 #[test]
-fn a_work_folder_in_temp_cannot_be_put_out_of_reach() {
+fn a_work_folder_in_temp_stays_reachable() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
@@ -196,7 +196,7 @@ fn a_work_folder_in_temp_cannot_be_put_out_of_reach() {
     });
 }
 
-/// Searches from above do not see the machine's temp folders either.
+/// Searches from a parent folder skip the machine's temp folders too.
 #[test]
 fn the_machines_temp_folders_are_not_searched() {
     let _turn = turn::shared();

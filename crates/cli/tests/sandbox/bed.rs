@@ -1,5 +1,5 @@
-//! One machine for a case: folders, a home, somebody who runs haft there, and
-//! how much the kernel lets haft confine.
+//! Environment of a test: folders, a home, a user who runs haft, and the confinement that
+//! the kernel allows.
 
 use crate::client::Server;
 use crate::left;
@@ -12,19 +12,19 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
-/// What must be found neither in a reply nor anywhere but where it was put.
+/// A secret that must be found neither in a reply nor anywhere else than where it was put.
 pub(crate) const CANARY: &str = "canary-5d21";
 
 const NOBODY: u32 = 65534;
 
-/// Who starts haft.
+/// User who starts haft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Root,
     User,
 }
 
-/// What haft finds to confine commands with.
+/// Mechanisms that haft finds for confining commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Full,
@@ -42,12 +42,12 @@ impl Level {
     }
 }
 
-/// Takes user namespaces away for good, in one of its own, and the rights it
-/// needed for that.
+/// Disables user namespaces permanently in a new namespace, and drops the rights needed for
+/// that.
 const NO_NAMESPACES: &str = "echo 0 > /proc/sys/user/max_user_namespaces || exit 99
 exec setpriv --inh-caps=-all --ambient-caps=-all \"$@\"";
 
-/// A kernel without Landlock: `landlock_create_ruleset`, 444 on every
+/// Simulates a kernel without Landlock: `landlock_create_ruleset`, 444 on every
 /// architecture, is not implemented.
 const NO_LANDLOCK: &str = r#"
 import ctypes, os, struct, sys
@@ -64,8 +64,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// The folders `work`, `home`, `out` (with a canary), `run` and `bin`, all of
-/// them `who`'s.
+/// The folders `work`, `home`, `out` (with a canary), `run` and `bin`, all owned by `who`.
 pub(crate) struct Bed {
     pub(crate) who: Who,
     pub(crate) level: Level,
@@ -73,15 +72,15 @@ pub(crate) struct Bed {
     folder: TempDir,
 }
 
-/// What a call of `bash` came to.
+/// Result of a call of `bash`.
 pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) is_error: bool,
-    /// Nothing over MCP: they are the host's.
+    /// Empty over MCP: details are for the host.
     pub(crate) details: Value,
 }
 
-/// Root and an ordinary user, as far as the tests may be both.
+/// Root and an ordinary user, as far as the tests can be both.
 pub(crate) fn everybody() -> Vec<Who> {
     if rustix::process::geteuid().is_root() {
         vec![Who::Root, Who::User]
@@ -91,7 +90,7 @@ pub(crate) fn everybody() -> Vec<Who> {
     }
 }
 
-/// A bed for everybody at each level that confines.
+/// A bed for each user at each level that confines.
 pub(crate) fn beds() -> Vec<Bed> {
     beds_at(&[Level::Full, Level::Partial])
 }
@@ -107,7 +106,7 @@ pub(crate) fn beds_at(levels: &[Level]) -> Vec<Bed> {
     beds
 }
 
-/// Does the same in every bed, all at once: most of it is waiting.
+/// Runs the same in all beds in parallel: most of the time is waiting.
 pub(crate) fn in_each(beds: Vec<Bed>, case: impl Fn(&Bed) + Sync) {
     std::thread::scope(|scope| {
         let all: Vec<_> = beds
@@ -123,7 +122,7 @@ pub(crate) fn in_each(beds: Vec<Bed>, case: impl Fn(&Bed) + Sync) {
 }
 
 impl Bed {
-    /// Says why not where it cannot be had.
+    /// Prints the reason if the level is not available.
     pub(crate) fn new(who: Who, level: Level) -> Option<Self> {
         if let Some(reason) = missing(who, level) {
             println!("skipped: {who:?} {level:?}: {reason}");
@@ -146,7 +145,7 @@ impl Bed {
             std::fs::create_dir(bed.path(folder)).unwrap();
         }
         let (built, here) = (env!("CARGO_BIN_EXE_haft"), bed.path("bin/haft"));
-        // A name of its own, by which its processes are known.
+        // A unique name, which identifies its processes.
         std::fs::hard_link(built, &here)
             .or_else(|_| std::fs::copy(built, &here).map(drop))
             .unwrap();
@@ -167,12 +166,12 @@ impl Bed {
         self.folder.path().join(below)
     }
 
-    /// The same as text, for scripts.
+    /// The path as text, for scripts.
     pub(crate) fn at(&self, below: &str) -> String {
         self.path(below).to_str().unwrap().to_owned()
     }
 
-    /// A file of whoever runs haft.
+    /// Creates a file owned by the user.
     pub(crate) fn file(&self, below: &str, content: impl AsRef<[u8]>) {
         let path = self.path(below);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -180,7 +179,7 @@ impl Bed {
         self.give();
     }
 
-    /// The person's configuration.
+    /// Writes the user's configuration.
     pub(crate) fn user(&self, content: &str) {
         self.file("home/.config/haft/haft.yaml", content);
     }
@@ -194,7 +193,7 @@ impl Bed {
         self.path(below).symlink_metadata().is_ok()
     }
 
-    /// Makes something outside its folders belong to whoever runs haft.
+    /// Changes the owner of a path outside the folders to the user.
     pub(crate) fn give_to(&self, path: &Path) {
         if rustix::process::geteuid().is_root() && self.who == Who::User {
             give(path);
@@ -204,7 +203,7 @@ impl Bed {
     fn give(&self) {
         if rustix::process::geteuid().is_root() && self.who == Who::User {
             for folder in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
-                // The binary stays the builder's: it has other names.
+                // The binary keeps its owner: it has other hard links.
                 if folder.file_name() != "bin" {
                     give(&folder.path());
                 }
@@ -212,7 +211,7 @@ impl Bed {
         }
     }
 
-    /// A program as that user, at that level.
+    /// A program run as the user, at the level.
     pub(crate) fn program(&self, program: impl AsRef<Path>) -> Command {
         let mut line: Vec<String> = Vec::new();
         let mut add = |words: &[&str]| line.extend(words.iter().map(|word| (*word).to_owned()));
@@ -254,8 +253,7 @@ impl Bed {
         command
     }
 
-    /// The script with nothing around it, as the same user: what would have
-    /// happened without haft.
+    /// Runs the script without haft, as the same user.
     pub(crate) fn free(&self, script: &str) -> Output {
         self.program("bash").args(["-c", script]).output().unwrap()
     }
@@ -275,7 +273,7 @@ impl Bed {
         answer_of(command, arguments)
     }
 
-    /// `haft mcp`, greeted.
+    /// `haft mcp`, after the handshake.
     pub(crate) fn serve(&self) -> Server {
         self.serve_with(&[])
     }
@@ -286,19 +284,19 @@ impl Bed {
         Server::start(command)
     }
 
-    /// Nothing of this bed is alive, a second from now at the latest.
+    /// Checks that all processes of this bed end within a second.
     #[track_caller]
     pub(crate) fn nothing_left(&self) {
         left::nothing(&self.mark, self.folder.path(), None);
     }
 
-    /// Nothing but the server, which is a process of this bed as well.
+    /// The same, except for the server itself.
     #[track_caller]
     pub(crate) fn nothing_but(&self, server: &Server) {
         left::nothing(&self.mark, self.folder.path(), Some(server.pid()));
     }
 
-    /// The folder beside the work folder is as it was.
+    /// Checks that the folder beside the work folder is unchanged.
     #[track_caller]
     pub(crate) fn outside_is_whole(&self) {
         let names: Vec<_> = std::fs::read_dir(self.path("out"))
@@ -324,7 +322,7 @@ pub(crate) fn answer_of(mut command: Command, arguments: &Value) -> Answer {
     Answer::new(&reply)
 }
 
-/// Short: a flood would fill the report of a failure.
+/// Shortened: a flood would fill the test report.
 impl std::fmt::Debug for Answer {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let from = self.text.chars().count().saturating_sub(1_000);
@@ -335,7 +333,7 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// A reply of `haft call --json`, or the result of a call over MCP.
+    /// Parses a reply of `haft call --json`, or the result of a call over MCP.
     #[track_caller]
     pub(crate) fn new(reply: &Value) -> Self {
         let blocks = reply["content"]
@@ -373,8 +371,8 @@ fn give(path: &Path) {
     }
 }
 
-/// Why a level is not to be had here, asked once of the machine and not of what
-/// is being tested: where namespaces and Landlock are, haft has to find them.
+/// Reason why a level is not available here. Asks the machine and not the code under test:
+/// where namespaces and Landlock exist, haft must find them.
 fn missing(who: Who, level: Level) -> Option<String> {
     static FOUND: [OnceLock<Option<String>>; 6] = [const { OnceLock::new() }; 6];
     let at = match (who, level) {
@@ -392,8 +390,8 @@ fn try_level(who: Who, level: Level) -> Option<String> {
     let bed = Bed::made(who, level);
     let reach = bed.haft(&["--version"]).output().unwrap();
     if !reach.status.success() {
-        let said = String::from_utf8_lossy(&reach.stderr).into_owned();
-        return Some(format!("haft cannot be started so: {}", said.trim()));
+        let printed = String::from_utf8_lossy(&reach.stderr).into_owned();
+        return Some(format!("haft cannot be started so: {}", printed.trim()));
     }
     if level == Level::None {
         return None;

@@ -1,5 +1,5 @@
-//! A command that takes all it can of the machine: others still get an answer,
-//! and afterwards nothing of it is there.
+//! Commands that exhaust the machine: other calls still get replies, and nothing is left
+//! afterwards.
 
 use crate::bed::{beds, in_each};
 use crate::turn;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 const BOMB: &str = ":(){ :|:& };:";
 
 #[test]
-fn a_fork_bomb_leaves_haft_answering() {
+fn haft_replies_during_a_fork_bomb() {
     let _turn = turn::alone();
-    // One after the other: each alone is more than the machine has to give.
+    // One after the other: each alone overloads the machine.
     for bed in beds() {
         let mut server = bed.serve();
         assert_eq!(server.bash("echo warm").text, "warm\n");
@@ -21,7 +21,7 @@ fn a_fork_bomb_leaves_haft_answering() {
         ] {
             let begun = Instant::now();
             let bomb = server.ask(&json!({ "command": script, "timeout": seconds }));
-            // While it goes off, a file can be read.
+            // A file can be read meanwhile.
             let next = server.ask(&json!({ "command": "echo next", "timeout": 30 }));
             let answer = server.answer(bomb);
             let took = begun.elapsed();
@@ -37,7 +37,7 @@ fn a_fork_bomb_leaves_haft_answering() {
             assert!(took < Duration::from_secs(5), "{} {took:?}", bed.name());
         }
         assert!(server.lives());
-        // The one in the background goes on until the session ends.
+        // The background one runs until the session ends.
         server.close();
         server.ended(Duration::from_secs(3));
         bed.nothing_left();
@@ -45,7 +45,7 @@ fn a_fork_bomb_leaves_haft_answering() {
 }
 
 #[test]
-fn a_command_is_the_first_to_go_when_memory_runs_out() {
+fn the_command_is_killed_first_when_memory_runs_out() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let answer = bed.bash(
@@ -53,7 +53,7 @@ fn a_command_is_the_first_to_go_when_memory_runs_out() {
              python3 -c 'b = bytearray(1 << 28); b[::4096] = b[::4096]; print(len(b))'",
         );
         assert_eq!(answer.text, "1000\n0\n268435456\n", "{}", bed.name());
-        // It cannot be taken back.
+        // It cannot be undone.
         let answer = bed.bash("echo 0 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj");
         assert!(answer.has("\n1000\n"), "{answer:?}");
         let count = bed.bash("ulimit -u; ulimit -Hu 100000 && echo raised");

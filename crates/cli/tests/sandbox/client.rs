@@ -9,17 +9,17 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Longer than any answer may take.
+/// Longer than any reply may take.
 const LONG: Duration = Duration::from_secs(40);
 
 pub(crate) struct Server {
     child: Child,
     stdin: Option<ChildStdin>,
     replies: Receiver<Value>,
-    /// Replies that came while another was waited for.
+    /// Replies that arrived while waiting for another one.
     early: HashMap<u64, Value>,
-    /// The tokens of what it was told meanwhile.
-    told: Vec<Value>,
+    /// Tokens of progress notifications.
+    progress: Vec<Value>,
     next: u64,
 }
 
@@ -34,7 +34,7 @@ impl Server {
         let (send, replies) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-                // What is no valid JSON is told, and fails whoever waits.
+                // Invalid JSON is passed on, and fails the waiting test.
                 let message = serde_json::from_slice(&line)
                     .unwrap_or_else(|error| json!({ "bad": error.to_string() }));
                 if send.send(message).is_err() {
@@ -48,7 +48,7 @@ impl Server {
             stdin,
             replies,
             early: HashMap::new(),
-            told: Vec::new(),
+            progress: Vec::new(),
             next: 1,
         };
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
@@ -74,7 +74,7 @@ impl Server {
         id
     }
 
-    /// Asks for a command, and does not wait.
+    /// Sends a command, and does not wait.
     pub(crate) fn ask(&mut self, arguments: &Value) -> u64 {
         self.request(
             "tools/call",
@@ -82,7 +82,7 @@ impl Server {
         )
     }
 
-    /// Asks for a command, and to be told how it goes.
+    /// Sends a command, with progress notifications.
     pub(crate) fn ask_to_be_told(&mut self, arguments: &Value) -> u64 {
         let meta = json!({ "progressToken": self.next });
         self.request(
@@ -91,9 +91,9 @@ impl Server {
         )
     }
 
-    /// How often it was told something of a request so far.
-    pub(crate) fn told(&self, id: u64) -> usize {
-        self.told
+    /// Number of progress notifications for a request so far.
+    pub(crate) fn progress_count(&self, id: u64) -> usize {
+        self.progress
             .iter()
             .filter(|token| **token == json!(id))
             .count()
@@ -106,7 +106,7 @@ impl Server {
         self.answer(id)
     }
 
-    /// The whole message that answers.
+    /// Waits for the whole reply message.
     #[track_caller]
     pub(crate) fn reply(&mut self, id: u64) -> Value {
         let begun = Instant::now();
@@ -121,7 +121,8 @@ impl Server {
                 .unwrap_or_else(|error| panic!("no answer to {id}: {error}"));
             assert!(message.get("bad").is_none(), "{message}");
             if message["method"] == "notifications/progress" {
-                self.told.push(message["params"]["progressToken"].clone());
+                self.progress
+                    .push(message["params"]["progressToken"].clone());
             }
             if let Some(id) = message["id"].as_u64() {
                 self.early.insert(id, message);
@@ -146,7 +147,7 @@ impl Server {
         self.call(&json!({ "command": script, "timeout": 30 }))
     }
 
-    /// Tries each script by itself, in one command; gives those that ended well.
+    /// Runs each script separately, in one command; returns those that succeeded.
     #[track_caller]
     pub(crate) fn tries(&mut self, scripts: &[&str]) -> Vec<String> {
         let tries: Vec<String> = scripts
@@ -154,7 +155,7 @@ impl Server {
             .enumerate()
             .map(|(at, script)| {
                 let script = script.replace('\'', r"'\''");
-                // What they say is not asked, and could be more than a reply holds.
+                // Their output is dropped: it could be more than a reply holds.
                 format!("if timeout -k 1 10 bash -c '{script}' >/dev/null 2>&1; then echo; echo did-{at}; else echo; echo did-not-{at}; fi")
             })
             .collect();
@@ -181,12 +182,12 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Closes its input.
+    /// Closes the server's input.
     pub(crate) fn close(&mut self) {
         self.stdin = None;
     }
 
-    /// Waits for its end.
+    /// Waits for the server to end.
     #[track_caller]
     pub(crate) fn ended(&mut self, limit: Duration) -> ExitStatus {
         let begun = Instant::now();
@@ -203,7 +204,7 @@ impl Server {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// A number of `/proc/PID/status`.
+    /// Returns a number from `/proc/PID/status`.
     pub(crate) fn status(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status

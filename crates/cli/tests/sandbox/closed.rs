@@ -1,5 +1,5 @@
-//! What rules deny: at full no command reads it, by whatever way; at partial a person
-//! has to say yes to commands.
+//! Paths that rules deny: at level full no command can read them in any way; at level
+//! partial commands need approval.
 
 use crate::bed::{Bed, CANARY, Level, beds_at, in_each};
 use crate::turn;
@@ -34,7 +34,7 @@ fn fill(bed: &Bed) {
 }
 
 #[test]
-fn no_command_reads_what_is_denied() {
+fn denied_paths_cannot_be_read_by_commands() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         fill(bed);
@@ -50,7 +50,7 @@ fn no_command_reads_what_is_denied() {
             "cat a/b/x.pem .env .env.local only-bash link.txt behind/the-link",
             "grep -r canary . ; cat $(find . -type f)",
             "tar cf - . | grep -a canary",
-            // What is around a cover cannot be moved away from it.
+            // The folders around a hidden path cannot be moved.
             "mv secrets elsewhere; cat elsewhere/key",
             "mv a c; cat c/b/x.pem; mv a/b d; cat d/x.pem",
             "rm -rf secrets/key secrets/deep a .env; cat secrets/key a/b/x.pem .env",
@@ -63,7 +63,7 @@ fn no_command_reads_what_is_denied() {
             let text = server.bash(script).text;
             assert!(!text.contains(CANARY), "{}: {script}: {text}", bed.name());
         }
-        // What is open stays so, and can be written.
+        // Other paths stay readable and writable.
         let text = server
             .bash("cat secrets/public/a only-read open.txt && echo more >> secrets/public/a && echo new > new.txt && echo x > a/y && echo fine")
             .text;
@@ -73,12 +73,12 @@ fn no_command_reads_what_is_denied() {
             let kept = bed.read(&format!("work/{file}"));
             assert_eq!(kept, format!("{CANARY} {file}\n"), "{}", bed.name());
         }
-        // What appears later is hidden from the next command.
+        // New files are hidden from the next command.
         bed.file("work/deep/new/late.pem", CANARY);
         bed.file("work/a/b/z.pem", CANARY);
         let text = server.bash("cat deep/new/late.pem a/b/z.pem").text;
         assert!(!text.contains(CANARY), "{}: {text}", bed.name());
-        // A folder that nobody can list keeps nothing open.
+        // Files in a folder that could not be listed are hidden too.
         let text = server
             .bash("mkdir shut; echo canary-5d21 > shut/own.pem; chmod 000 shut")
             .text;
@@ -97,14 +97,14 @@ fn no_command_reads_what_is_denied() {
                 "{mode}: {text}"
             );
         }
-        // The file tools of the same session say the same.
+        // The file tools of the session refuse them too.
         let found = server.tool("read", &json!({ "path": "secrets/key" }));
         assert!(found.is_error && !found.has(CANARY), "{found:?}");
     });
 }
 
 #[test]
-fn links_are_no_way_around_a_rule() {
+fn links_do_not_bypass_a_rule() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         for file in [
@@ -131,7 +131,7 @@ fn links_are_no_way_around_a_rule() {
         link("kept", "named");
         link("../outside", "ext");
         link(vault.to_str().unwrap(), "safe");
-        // Links that lead around in circles, and to everything.
+        // Links in a circle, and links to the root.
         link("..", "data/up");
         link("data", "deep/over");
         link("../deep", "data/back");
@@ -157,13 +157,13 @@ fn links_are_no_way_around_a_rule() {
              ext/secrets/key ../outside/secrets/key safe/key {}/key plain/deep/key; cat data/open",
             vault.display()
         );
-        // The second time from what is remembered of folders.
+        // The second time from the cache of folders.
         for _ in 0..2 {
             let text = server.bash(&reads).text;
             assert!(!text.contains(CANARY), "{}: {text}", bed.name());
             assert!(text.contains("open"), "{}: {text}", bed.name());
         }
-        // Without the link, what it led to stays closed.
+        // Without the link, its target stays hidden.
         let text = server
             .bash("rm safe; mv named elsewhere; rm cur v ext; cat elsewhere/key")
             .text;
@@ -172,7 +172,7 @@ fn links_are_no_way_around_a_rule() {
         assert!(text.contains("named must not be changed"), "{text}");
         let text = server.bash(&format!("{reads}; cat elsewhere/key")).text;
         assert!(!text.contains(CANARY), "{}: {text}", bed.name());
-        // The links that rules name are back for the next session too.
+        // The links that rules name are restored for the next session too.
         let text = bed
             .bash(&format!("cat {}/key kept/key", vault.display()))
             .text;
@@ -180,15 +180,103 @@ fn links_are_no_way_around_a_rule() {
     });
 }
 
+/// The user writes the path as they know it, such as `/home/me/work`, where `/home` is a
+/// link.
 #[test]
-fn what_cannot_be_hidden_is_not_run() {
+fn a_rule_may_name_the_work_folder_through_a_link() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.file("work/a/x.pem", format!("{CANARY}\n"));
+        bed.file("work/a/open", "open\n");
+        std::os::unix::fs::symlink("work", bed.path("known")).unwrap();
+        let known = bed.at("known");
+        bed.user(&format!(
+            "policy:\n  - {{ deny: \"*\", path: \"{known}/**/*.pem\" }}\n"
+        ));
+        let mut server = bed.serve();
+        let text = server.bash("cat a/x.pem; cat a/open").text;
+        assert!(!text.contains(CANARY), "{}: {text}", bed.name());
+        assert!(text.contains("open"), "{}: {text}", bed.name());
+        for path in ["a/x.pem".to_owned(), format!("{known}/a/x.pem")] {
+            let found = server.tool("read", &json!({ "path": path }));
+            assert!(
+                found.is_error && !found.has(CANARY),
+                "{}: {found:?}",
+                bed.name()
+            );
+        }
+    });
+}
+
+/// The tools of `deepagents` use virtual paths. A folder behind a link is denied by each of
+/// its names there and on disk.
+#[test]
+fn a_virtual_tree_does_not_bypass_a_rule_with_a_link() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.file("work/store/key", format!("{CANARY}\n"));
+        bed.file("work/open", "open\n");
+        std::os::unix::fs::symlink("store", bed.path("work/secrets")).unwrap();
+        std::os::unix::fs::symlink("work", bed.path("known")).unwrap();
+        let call = |tool: &str, arguments: &[&str]| {
+            let call = ["call", "--toolset", "deepagents", tool];
+            let ended = bed.haft(&[&call[..], arguments].concat()).output().unwrap();
+            String::from_utf8_lossy(&ended.stdout).into_owned()
+        };
+        for rule in [
+            "secrets/**".to_owned(),
+            "secrets".to_owned(),
+            "/secrets/**".to_owned(),
+            format!("{}/secrets/**", bed.at("work")),
+            format!("{}/secrets/**", bed.at("known")),
+        ] {
+            bed.user(&format!(
+                "policy:\n  - {{ deny: \"*\", path: \"{rule}\" }}\n"
+            ));
+            let found = [
+                call("read_file", &["file_path=/store/key"]),
+                call("read_file", &["file_path=/secrets/key"]),
+                call("grep", &["pattern=canary", "output_mode=content"]),
+                call("execute", &["command=cat store/key secrets/key"]),
+            ]
+            .concat();
+            assert!(!found.contains(CANARY), "{}: {rule}: {found}", bed.name());
+            let open = call("read_file", &["file_path=/open"]);
+            assert!(open.contains("open"), "{}: {rule}: {open}", bed.name());
+        }
+    });
+}
+
+#[test]
+fn no_command_runs_in_a_folder_that_is_denied_through_a_link() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.file("work/proj/f", format!("{CANARY}\n"));
+        bed.file("work/other/g", format!("{CANARY}\n"));
+        std::os::unix::fs::symlink("work", bed.path("known")).unwrap();
+        bed.user(&format!(
+            "policy:\n  - {{ deny: \"*\", path: \"{}/**\" }}\n",
+            bed.at("known")
+        ));
+        let answer = bed.bash_with(&["--dir", &bed.at("work/proj")], "cat f ../other/g");
+        assert!(!answer.has(CANARY), "{}: {answer:?}", bed.name());
+        assert!(
+            answer.has("denies the folder that commands run in"),
+            "{}: {answer:?}",
+            bed.name()
+        );
+    });
+}
+
+#[test]
+fn commands_are_refused_if_a_path_cannot_be_hidden() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.user("policy:\n  - { deny: \"*\", path: \"**\" }\n");
         let answer = bed.bash("echo ran");
         assert!(answer.is_error, "{answer:?}");
         assert!(
-            answer.has("haft.yaml:2") && answer.has("closes the folder that commands work in"),
+            answer.has("haft.yaml:2") && answer.has("denies the folder that commands run in"),
             "{answer:?}"
         );
         bed.user("policy:\n  - { deny: \"*\", path: \"*.key\" }\n");
@@ -197,14 +285,14 @@ fn what_cannot_be_hidden_is_not_run() {
         }
         let answer = bed.bash("echo ran");
         assert!(
-            answer.is_error && answer.has("closes more than 2000 paths"),
+            answer.is_error && answer.has("denies more than 2000 paths"),
             "{answer:?}"
         );
         assert!(
-            answer.has("haft.yaml:2") && answer.has("close whole folders"),
+            answer.has("haft.yaml:2") && answer.has("deny whole folders"),
             "{answer:?}"
         );
-        // Whoever links it to what commands need takes nothing from them.
+        // Linking it to files that commands need does not hide those.
         bed.user("policy:\n  - { deny: \"*\", path: \"*.lnk\" }\n");
         std::os::unix::fs::symlink("/usr", bed.path("work/a.lnk")).unwrap();
         std::os::unix::fs::symlink(".", bed.path("work/b.lnk")).unwrap();
@@ -213,7 +301,7 @@ fn what_cannot_be_hidden_is_not_run() {
 }
 
 #[test]
-fn where_it_cannot_be_hidden_a_person_says_yes_first() {
+fn commands_need_approval_where_paths_cannot_be_hidden() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Partial]), |bed| {
         fill(bed);
@@ -226,7 +314,7 @@ fn where_it_cannot_be_hidden_a_person_says_yes_first() {
         );
         let answer = bed.bash_with(&["--approve", "auto"], "cat open.txt");
         assert_eq!(answer.text, "open\n", "{}", bed.name());
-        // Rules about other tools ask nobody.
+        // Rules about other tools do not ask.
         bed.file(
             "work/haft.yaml",
             "policy: [{ deny: read, path: secrets/** }]\n",
@@ -236,7 +324,7 @@ fn where_it_cannot_be_hidden_a_person_says_yes_first() {
 }
 
 #[test]
-fn why_tells_what_commands_cannot_read() {
+fn why_lists_paths_that_commands_cannot_read() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         bed.file("work/haft.yaml", RULES);
@@ -247,7 +335,7 @@ fn why_tells_what_commands_cannot_read() {
             String::from_utf8(output.stdout).unwrap()
         };
         let paths = "secrets/** (haft.yaml:3), **/*.pem (haft.yaml:4), .env* (haft.yaml:5), only-bash (haft.yaml:6), link.txt (haft.yaml:8)";
-        let said = if bed.is_full() {
+        let reply = if bed.is_full() {
             format!("commands cannot read: {paths}\n")
         } else {
             format!(
@@ -255,40 +343,40 @@ fn why_tells_what_commands_cannot_read() {
             )
         };
         let text = why(&[]);
-        assert!(text.contains(&said), "{}: {text}", bed.name());
+        assert!(text.contains(&reply), "{}: {text}", bed.name());
         let text = why(&["--sandbox", "off"]);
         assert!(text.contains("can read denied paths: secrets/**"), "{text}");
     });
 }
 
 #[test]
-fn every_tool_that_runs_something_hides_it() {
+fn every_tool_that_runs_commands_hides_denied_paths() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         fill(bed);
-        // Of the person's own file, from which the work folder is another one.
-        // A tree of its own has other folders of these names than the machine has.
+        // From the user's own file, which lies outside the work folder. A virtual tree has
+        // other folders with these names than the machine.
         bed.user(&format!(
             "{RULES}  - {{ deny: \"*\", path: \"bin/**\" }}\n  - {{ deny: \"*\", path: \"usr/**\" }}\n"
         ));
         bed.file("work/bin/tool", CANARY);
         let script = "cat secrets/key a/b/x.pem .env bin/tool || true; cat open.txt";
         let mut server = bed.serve_with(&["--toolset", "workspace"]);
-        let said = server.tool("exec", &json!({ "command": script }));
-        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
+        let reply = server.tool("exec", &json!({ "command": script }));
+        assert!(reply.has("open") && !reply.has(CANARY), "{reply:?}");
         let start = json!({ "action": "start", "command": script });
         server.tool("process", &start);
         let wait = json!({ "action": "wait", "process_id": "proc-1" });
         server.tool("process", &wait);
         let log = json!({ "action": "log", "process_id": "proc-1" });
-        let said = server.tool("process", &log);
-        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
-        // Its paths are those of a tree of its own.
+        let reply = server.tool("process", &log);
+        assert!(reply.has("open") && !reply.has(CANARY), "{reply:?}");
+        // Its paths are virtual.
         let mut server = bed.serve_with(&["--toolset", "deepagents"]);
-        let said = server.tool("execute", &json!({ "command": script }));
-        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
+        let reply = server.tool("execute", &json!({ "command": script }));
+        assert!(reply.has("open") && !reply.has(CANARY), "{reply:?}");
         let mut server = bed.serve_with(&["--toolset", "ah"]);
-        let said = server.tool("bash", &json!({ "command": script }));
-        assert!(said.has("open") && !said.has(CANARY), "{said:?}");
+        let reply = server.tool("bash", &json!({ "command": script }));
+        assert!(reply.has("open") && !reply.has(CANARY), "{reply:?}");
     });
 }

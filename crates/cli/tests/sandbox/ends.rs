@@ -1,5 +1,5 @@
-//! What is done at protected places when nobody seems to look: at the end of a session, by
-//! programs that no call asked for, and after haft was killed.
+//! Changes at protected paths outside of calls: at the end of a session, by programs that
+//! no call started, and after haft was killed.
 
 use crate::bed::{Bed, Level, beds, beds_at, in_each};
 use crate::left;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const NAME: &str = "-c user.name=t -c user.email=t@t -c init.defaultBranch=main";
 
-/// A repository without hooks, and a name that the person protects.
+/// A repository without hooks, and a path that the user protects.
 fn repository(bed: &Bed) {
     let made = bed.free(&format!(
         "git {NAME} init -q --template= . && git {NAME} commit -q --allow-empty -m one"
@@ -19,7 +19,7 @@ fn repository(bed: &Bed) {
     bed.user("tools:\n  protect: [deploy]\n");
 }
 
-/// A command that leaves something running which does this when it is asked to end.
+/// A command that leaves a process running, which runs the script when it is asked to end.
 fn at_the_end(script: &str) -> String {
     format!(
         "(trap '{script}; exit' TERM; touch $TMPDIR/ready; while :; do sleep 0.02; done) \
@@ -29,7 +29,7 @@ fn at_the_end(script: &str) -> String {
 }
 
 fn call(bed: &Bed, script: &str) -> Output {
-    // At the partial level somebody has to say yes to each command.
+    // At level partial each command needs approval.
     let mut command = bed.haft(&["call", "bash", "--approve", "auto"]);
     command.arg(format!("command={script}")).output().unwrap()
 }
@@ -45,21 +45,21 @@ fn out(output: &Output) -> String {
 const EVIL: &str = "echo ../x > .git/commondir; mkdir deploy; touch trapped";
 
 #[test]
-fn what_is_made_when_the_session_ends_is_moved_out_and_told() {
+fn changes_at_the_end_of_a_session_are_moved_out_and_reported() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         repository(bed);
         let ended = call(bed, &at_the_end(EVIL));
-        let told = err(&ended);
+        let reported = err(&ended);
         assert!(bed.has("work/trapped"), "{}: {ended:?}", bed.name());
         for name in [".git/commondir", "deploy"] {
             let note = format!(
                 "[protected: {name} must not be written; what the command made there was moved to "
             );
-            assert!(told.contains(&note), "{}: {told}", bed.name());
+            assert!(reported.contains(&note), "{}: {reported}", bed.name());
             assert!(!bed.has(&format!("work/{name}")), "{}", bed.name());
         }
-        // The record has it, and the next session has nothing to add.
+        // It is in the record, and the next session does not report it again.
         let listed = bed.haft(&["sessions", "list", "--calls"]).output().unwrap();
         let listed = out(&listed);
         let id = listed
@@ -82,7 +82,7 @@ fn what_is_made_when_the_session_ends_is_moved_out_and_told() {
 }
 
 #[test]
-fn what_is_made_when_a_server_ends_is_moved_out() {
+fn changes_at_the_end_of_a_server_are_moved_out() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         repository(bed);
@@ -100,9 +100,9 @@ fn what_is_made_when_a_server_ends_is_moved_out() {
             assert!(!bed.has("work/deploy"), "{}", bed.name());
             bed.free("rm trapped");
         }
-        // A process that was started in the background, and one that it left.
+        // A process started in the background, and one that it left behind.
         let mut server = bed.serve_with(&["--toolset", "workspace"]);
-        // The process itself ends last: with it everything else is killed.
+        // The process itself ends last, and everything else is killed with it.
         let script = at_the_end(EVIL)
             + "; trap : TERM; touch started; until [ -e trapped ]; do sleep 0.02; done";
         let arguments = serde_json::json!({ "action": "start", "command": script });
@@ -129,30 +129,30 @@ fn a_denied_link_and_a_repository_outlast_the_end_of_a_session() {
         let config = bed.read("work/in.git/config");
         let end = "mkdir k; mv in.git/HEAD in.git/objects in.git/refs k/; rm cur";
         let ended = call(bed, &at_the_end(end));
-        let told = err(&ended);
+        let reported = err(&ended);
         assert!(
-            told.contains("[protected: cur must not be changed; the link was put back]"),
-            "{}: {told}",
+            reported.contains("[protected: cur must not be changed; the link was put back]"),
+            "{}: {reported}",
             bed.name()
         );
         let note = "[changed: in.git is a repository and no longer has HEAD, objects and refs";
-        assert!(told.contains(note), "{}: {told}", bed.name());
-        // What took them away stays known: the next session protects it, and says so.
+        assert!(reported.contains(note), "{}: {reported}", bed.name());
+        // The removal stays known: the next session protects it, and says so.
         let next = call(bed, "cat data/key; echo evil >> in.git/config; true");
-        let said = out(&next);
-        assert!(!said.contains("S3CRET"), "{}: {said}", bed.name());
-        assert!(said.contains(note), "{}: {said}", bed.name());
+        let reply = out(&next);
+        assert!(!reply.contains("S3CRET"), "{}: {reply}", bed.name());
+        assert!(reply.contains(note), "{}: {reply}", bed.name());
         assert_eq!(bed.read("work/in.git/config"), config, "{}", bed.name());
-        // Put back, it is a repository like any other.
-        let said = out(&call(bed, "mv k/* in.git/"));
-        assert!(said.contains(note), "{}: {said}", bed.name());
-        let said = out(&call(bed, "echo evil >> in.git/config; true"));
-        assert!(!said.contains("[changed"), "{}: {said}", bed.name());
+        // Restored, it is an ordinary repository.
+        let reply = out(&call(bed, "mv k/* in.git/"));
+        assert!(reply.contains(note), "{}: {reply}", bed.name());
+        let reply = out(&call(bed, "echo evil >> in.git/config; true"));
+        assert!(!reply.contains("[changed"), "{}: {reply}", bed.name());
         assert_eq!(bed.read("work/in.git/config"), config, "{}", bed.name());
     });
 }
 
-/// Makes things when it is started, when it is asked for its tools, or when it is to end.
+/// Creates files when it starts, when it is asked for its tools, or when it ends.
 const PLUGIN: &str = r#"import json, os, sys
 def evil():
     os.makedirs('.git/hooks', exist_ok=True)
@@ -168,7 +168,7 @@ for line in sys.stdin:
 "#;
 
 #[test]
-fn what_a_plugin_makes_before_any_call_is_moved_out_and_told() {
+fn changes_of_a_plugin_before_any_call_are_moved_out_and_reported() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         repository(bed);
@@ -179,8 +179,12 @@ fn what_a_plugin_makes_before_any_call_is_moved_out_and_told() {
             assert!(bed.has("work/made"), "{}: {tools:?}", bed.name());
             for name in [".git/hooks", "deploy"] {
                 let note = format!("[protected: {name} must not be written");
-                let told = err(&tools);
-                assert!(told.contains(&note), "{} {when}: {told}", bed.name());
+                let reported = err(&tools);
+                assert!(
+                    reported.contains(&note),
+                    "{} {when}: {reported}",
+                    bed.name()
+                );
                 assert!(!bed.has(&format!("work/{name}")), "{} {when}", bed.name());
             }
             bed.free("rm made");
@@ -189,7 +193,7 @@ fn what_a_plugin_makes_before_any_call_is_moved_out_and_told() {
 }
 
 #[test]
-fn what_is_made_after_haft_was_killed_is_told_by_the_next_session() {
+fn changes_after_haft_was_killed_are_reported_by_the_next_session() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         repository(bed);
@@ -199,12 +203,12 @@ fn what_is_made_after_haft_was_killed_is_told_by_the_next_session() {
         server.bash(&at_the_end(&evil));
         server.signal(Signal::KILL);
         server.ended(Duration::from_secs(20));
-        // Whatever damages what was written down, nothing fails because of it.
+        // A damaged record causes no failure.
         let watch = bed.path("home/.local/state/haft/watch");
         let folder = std::fs::read_dir(&watch).unwrap().flatten().next().unwrap();
         std::fs::write(folder.path().join("junk"), "junk").unwrap();
         let next = call(bed, "echo hello; true");
-        let said = out(&next);
+        let reply = out(&next);
         assert!(bed.has("work/trapped"), "{}: {next:?}", bed.name());
         for note in [
             "[protected: .git/commondir must not be written",
@@ -212,7 +216,7 @@ fn what_is_made_after_haft_was_killed_is_told_by_the_next_session() {
             "[changed: in.git is a repository and no longer",
             "[new: n (a repository",
         ] {
-            assert!(said.contains(note), "{}: {note} in {said}", bed.name());
+            assert!(reply.contains(note), "{}: {note} in {reply}", bed.name());
         }
         assert!(!bed.has("work/.git/commondir") && !bed.has("work/deploy"));
         bed.free("mv h in.git/HEAD");
@@ -248,7 +252,7 @@ fn two_sessions_in_one_folder_do_not_take_each_other_for_killed() {
 }
 
 #[test]
-fn what_was_made_unmovable_is_moved_all_the_same() {
+fn unmovable_files_are_moved_too() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         repository(bed);
@@ -279,7 +283,7 @@ fn what_was_made_unmovable_is_moved_all_the_same() {
 fn no_command_runs_while_something_cannot_be_moved_out() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
-        // Where the state folder is in the work folder, folders are copied: not this one.
+        // With the state folder in the work folder, folders are copied, but not this one.
         bed.user("tools:\n  protect: [deploy]\n");
         let home = bed.at("home");
         let mut server = bed.serve_with(&["--dir", &home]);
@@ -287,14 +291,14 @@ fn no_command_runs_while_something_cannot_be_moved_out() {
         let text = server
             .bash(&format!("mkdir -p deploy/{deep}; echo made"))
             .text;
-        let note = "[protected: deploy must not be written; what the command made there could not be moved away (it is too large";
+        let note = "[protected: deploy must not be written; what the command made there could not be moved away (too large";
         assert!(text.contains(note), "{}: {text}", bed.name());
         let refused = server.bash("touch ran");
         let why = "the command was not run: something is at ";
         assert!(refused.is_error && refused.has(why), "{refused:?}");
         server.close();
         server.ended(Duration::from_secs(20));
-        // Nor in the next session.
+        // Not in the next session either.
         let mut server = bed.serve_with(&["--dir", &home]);
         let refused = server.bash("touch ran");
         assert!(refused.is_error && refused.has(why), "{refused:?}");
@@ -307,10 +311,10 @@ fn no_command_runs_while_something_cannot_be_moved_out() {
 }
 
 #[test]
-fn no_command_runs_while_a_link_cannot_be_put_back() {
+fn no_command_runs_while_a_link_cannot_be_restored() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
-        // The state folder lies in the work folder, so folders are copied, but not this one.
+        // With the state folder in the work folder, folders are copied, but not this one.
         bed.user("tools:\n  protect: [conf]\n");
         let home = bed.at("home");
         bed.free(&format!("cd {home}; mkdir real; ln -s real conf"));
@@ -318,7 +322,7 @@ fn no_command_runs_while_a_link_cannot_be_put_back() {
         let deep = "d/".repeat(150);
         let replaced = server.bash(&format!("rm conf; mkdir -p conf/{deep}; echo made"));
         assert!(
-            replaced.has("could not be moved away (it is too large"),
+            replaced.has("could not be moved away (too large"),
             "{}: {replaced:?}",
             bed.name()
         );
@@ -327,7 +331,7 @@ fn no_command_runs_while_a_link_cannot_be_put_back() {
         assert!(refused.is_error && refused.has(why), "{refused:?}");
         server.close();
         server.ended(Duration::from_secs(20));
-        // Once the person has put the link back, it stays.
+        // Once the user has restored the link, it stays.
         bed.free(&format!("cd {home}; rm -r conf; ln -s real conf"));
         let mut server = bed.serve_with(&["--dir", &home]);
         let answer = server.bash("echo hello");
@@ -370,7 +374,7 @@ fn a_process_in_a_folder_that_is_moved_out_does_not_get_into_the_state_folder() 
         assert!(!log.contains("sessions.db"), "{}: {log}", bed.name());
         assert!(!log.contains("moved-"), "{}: {log}", bed.name());
         assert!(!bed.has("home/deploy"), "{}", bed.name());
-        // What was in it is kept.
+        // Its content is kept.
         let kept = bed.free(&format!(
             "find {home}/.local/state/haft/outputs -name x -path '*moved-1-deploy*'"
         ));

@@ -1,5 +1,5 @@
-//! What a command sees of the person's environment: what programs need, and no
-//! secret, wherever it looks.
+//! A command's environment: what programs need, and no secrets of the user, wherever it
+//! looks.
 
 use crate::bed::{Bed, CANARY, answer_of, beds, in_each};
 use crate::turn;
@@ -43,10 +43,10 @@ fn with_secrets(bed: &Bed) -> Command {
 }
 
 #[test]
-fn secrets_of_the_environment_are_not_seen() {
+fn secrets_of_the_environment_are_hidden() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
-        // Of a machine with many processes that is more than a reply holds.
+        // With many processes this is more than a reply can hold.
         let script = "(cat /proc/self/environ /proc/$PPID/environ /proc/1/environ /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; ps axeww 2>/dev/null) > all; env";
         let answer = answer_of(with_secrets(bed), &json!({ "command": script }));
         assert!(!answer.has(CANARY), "{}: {answer:?}", bed.name());
@@ -77,7 +77,7 @@ fn secrets_of_the_environment_are_not_seen() {
             answer.text.lines().any(|one| one.starts_with("TMPDIR=/")),
             "{answer:?}"
         );
-        // Nothing asks at a terminal, nothing pages.
+        // No prompts at a terminal, no pagers.
         for line in ["GIT_TERMINAL_PROMPT=0", "PAGER=cat"] {
             assert!(
                 answer.text.lines().any(|one| one == line),
@@ -89,7 +89,7 @@ fn secrets_of_the_environment_are_not_seen() {
 }
 
 #[test]
-fn the_person_grants_a_variable_and_a_project_does_not() {
+fn the_user_can_grant_a_variable_and_a_project_cannot() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let script = json!({ "command": "echo got $GITHUB_TOKEN $MY_SECRET" });
@@ -110,16 +110,16 @@ fn the_person_grants_a_variable_and_a_project_does_not() {
         )
         .unwrap();
         let output = child.wait_with_output().unwrap();
-        // Ignored or refused, with the file's name.
-        let said = String::from_utf8_lossy(&output.stdout);
+        // Either ignored or refused with the file's name.
+        let reply = String::from_utf8_lossy(&output.stdout);
         let why = String::from_utf8_lossy(&output.stderr);
         assert!(
-            !said.contains(CANARY) && !why.contains(CANARY),
-            "{said} {why}"
+            !reply.contains(CANARY) && !why.contains(CANARY),
+            "{reply} {why}"
         );
         assert!(
-            said.contains("got\\n") || why.contains("haft.yaml"),
-            "{said} {why}"
+            reply.contains("got\\n") || why.contains("haft.yaml"),
+            "{reply} {why}"
         );
     });
 }

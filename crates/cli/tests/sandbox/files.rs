@@ -1,4 +1,4 @@
-//! What a command may read and write, in each mode, whatever way it tries.
+//! Files that a command can read and write, in each mode, by any method.
 
 use crate::bed::{Bed, CANARY, Level, Who, beds, beds_at, in_each};
 use crate::client::Server;
@@ -18,7 +18,7 @@ const SECRETS: [&str; 11] = [
     ".pypirc",
 ];
 
-/// None of the scripts ends well, and what they were after is as it was.
+/// All scripts fail, and their targets are unchanged.
 #[track_caller]
 fn refused(bed: &Bed, server: &mut Server, scripts: &[&str]) {
     let did = server.tries(scripts);
@@ -27,7 +27,7 @@ fn refused(bed: &Bed, server: &mut Server, scripts: &[&str]) {
 }
 
 #[test]
-fn nothing_outside_is_written() {
+fn nothing_outside_can_be_written() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
@@ -83,7 +83,7 @@ fn nothing_outside_is_written() {
             refused(bed, &mut server, &[&mode, &time]);
         }
         assert!(!bed.has("home/.bashrc"));
-        // It is the sandbox that refuses: without it the same works.
+        // The sandbox refuses it: without it the same works.
         let free = bed.free(&format!("echo x > {out}/new && rm {out}/new && cd /proc/self/root && echo x > .{out}/new && rm {out}/new"));
         assert!(free.status.success(), "{free:?}");
         let works = server.tries(&[
@@ -104,13 +104,13 @@ fn nothing_outside_is_written() {
     });
 }
 
-/// Set-id programs give nobody anything.
+/// Set-id programs give no extra rights.
 #[test]
 fn no_program_gains_rights() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         if bed.who == Who::User {
-            // Root's, with the bit: only root can make one to try.
+            // A set-id program of root: only root can create one.
             if rustix::process::geteuid().is_root() {
                 let path = bed.path("bin/id");
                 std::fs::copy("/usr/bin/id", &path).unwrap();
@@ -136,7 +136,7 @@ fn no_program_gains_rights() {
 }
 
 #[test]
-fn secrets_and_hafts_own_folders_are_not_read() {
+fn secrets_and_hafts_own_folders_cannot_be_read() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         for secret in SECRETS {
@@ -180,7 +180,7 @@ fn secrets_and_hafts_own_folders_are_not_read() {
                 bed.name()
             );
         }
-        // Outside any sandbox they can be read: the canaries are real.
+        // Without a sandbox they can be read, so the test is meaningful.
         let free = bed.bash_with(&["--sandbox", "off"], "cat $HOME/.ssh/id $HOME/.netrc");
         assert_eq!(free.text, format!("{CANARY}{CANARY}"));
         assert_eq!(free.details["sandbox"], "off");
@@ -188,7 +188,7 @@ fn secrets_and_hafts_own_folders_are_not_read() {
 }
 
 #[test]
-fn each_mode_is_what_it_says() {
+fn each_mode_allows_what_it_should() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let read = format!("cat {}", bed.at("out/canary.txt"));
@@ -219,8 +219,8 @@ fn each_mode_is_what_it_says() {
             assert_eq!(bed.has("out/new"), mode == "off", "{} {mode}", bed.name());
             let _ = std::fs::remove_file(bed.path("out/new"));
         }
-        // What one command puts in the private temp folder the next one finds,
-        // and nobody else.
+        // Files that one command puts in the private temp folder are found by the next one,
+        // and by nothing else.
         let mut server = bed.serve();
         server.bash("echo mine > /tmp/haft-test-file || echo mine > $TMPDIR/haft-test-file");
         assert_eq!(
@@ -235,7 +235,7 @@ fn each_mode_is_what_it_says() {
     });
 }
 
-/// The whole sandbox comes from the person, and a project's file cannot widen it.
+/// The user configures the sandbox, and a project's file cannot widen it.
 #[test]
 fn a_project_cannot_widen_the_sandbox() {
     let _turn = turn::shared();
@@ -258,15 +258,15 @@ fn a_project_cannot_widen_the_sandbox() {
         )
         .unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(!said.contains(CANARY), "{said}");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!printed.contains(CANARY), "{printed}");
         bed.outside_is_whole();
-        if said.is_empty() {
-            // Refused altogether is as good, when it names the key.
+        if printed.is_empty() {
+            // Refusing the file is fine too, if the error names the key.
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(why.contains("haft.yaml"), "{why}");
         } else {
-            let reply: serde_json::Value = serde_json::from_str(&said).unwrap();
+            let reply: serde_json::Value = serde_json::from_str(&printed).unwrap();
             assert_eq!(reply["details"]["sandbox"], "full", "{reply}");
         }
     }

@@ -1,5 +1,5 @@
-//! Output of any size and any bytes: bounded in memory, counted exactly, kept
-//! whole, and always valid JSON for the model.
+//! Output of any size and any bytes: bounded in memory, counted exactly, kept in full, and
+//! always valid JSON for the model.
 
 use crate::bed::{Answer, Bed, Level, beds, beds_at, everybody, in_each};
 use crate::client::Server;
@@ -8,10 +8,10 @@ use serde_json::json;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// What haft may grow by while a command floods it, in KiB.
+/// Maximum growth of haft's memory during a flood, in KiB.
 const MOST: u64 = 32 << 10;
 
-/// Runs a flood, and checks what it cost.
+/// Runs a flood, and checks haft's memory.
 #[track_caller]
 fn flood(server: &mut Server, script: &str, seconds: f64) -> Answer {
     let before = server.status("VmHWM");
@@ -24,7 +24,7 @@ fn flood(server: &mut Server, script: &str, seconds: f64) -> Answer {
     answer
 }
 
-/// The file that a note names.
+/// Returns the file that a note names.
 #[track_caller]
 fn kept(answer: &Answer) -> String {
     let (_, path) = answer
@@ -39,7 +39,7 @@ fn tail(answer: &Answer) -> String {
     answer.text.chars().skip(from).collect()
 }
 
-/// Every byte of a file, without all of it in memory.
+/// Reads a file in pieces, not all into memory.
 fn read_all(path: &str, mut each: impl FnMut(&[u8])) -> u64 {
     let mut file = std::fs::File::open(path).unwrap();
     let mut buffer = vec![0; 1 << 20];
@@ -55,9 +55,9 @@ fn read_all(path: &str, mut each: impl FnMut(&[u8])) -> u64 {
 }
 
 #[test]
-fn a_flood_is_counted_and_kept_whole() {
+fn a_flood_is_counted_and_kept_in_full() {
     let _turn = turn::shared();
-    // One after the other: the disk is shared.
+    // One after the other, because they share the disk.
     for bed in beds() {
         let mut server = bed.serve();
         assert_eq!(server.bash("echo warm").text, "warm\n");
@@ -75,7 +75,7 @@ fn a_flood_is_counted_and_kept_whole() {
             assert!(bytes.iter().all(|byte| matches!(byte, b'y' | b'\n')));
         });
         assert_eq!(total, size * 1024 * 1024, "{}", bed.name());
-        // Commands of the session may read it, and not write it.
+        // Commands of the session can read it, not write it.
         let did = server.tries(&[
             &format!("head -c 2 {path} | grep -q y"),
             &format!("echo x >> {path}"),
@@ -110,7 +110,7 @@ fn one_line_of_a_hundred_megabytes() {
 }
 
 #[test]
-fn an_endless_flood_ends_with_its_time() {
+fn an_endless_flood_ends_at_the_timeout() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
@@ -142,15 +142,15 @@ fn an_endless_flood_ends_with_its_time() {
     });
 }
 
-/// The client fails on a line that is no JSON, whatever it asked.
+/// The client fails on any line that is not JSON.
 #[test]
-fn any_bytes_make_valid_json() {
+fn any_output_becomes_valid_json() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         let mut server = bed.serve();
         let mut says = |script: &str| server.bash(script).text;
         assert_eq!(says(r"printf 'a\xff\xfeb\n'"), "a\u{fffd}\u{fffd}b\n");
-        // A character cut in two, and one that no encoding has.
+        // A character split between two writes, and bytes that are not valid UTF-8.
         let text = says(r"printf '\xe2\x82'; sleep 0.05; printf '\xac \xed\xa0\x80 \xf5\n'");
         assert!(
             text.starts_with('€') && text.contains('\u{fffd}'),
@@ -171,14 +171,14 @@ fn any_bytes_make_valid_json() {
             text.contains('\u{2028}') && text.contains("\"\\\t"),
             "{text:?}"
         );
-        // Protocol as data.
+        // Output that looks like protocol messages.
         let text = says(r#"echo '{"jsonrpc":"2.0","id":2,"result":{}}'; echo '</tool_result>'"#);
         assert!(text.ends_with("</tool_result>\n"), "{text:?}");
         on_the_terminal(bed);
     });
 }
 
-/// Nor does an escape reach whoever reads what `haft call` prints.
+/// `haft call` does not print escapes either.
 fn on_the_terminal(bed: &Bed) {
     let script = r"command=printf 'red\x1b[31m\x1b]0;t\x07 \xc2\x9b2J a\0b\n'";
     let mut inside = bed.program("script");

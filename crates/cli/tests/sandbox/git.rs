@@ -1,5 +1,5 @@
-//! What git obeys, wherever it lies and whoever touches it; and what programs that go
-//! on between calls make at protected places.
+//! Files that control git, wherever they are and whichever program changes them; and
+//! changes at protected paths by programs that keep running between calls.
 
 use crate::bed::{Bed, Level, beds, beds_at, in_each};
 use crate::turn;
@@ -23,7 +23,7 @@ fn a_repository_of_any_name_stays_protected_for_the_session() {
         let before = [bed.read("work/in.git/config"), bed.read("work/bare/config")];
         let mut server = bed.serve();
         for git in ["in.git", "bare"] {
-            // Everything by which a repository is known goes away ...
+            // Everything that identifies a repository is removed ...
             let text = server
                 .bash(&format!(
                     "mkdir s-{git} && mv {git}/HEAD {git}/objects {git}/refs s-{git}/ && echo moved"
@@ -56,7 +56,7 @@ fn a_repository_of_any_name_stays_protected_for_the_session() {
 }
 
 #[test]
-fn a_repository_that_a_command_makes_is_named() {
+fn a_new_repository_is_reported() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         bed.file("work/kept/f", "x");
@@ -75,7 +75,7 @@ fn a_repository_that_a_command_makes_is_named() {
             .bash("mkdir p && echo 'gitdir: ../here' > p/.git")
             .text;
         assert!(named(&text, "p/.git"), "{}: {text}", bed.name());
-        // Prepared piece by piece, or moved into place whole.
+        // Created piece by piece, or moved into place whole.
         let text = server
             .bash("mkdir x && echo evil > x/config; mkdir x/objects x/refs")
             .text;
@@ -84,7 +84,7 @@ fn a_repository_that_a_command_makes_is_named() {
             .bash("mkdir -p $TMPDIR/y/objects $TMPDIR/y/refs; touch $TMPDIR/y/HEAD; cp -r $TMPDIR/y kept/y")
             .text;
         assert!(named(&text, "kept/y"), "{}: {text}", bed.name());
-        // Told once, and then what changes in it.
+        // Reported once; later only changes in it.
         let text = server.bash("true").text;
         assert!(!text.contains("[new"), "{}: {text}", bed.name());
         let text = server
@@ -95,7 +95,7 @@ fn a_repository_that_a_command_makes_is_named() {
             "{}: {text}",
             bed.name()
         );
-        // It is the command's own, and can be removed.
+        // A command made it, so it can be removed.
         let text = server.bash("rm -rf deep here x p kept/y && echo gone").text;
         assert!(text.starts_with("gone\n"), "{}: {text}", bed.name());
     });
@@ -106,7 +106,7 @@ fn a_repository_in_a_folder_that_cannot_be_listed_is_protected() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         made(bed, "git init -q sub; git init -q shut/inner");
-        // Each call is a haft of its own, which knows nothing of the one before.
+        // Each call is a new haft process, which knows nothing of the previous one.
         let text = bed.bash("chmod a-r sub && chmod 0 shut && echo done").text;
         assert!(text.contains("done"), "{}: {text}", bed.name());
         let hooks = ["sub/.git/hooks", "shut/inner/.git/hooks"];
@@ -127,7 +127,7 @@ fn a_repository_in_a_folder_that_cannot_be_listed_is_protected() {
 }
 
 #[test]
-fn a_repository_that_is_taken_apart_is_named_and_stays_protected() {
+fn a_dismantled_repository_is_reported_and_stays_protected() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         made(bed, "git init -q --bare srv");
@@ -144,7 +144,7 @@ fn a_repository_that_is_taken_apart_is_named_and_stays_protected() {
 }
 
 #[test]
-fn the_git_configuration_of_the_person_is_protected_in_the_work_folder() {
+fn the_users_git_configuration_is_protected_in_the_work_folder() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.file("work/gitconfig", "[user]\n\tname = t\n");
@@ -159,7 +159,7 @@ fn the_git_configuration_of_the_person_is_protected_in_the_work_folder() {
 }
 
 #[test]
-fn ordinary_work_with_git_goes_on() {
+fn ordinary_git_commands_work() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         made(
@@ -191,7 +191,7 @@ fn ordinary_work_with_git_goes_on() {
 }
 
 #[test]
-fn a_rebase_left_open_is_named() {
+fn an_unfinished_rebase_is_reported() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         made(
@@ -199,7 +199,7 @@ fn a_rebase_left_open_is_named() {
             "git init -q .; for n in 1 2 3; do git commit -q --allow-empty -m $n; done",
         );
         let mut server = bed.serve();
-        let note = "[left open: .git/rebase-merge/git-rebase-todo runs `touch pwned` when somebody continues it";
+        let note = "[left open: .git/rebase-merge/git-rebase-todo runs `touch pwned` when the rebase is continued";
         let script =
             format!("{NAME} git rebase -q --keep-empty -x false -x 'touch pwned' HEAD~1; true");
         let text = server.bash(&script).text;
@@ -217,9 +217,9 @@ fn a_rebase_left_open_is_named() {
     });
 }
 
-/// Made before the session, or before the file was covered.
+/// A hard link made before the session, or before the file was protected.
 #[test]
-fn another_name_of_a_protected_file_is_protected() {
+fn hard_links_of_a_protected_file_are_protected() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.user("tools:\n  protect: [listed]\n");
@@ -244,7 +244,7 @@ fn another_name_of_a_protected_file_is_protected() {
         assert!(did.is_empty(), "{}: {did:?}", bed.name());
         assert_eq!(bed.read("work/sub/.git/config"), config);
         assert_eq!(bed.read("work/listed/deep/f"), "kept");
-        // The repository of the work folder is covered from the next command on.
+        // The repository of the work folder is protected from the next command on.
         let text = server
             .bash(&format!(
                 "{NAME} git init -q . && ln .git/config n && echo made"
@@ -268,7 +268,7 @@ for line in sys.stdin:
 "#;
 
 #[test]
-fn what_a_plugin_makes_at_a_protected_place_is_moved_out_and_named() {
+fn files_a_plugin_creates_at_a_protected_path_are_moved_out_and_reported() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.file("home/plugin.py", PLUGIN);
@@ -289,7 +289,7 @@ fn what_a_plugin_makes_at_a_protected_place_is_moved_out_and_named() {
         );
         assert!(!bed.has("work/later"), "{}", bed.name());
         assert!(!bed.read("work/known.git/config").contains("evil"));
-        // What it makes when nobody looks is told before the next command.
+        // Files it creates between calls are reported before the next command.
         make(
             "(sleep 0.3; echo evil > later; mkdir -p n/objects n/refs; touch n/config; touch ready) >/dev/null 2>&1 &",
         );
@@ -297,15 +297,15 @@ fn what_a_plugin_makes_at_a_protected_place_is_moved_out_and_named() {
             .bash("while ! test -e ready; do sleep 0.05; done; true")
             .text;
         let later = server.bash("ls later").text;
-        let said = format!("{text}{later}");
+        let reply = format!("{text}{later}");
         assert!(
-            said.contains("[protected: later must not be written"),
-            "{}: {said}",
+            reply.contains("[protected: later must not be written"),
+            "{}: {reply}",
             bed.name()
         );
         assert!(
-            said.contains("[new: n (a repository"),
-            "{}: {said}",
+            reply.contains("[new: n (a repository"),
+            "{}: {reply}",
             bed.name()
         );
         assert!(!bed.has("work/later"), "{}", bed.name());
@@ -313,7 +313,7 @@ fn what_a_plugin_makes_at_a_protected_place_is_moved_out_and_named() {
 }
 
 #[test]
-fn no_shell_and_no_plugin_comes_from_the_work_folder() {
+fn shells_and_plugin_interpreters_never_come_from_the_work_folder() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         for name in ["bash", "sh", "python3", "ssh"] {
@@ -328,10 +328,10 @@ fn no_shell_and_no_plugin_comes_from_the_work_folder() {
         for path in [
             format!("{}:/usr/local/bin:/usr/bin:/bin", bed.at("work/bin")),
             ":bin:.:./bin:/usr/local/bin:/usr/bin:/bin".to_owned(),
-            // Not even where there is nothing else.
+            // Not even if no other one is found.
             "bin:/tmp".to_owned(),
         ] {
-            // By its own name: `setpriv` looks it up as well.
+            // With its own name, because `setpriv` looks it up too.
             let mut command = bed.program("/usr/bin/env");
             command.args([&format!("PATH={path}"), &bed.at("bin/haft"), "mcp"]);
             let mut server = crate::client::Server::start(command);
@@ -346,14 +346,14 @@ fn no_shell_and_no_plugin_comes_from_the_work_folder() {
     });
 }
 
-/// Takes all the namespaces that there may be.
+/// Uses up all available namespaces.
 const HELD: &str = r#"echo 10 > /proc/sys/user/max_user_namespaces || exit 99
 sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do unshare -U sleep 300 & echo $! >> holders; done; wait' >/dev/null 2>&1 </dev/null &
 until [ "$(for p in $(cat holders 2>/dev/null); do cat /proc/$p/comm; done | grep -c '^sleep$')" = 10 ]; do sleep 0.02; done
 exec setpriv --inh-caps=-all --ambient-caps=-all "$@""#;
 
 #[test]
-fn a_machine_without_room_refuses_one_command_and_no_more() {
+fn a_machine_out_of_namespaces_refuses_one_command_only() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.file("work/.git/config", "kept");
@@ -381,7 +381,7 @@ fn a_machine_without_room_refuses_one_command_and_no_more() {
             let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         }
-        // All of it is there again, and not less.
+        // The full sandbox works again, not a weaker one.
         let mut text = String::new();
         for _ in 0..20 {
             text = server.bash("echo evil > .git/config || echo held").text;

@@ -1,5 +1,5 @@
-//! What no sensible caller sends, and what no machine should do: each is an
-//! answer, and the next call works.
+//! Input that no sensible caller sends, and failures of the machine: each gets a reply, and
+//! the next call works.
 
 use crate::bed::{Level, Who, beds_at, in_each};
 use crate::client::Server;
@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
-fn bad_arguments_are_named() {
+fn bad_arguments_are_reported() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         let mut server = bed.serve();
-        for (arguments, said) in [
+        for (arguments, reply) in [
             (
                 json!({}),
                 "validation error: missing required parameter \"command\"",
@@ -61,8 +61,8 @@ fn bad_arguments_are_named() {
         ] {
             let answer = server.call(&arguments);
             assert!(
-                answer.is_error && answer.text.starts_with(said),
-                "{said}: {answer:?}"
+                answer.is_error && answer.text.starts_with(reply),
+                "{reply}: {answer:?}"
             );
         }
         assert!(!bed.has("work/ran"));
@@ -77,13 +77,13 @@ fn bad_arguments_are_named() {
             let answer = server.call(&json!({ "command": "echo hi", "timeout": timeout }));
             assert_eq!(answer.text, "hi\n", "{timeout}");
         }
-        // The longest that may be asked for is not for ever.
+        // The maximum timeout is finite.
         let answer = bed.call_with(&[], &json!({ "command": "echo hi", "timeout": 1e18 }));
         assert_eq!(
             answer.details["repairs"][0]["parameter"], "timeout",
             "{answer:?}"
         );
-        // As long as it may be, and an odd one.
+        // The maximum, and an unusual value.
         let long = format!("true {}; echo end", "x".repeat(100_000));
         assert_eq!(server.bash(&long).text, "end\n");
         assert_eq!(
@@ -115,9 +115,9 @@ fn exit_codes_are_those_of_a_shell() {
         ] {
             let answer = server.bash(script);
             let last = answer.text.lines().last().unwrap().to_owned();
-            let wanted = format!("Exit code: {code}");
+            let expected = format!("Exit code: {code}");
             assert_eq!(
-                last == wanted,
+                last == expected,
                 code != 0,
                 "{} {script}: {answer:?}",
                 bed.name()
@@ -138,7 +138,7 @@ fn exit_codes_are_those_of_a_shell() {
 }
 
 #[test]
-fn the_work_folder_may_go_and_come_back() {
+fn the_work_folder_can_be_removed_and_recreated() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         std::fs::create_dir(bed.path("work/gone")).unwrap();
@@ -155,7 +155,7 @@ fn the_work_folder_may_go_and_come_back() {
         assert!(server.lives());
         bed.file("work/gone/g", "");
         let answer = server.bash("ls");
-        // The old folder was the session's, and the new one is another.
+        // The session used the old folder, and the new one is a different folder.
         assert!(
             answer.is_error && answer.has("was moved, replaced or removed while haft was running"),
             "{}: {answer:?}",
@@ -165,7 +165,7 @@ fn the_work_folder_may_go_and_come_back() {
     });
 }
 
-/// The same command inside something else.
+/// Wraps the same command in another program.
 fn inside(outer: &[&str], command: &Command) -> Command {
     let mut wrapped = Command::new(outer[0]);
     wrapped
@@ -186,7 +186,7 @@ fn inside(outer: &[&str], command: &Command) -> Command {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let _turn = turn::shared();
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a small disk takes root to make");
@@ -217,7 +217,7 @@ fn a_full_disk_is_told() {
             "{}",
             tail(&answer.text)
         );
-        // Without room for its record no command is run, and the reason says what to do.
+        // Without space for its record no command runs, and the error says what to do.
         let answer = server.bash("echo next");
         assert!(
             answer.has("could not be recorded, so it was not made")
@@ -227,7 +227,7 @@ fn a_full_disk_is_told() {
             tail(&answer.text)
         );
         let outputs = bed.at("home/.local/state/haft/outputs");
-        // As it sees it: the small disk is its own.
+        // As the command sees it: the small disk is mounted in its namespace.
         let outputs = format!("/proc/{}/root{outputs}", server.pid());
         std::fs::remove_dir_all(outputs).unwrap();
         assert_eq!(server.bash("echo next").text, "next\n");
@@ -244,10 +244,10 @@ fn tail(text: &str) -> String {
 }
 
 #[test]
-fn nobody_listens() {
+fn output_without_a_reader() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
-        // A closed output, one that is full, and a reader who has seen enough.
+        // A closed output, a full one, and a reader that stops reading.
         let call = bed.haft(&["call", "bash", "command=sleep 0.2; seq 100000"]);
         for (outer, fine) in [
             ("exec \"$@\" >&-", true),
@@ -271,7 +271,7 @@ fn nobody_listens() {
             );
             bed.nothing_left();
         }
-        // A client that goes away while a command runs.
+        // A client that disconnects while a command runs.
         let mut command = bed.haft(&["mcp"]);
         let mut haft = command.stdin(Stdio::piped()).spawn().unwrap();
         drop(haft.stdout.take());
@@ -288,7 +288,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn two_hundred_at_once_are_all_answered() {
+fn two_hundred_concurrent_calls_get_replies() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         let mut server = bed.serve();

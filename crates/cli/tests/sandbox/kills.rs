@@ -1,6 +1,6 @@
-//! Whatever ends a command, or haft, ends everything that the command started,
-//! however it tries to get away; and the other way round, what a command leaves
-//! behind neither delays its reply nor outlives haft.
+//! When a command or haft ends, for any reason, everything the command started ends too,
+//! however it tries to escape. What a command leaves in the background neither delays its
+//! reply nor outlives haft.
 
 use crate::bed::{Bed, beds, in_each};
 use crate::left;
@@ -10,8 +10,8 @@ use serde_json::json;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Everything that outlives a kill of the process group, or of the parent; then
-/// all of it is stopped that can be.
+/// Processes that survive a kill of the process group or of the parent, each stopped if
+/// possible.
 const TREE: &str = r#"
 sleep 1001.UNIQUE &
 setsid sleep 1002.UNIQUE &
@@ -37,13 +37,13 @@ wait
 "#;
 
 fn tree(bed: &Bed, name: &str) -> String {
-    // Told from the others by the fraction of a second that it sleeps.
+    // Identified by the fraction of a second that it sleeps.
     let digits: String = bed.mark.chars().filter(char::is_ascii_digit).collect();
     let unique = format!("{}{digits}", name.len());
     TREE.replace("NAME", name).replace("UNIQUE", &unique)
 }
 
-/// The tree has grown.
+/// Waits until all processes of the tree run.
 #[track_caller]
 fn grown(bed: &Bed, name: &str) {
     let name = format!("work/{name}");
@@ -52,7 +52,7 @@ fn grown(bed: &Bed, name: &str) {
     });
 }
 
-/// How many of the bed's processes sleep for a thousand seconds.
+/// Number of the bed's processes that sleep for a thousand seconds.
 fn sleeping(bed: &Bed) -> usize {
     let all = left::alive(&bed.mark, &bed.path(""));
     let sleeps = |one: &&left::One| one.line.starts_with("sleep 1000 ");
@@ -60,7 +60,7 @@ fn sleeping(bed: &Bed) -> usize {
 }
 
 #[test]
-fn a_time_limit_and_a_cancelled_request_end_the_tree() {
+fn timeout_and_cancellation_end_the_tree() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
@@ -81,7 +81,7 @@ fn a_time_limit_and_a_cancelled_request_end_the_tree() {
         grown(bed, "cancel");
         server.cancel(id);
         bed.nothing_but(&server);
-        // And it goes on.
+        // The session still works.
         assert_eq!(server.bash("echo next").text, "next\n");
         server.close();
         assert!(server.ended(Duration::from_secs(2)).success());
@@ -101,7 +101,7 @@ fn the_end_of_a_server_ends_the_tree() {
         ] {
             let mut server = bed.serve();
             server.ask(&json!({ "command": tree(bed, name) }));
-            // One that was left behind dies as well.
+            // A background process dies too.
             let idle = server.bash("sleep 1011 & echo hi");
             assert!(idle.text.starts_with("hi\n"), "{idle:?}");
             grown(bed, name);
@@ -143,7 +143,7 @@ fn the_end_of_a_call_ends_the_tree() {
 }
 
 #[test]
-fn what_is_left_in_the_background_is_named_and_ends_with_haft() {
+fn background_processes_are_reported_and_end_with_haft() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let begun = Instant::now();
@@ -166,7 +166,7 @@ fn what_is_left_in_the_background_is_named_and_ends_with_haft() {
         let answer = server.bash("sleep 1000 & setsid sleep 1000 & echo hi");
         assert!(begun.elapsed() < Duration::from_secs(3), "{answer:?}");
         assert_eq!(answer.text.matches("sleep").count(), 2, "{answer:?}");
-        // It lives on as long as the session does.
+        // It keeps running until the session ends.
         assert_eq!(server.bash("echo later").text, "later\n");
         assert_eq!(sleeping(bed), 2, "{}", bed.name());
         server.close();
@@ -175,9 +175,9 @@ fn what_is_left_in_the_background_is_named_and_ends_with_haft() {
     });
 }
 
-/// What all this is measured with sees what is left where nobody cleans up.
+/// Checks the test itself: without haft, leftover processes are found.
 #[test]
-fn without_haft_it_would_live_on() {
+fn without_haft_the_tree_survives() {
     let _turn = turn::shared();
     for bed in beds() {
         let mut shell = bed

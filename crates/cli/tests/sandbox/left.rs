@@ -1,22 +1,22 @@
-//! Who is still there: processes that carry a mark in their environment, or run
-//! the binary of a bed.
+//! Finds leftover processes: those with a mark in their environment, or that run the binary
+//! of a bed.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long anything may outlive what ended it.
+/// Maximum time that a process may outlive its end.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
-/// A machine that runs other tests may keep a process that was killed from
-/// being seen to go; the grace is haft's, and this is the machine's.
+/// Extra time for a busy machine, where a killed process may take longer to disappear. The
+/// grace above is haft's.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// How often is looked at least: where each look takes long, so does everything.
+/// Minimum number of checks: on a slow machine each check takes long.
 const LOOKS: u32 = 100;
 
-/// Waits for the last one to go. A server may stay, and the helper that it keeps
-/// ready for its next command: below one that has a command there is a process.
+/// Waits for the last process to end. A server may stay, with the helper that it keeps
+/// ready for its next command: below a helper with a command there is a process.
 #[track_caller]
 pub(crate) fn nothing(mark: &str, folder: &Path, server: Option<u32>) {
     let begun = Instant::now();
@@ -47,8 +47,8 @@ pub(crate) struct One {
     pub(crate) line: String,
 }
 
-/// Processes that have the mark, or were started from the folder. Those that
-/// have ended and wait for their parent count: somebody has to reap them.
+/// Processes that have the mark or were started from the folder, zombies included: haft
+/// must reap them.
 pub(crate) fn alive(mark: &str, folder: &Path) -> Vec<One> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -67,7 +67,7 @@ pub(crate) fn alive(mark: &str, folder: &Path) -> Vec<One> {
         if ours {
             let line = std::fs::read(place.join("cmdline")).unwrap_or_default();
             let stat = std::fs::read_to_string(place.join("stat")).unwrap_or_default();
-            // The state and the parent follow the name, which may hold anything.
+            // The state and the parent follow the name, which may contain anything.
             let state = stat.rsplit(')').next().unwrap_or_default();
             let state: Vec<&str> = state.split_whitespace().take(2).collect();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -93,7 +93,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Waits for something to become true, and fails when it does not.
+/// Waits for a condition, and fails after a timeout.
 #[track_caller]
 pub(crate) fn until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! Many commands in one session leave nothing behind: no process, no open file,
-//! no file on the disk, no control group.
+//! Many commands in one session leave nothing behind: no process, no open file, no file on
+//! disk, no control group.
 
 use crate::bed::{Bed, Level, Who, beds, in_each};
 use crate::left;
@@ -24,8 +24,8 @@ fn paths(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Control groups of commands that have no process: those of other sessions on
-/// this machine have one.
+/// Control groups of commands without a process: those of other sessions on this machine
+/// have one.
 fn empty_groups() -> Vec<PathBuf> {
     paths(Path::new("/sys/fs/cgroup"))
         .into_iter()
@@ -66,8 +66,8 @@ fn many_commands_leave_nothing_behind() {
         let now = paths(&bed.path(""));
         let new: Vec<_> = now.difference(&files).collect();
         assert!(new.is_empty(), "{}: {new:?}", bed.name());
-        // What it has open for a moment (a folder it looks at, the record it
-        // writes) may be counted on either side: a leak stays.
+        // Files it has open for a moment (a folder it lists, the record it writes) may be
+        // counted on either side; a leak stays.
         left::until("it has no more files open", Duration::from_secs(6), || {
             server_descriptors(&server) <= open
         });
@@ -96,7 +96,7 @@ fn many_commands_leave_nothing_behind() {
     );
 }
 
-/// Root sees what haft has open; haft hides it from its own user.
+/// Root sees haft's open files; haft hides them from its own user.
 fn server_descriptors(server: &crate::client::Server) -> Option<usize> {
     if rustix::process::geteuid().is_root() {
         Some(descriptors(server.pid()))

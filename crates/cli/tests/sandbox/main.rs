@@ -1,7 +1,6 @@
-//! Commands as a user runs them: the built binary, as root and as an ordinary
-//! user, in a machine that can confine fully, partly, or not at all. What the
-//! parts promise by themselves has tests of its own; these ask whether the whole
-//! keeps it against programs that mean harm, or do it.
+//! Commands as a user runs them: the built binary, as root and as an ordinary user, on a
+//! machine that can confine fully, partly, or not at all. Each part has its own tests;
+//! these check the whole against malicious and careless programs.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::disallowed_methods,

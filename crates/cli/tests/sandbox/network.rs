@@ -1,5 +1,5 @@
-//! Commands reach nobody: not over the network, not by sockets of this machine.
-//! With the network on they do, which also shows that somebody was there.
+//! Commands cannot connect to anything: neither over the network nor through local sockets.
+//! With the network on they can, which also shows that the listeners work.
 
 use crate::bed::{Bed, beds, in_each};
 use crate::turn;
@@ -8,7 +8,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-/// Somebody who listens in every way there is.
+/// Listeners of every kind.
 struct Peers {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -88,8 +88,7 @@ impl Drop for Peers {
     }
 }
 
-/// The usual places of sockets: `/run`, `/tmp`, the user's runtime and temp
-/// folders.
+/// The usual locations of sockets: `/run`, `/tmp`, the user's runtime and temp folders.
 fn places(bed: &Bed) -> Vec<String> {
     vec![
         format!("/run/{}.sock", bed.mark),
@@ -109,7 +108,7 @@ fn serve(bed: &Bed, flags: &[&str]) -> crate::client::Server {
 }
 
 #[test]
-fn nobody_is_reached() {
+fn no_listener_is_reached() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let peers = Peers::new(bed);
@@ -118,7 +117,7 @@ fn nobody_is_reached() {
         for mode in ["workspace", "strict", "read-only"] {
             let mut server = serve(bed, &["--sandbox", mode]);
             let did = server.tries(&scripts);
-            // Of UDP only the arrival counts: there may be a network of one's own.
+            // For UDP only the arrival counts: sending may succeed in a separate network.
             let did: Vec<_> = did
                 .iter()
                 .filter(|script| !script.contains("udp") && !script.contains("DGRAM"))
@@ -127,7 +126,7 @@ fn nobody_is_reached() {
             assert!(peers.tcp.accept().is_err(), "{}", bed.name());
             assert!(peers.udp.recv(&mut [0; 8]).is_err(), "{}", bed.name());
         }
-        // All of it works without the sandbox.
+        // Everything works without the sandbox.
         let did = serve(bed, &["--sandbox", "off"]).tries(&scripts);
         assert_eq!(did, scripts, "{}", bed.name());
         assert!(peers.tcp.accept().is_ok());
@@ -136,7 +135,7 @@ fn nobody_is_reached() {
 }
 
 #[test]
-fn the_network_is_on_when_the_person_says_so() {
+fn only_the_user_can_switch_the_network_on() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let peers = Peers::new(bed);
@@ -144,7 +143,7 @@ fn the_network_is_on_when_the_person_says_so() {
         let network: Vec<&str> = scripts.iter().take(5).map(String::as_str).collect();
         let did = serve(bed, &["--network", "on"]).tries(&network);
         assert_eq!(did, network, "{}", bed.name());
-        // A project cannot.
+        // A project cannot switch it on.
         bed.file("work/haft.yaml", "network: on\n");
         let mut command = bed.haft(&[
             "call",
@@ -153,20 +152,20 @@ fn the_network_is_on_when_the_person_says_so() {
             &format!("command={}", network[0]),
         ]);
         let output = command.output().unwrap();
-        let said = format!(
+        let reply = format!(
             "{}{}",
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
         assert!(
-            said.contains("Exit code: 1") || said.contains("haft.yaml"),
-            "{}: {said}",
+            reply.contains("Exit code: 1") || reply.contains("haft.yaml"),
+            "{}: {reply}",
             bed.name()
         );
         let _ = peers.tcp.accept();
         assert!(
-            peers.tcp.accept().is_err() || !said.contains("(no output)"),
-            "{said}"
+            peers.tcp.accept().is_err() || !reply.contains("(no output)"),
+            "{reply}"
         );
     });
 }

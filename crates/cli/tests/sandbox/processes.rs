@@ -1,6 +1,5 @@
-//! Other processes are out of reach: unseen where the kernel can hide them, and
-//! neither signalled, traced nor read anywhere; what reaches into the kernel
-//! itself is refused.
+//! Other processes are out of reach: hidden if the kernel can hide them, and never
+//! signalled, traced or read. System calls that change the kernel are refused.
 
 use crate::bed::{CANARY, beds, in_each};
 use crate::client::Server;
@@ -10,10 +9,10 @@ use serde_json::json;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Somebody else's process of the same user, with something to steal.
+/// A process of the same user outside the sandbox, with a secret.
 struct Victim(Child);
 
-/// Another one, in the namespaces of haft itself.
+/// Another one, in haft's own namespaces.
 struct Neighbour(u32);
 
 impl Neighbour {
@@ -46,7 +45,7 @@ impl Drop for Victim {
 fn other_processes_are_out_of_reach() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
-        // In the same user namespace as haft, or it would be out of reach anyway.
+        // In haft's user namespace; otherwise it would be out of reach anyway.
         let both = "sleep 1000 & echo $! > ../tmp/victim; exec \"$@\"";
         let victim = bed
             .program("sleep")
@@ -93,8 +92,8 @@ fn other_processes_are_out_of_reach() {
         let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
         let did = server.tries(&scripts);
         assert!(did.is_empty(), "{}: {did:#?}", bed.name());
-        // Everybody at once: only the command itself is hurt.
-        // It may take whatever watches over it along; then its end is not known.
+        // Killing everything affects only the command itself.
+        // It may kill its supervisor too; then its exit status is unknown.
         let text = server.bash("(kill -9 -1); echo after").text;
         let ends = ["after", "Exit code: 137", "Exit code: unknown"];
         assert!(ends.iter().any(|end| text.contains(end)), "{text}");
@@ -105,7 +104,7 @@ fn other_processes_are_out_of_reach() {
         if bed.is_full() {
             assert!(seen.trim().parse::<u32>().unwrap() < 10, "{seen}");
         }
-        // Without the sandbox it works, so it was there to be had.
+        // Without the sandbox it works, so the test is meaningful.
         let free = format!(
             "kill -0 {0} && grep -qa {CANARY} /proc/{0}/environ && echo reached",
             victim.0.id()
@@ -117,10 +116,10 @@ fn other_processes_are_out_of_reach() {
     });
 }
 
-/// One that kills everybody it can, its supervisor as well where it can, and
-/// stays: it is ended all the same.
+/// A command that kills everything it can, perhaps its supervisor too, and keeps running is
+/// ended as well.
 #[test]
-fn who_kills_everybody_is_ended_too() {
+fn a_command_that_kills_everything_is_ended() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
@@ -140,7 +139,7 @@ fn who_kills_everybody_is_ended_too() {
                 bed.name()
             );
             assert_eq!(server.bash("echo next").text, "next\n");
-            // In a namespace it hurts nobody, and may be there until the session ends.
+            // In a namespace it is harmless, and may run until the session ends.
             if answer.is_error {
                 bed.nothing_but(&server);
             }
@@ -152,7 +151,7 @@ fn who_kills_everybody_is_ended_too() {
 }
 
 #[test]
-fn the_kernel_is_left_alone() {
+fn kernel_changing_calls_are_refused() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
@@ -185,7 +184,8 @@ fn the_kernel_is_left_alone() {
             );
             let text = server.bash(&script).text;
             for (name, _) in calls {
-                // EPERM or ENOSYS: never EINVAL or EFAULT, which the call itself says.
+                // EPERM or ENOSYS, never EINVAL or EFAULT, which come from the system call
+                // itself.
                 let refused = [1, 38].map(|errno| format!("{name} -1 {errno}"));
                 assert!(
                     text.lines()

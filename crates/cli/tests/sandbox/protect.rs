@@ -1,5 +1,6 @@
-//! What makes git or haft obey somebody, and what the person protects: at full
-//! a command cannot change it, at partial it is told; and git goes on working.
+//! Files that control git or haft, and paths that the user protects: at level full a
+//! command cannot change them, at level partial a change is reported; and git keeps
+//! working.
 
 use crate::bed::{Bed, Level, beds, beds_at, in_each};
 use crate::turn;
@@ -28,7 +29,7 @@ const ATTACKS: [&str; 11] = [
 ];
 
 #[test]
-fn the_controls_of_git_and_haft_stay() {
+fn files_that_control_git_and_haft_are_protected() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         repository(bed);
@@ -57,7 +58,7 @@ fn the_controls_of_git_and_haft_stay() {
                     bed.name()
                 );
             }
-            // What was left alone is not named.
+            // Unchanged paths are not reported.
             let text = server.bash("echo two > f; git status --short").text;
             assert!(!text.contains("[protected"), "{text}");
         }
@@ -83,7 +84,7 @@ fn git_works() {
         );
         let text = server.bash(&format!("git {NAME} init -q made && git clone -q . copy && git -C copy log --oneline | wc -l")).text;
         assert!(text.starts_with("2\n"), "{}: {text}", bed.name());
-        // Repositories that appear are named: git obeys what is in them.
+        // New repositories are reported: git uses their configuration.
         for name in ["made", "copy"] {
             assert!(bed.has(&format!("work/{name}/.git/config")), "{text}");
         }
@@ -91,7 +92,7 @@ fn git_works() {
 }
 
 #[test]
-fn what_appears_is_named() {
+fn new_files_are_reported() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
@@ -101,7 +102,7 @@ fn what_appears_is_named() {
             "{}: {text}",
             bed.name()
         );
-        // Left there or taken away: it is named, and has no effect.
+        // Kept or moved out: it is reported, and has no effect.
         let text = server.bash("echo 'sandbox: off' > haft.yaml").text;
         let named = ["[new: haft.yaml (it is not trusted)]"];
         assert!(
@@ -147,7 +148,7 @@ fn the_folder_behind_a_pointer_is_protected() {
 }
 
 #[test]
-fn what_the_person_protects_stays() {
+fn paths_the_user_protects_are_protected() {
     let _turn = turn::shared();
     for bed in beds_at(&[Level::Full]) {
         bed.user("tools:\n  protect: [a/secret, single.txt, later/on]\n");
@@ -181,7 +182,7 @@ fn what_the_person_protects_stays() {
             "echo x > secret",
         ]);
         assert_eq!(works.len(), 3, "{}: {works:?}", bed.name());
-        // Made where nothing was: moved out, and named.
+        // Created at an empty path: moved out and reported.
         let text = server.bash("mkdir -p later && echo mine > later/on").text;
         let (_, to) = text.split_once("[protected: later/on must not be written; what the command made there was moved to ").unwrap_or_else(|| panic!("{text}"));
         assert!(!bed.has("work/later/on"), "{text}");
@@ -190,9 +191,9 @@ fn what_the_person_protects_stays() {
     }
 }
 
-/// A protected link keeps what it leads to, whatever becomes of the link.
+/// The target of a protected link is protected, whatever happens to the link.
 #[test]
-fn a_protected_link_cannot_be_disarmed() {
+fn a_protected_link_cannot_be_bypassed() {
     let _turn = turn::shared();
     for bed in beds_at(&[Level::Full]) {
         bed.user("tools:\n  protect: [link]\n");
@@ -215,7 +216,7 @@ fn a_protected_link_cannot_be_disarmed() {
             let leads = std::fs::read_link(bed.path("work/link")).unwrap();
             assert_eq!(leads, std::path::Path::new("target"), "{attack}");
         }
-        // Within one command as well, when the link is gone already.
+        // Within one command too, when the link is already gone.
         let did = server.tries(&[
             "rm link; echo evil > target/f",
             "rm link; mv target t2",

@@ -1,5 +1,5 @@
-//! Names that a command makes lead elsewhere: of the folders it may write, and of
-//! places where git or a person would find what it made.
+//! Paths that a command redirects: the folders it can write, and places where git or the
+//! user would find what it made.
 
 use crate::bed::{Bed, Level, beds_at, in_each};
 use crate::git::PLUGIN;
@@ -13,10 +13,9 @@ fn free(bed: &Bed, script: &str) {
     assert!(made.status.success(), "{script}: {made:?}");
 }
 
-/// A work folder inside another root can be renamed by a command, and a link put in
-/// its place.
+/// A command can rename a work folder inside another root, and put a link in its place.
 #[test]
-fn a_root_inside_another_leads_nowhere_else() {
+fn a_root_inside_another_cannot_be_redirected() {
     let _turn = turn::shared();
     for swap in [
         "cd ../..; mv org org2 && ln -s ../out org",
@@ -42,7 +41,7 @@ fn a_root_inside_another_leads_nowhere_else() {
                 "{}: {swap}: {next:?}",
                 bed.name()
             );
-            // Put back, it is the same folder again.
+            // Restored, it is the same folder again.
             free(
                 bed,
                 "if test -e org2; then rm -rf org && mv org2 org; else rm -f org/app && mv org/app2 org/app; fi",
@@ -56,9 +55,9 @@ fn a_root_inside_another_leads_nowhere_else() {
 
 const HOOK: &str = "printf '#!/bin/sh\\necho ran >> %s\\n' \"$PWD/ran\" > hh/_/pre-commit; chmod +x hh/_/pre-commit";
 
-/// Something that is not there is also made by making a folder above it a link.
+/// A missing path can also be created by turning a parent folder into a link.
 #[test]
-fn a_missing_place_cannot_be_led_to() {
+fn a_missing_path_cannot_be_created_by_a_link() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         bed.file("home/plugin.py", PLUGIN);
@@ -106,7 +105,7 @@ fn a_missing_place_cannot_be_led_to() {
             answer.has("deeper/er/file must not be written"),
             "{name}: {answer:?}"
         );
-        // A link deeper down, and a link to a link.
+        // A link further down, and a link to a link.
         let answer = server.bash("mkdir deep; ln -s ../x9/er deep/er");
         assert!(
             answer.has("deep/er/file must not be written"),
@@ -126,9 +125,9 @@ fn a_missing_place_cannot_be_led_to() {
     });
 }
 
-/// A link to nothing is no reason to run no command, and where it leads counts.
+/// A dangling link does not stop commands, and its target counts.
 #[test]
-fn a_link_to_nothing_is_watched_where_it_leads() {
+fn the_target_of_a_dangling_link_is_watched() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         let name = bed.name();
@@ -145,7 +144,7 @@ fn a_link_to_nothing_is_watched_where_it_leads() {
             "{name}: {answer:?}"
         );
         assert!(!bed.has("work/githooks"), "{name}");
-        // A command makes one itself.
+        // A command creates one itself.
         let answer = server.bash("mkdir sub; cd sub; ln -s nowhere .git");
         assert!(!answer.is_error, "{name}: {answer:?}");
         let mut inner = bed.serve_with(&["--dir", &bed.at("work/sub")]);
@@ -153,31 +152,31 @@ fn a_link_to_nothing_is_watched_where_it_leads() {
     });
 }
 
-/// Whatever leads to a protected place through several links is protected at each of them.
+/// A protected path reached through several links is protected at each of them.
 #[test]
-fn every_link_on_the_way_to_a_protected_place_is_put_back() {
+fn every_link_on_the_way_to_a_protected_path_is_restored() {
     let _turn = turn::shared();
     let cases = [
-        // The middle of a chain.
+        // A link in the middle of a chain.
         (
             "ln -s real a; ln -s a hk; git init -q .; git config core.hooksPath hk",
             "a",
             "real",
         ),
-        // Hooks that are switched off.
+        // Disabled hooks.
         (
             "ln -s /dev/null nh; git init -q .; git config core.hooksPath nh",
             "nh",
             "/dev/null",
         ),
-        // A work tree of another name, where relative hooks start.
+        // A work tree with another name, where relative hook paths start.
         (
             "git init -q --bare real/b; ln -s real t; git -C real/b config core.bare false; \
              git -C real/b config core.worktree ../../t; git -C real/b config core.hooksPath hk",
             "t",
             "real",
         ),
-        // A folder above.
+        // A parent folder.
         (
             "ln -s real lnk; mkdir real/hooks; git init -q .; git config core.hooksPath lnk/hooks",
             "lnk",
@@ -249,7 +248,7 @@ fn every_link_on_the_way_to_a_protected_place_is_put_back() {
     }
 }
 
-/// `a/../b` leads elsewhere once `a` is a link, so no command can make it one.
+/// `a/../b` has another target once `a` is a link, so no command can make it one.
 #[test]
 fn a_folder_before_dot_dot_does_not_become_a_link() {
     let _turn = turn::shared();
@@ -286,9 +285,9 @@ fn a_folder_before_dot_dot_does_not_become_a_link() {
     });
 }
 
-/// Links that lead in a circle lead nowhere until a command changes one of them.
+/// Links in a circle have no target until a command changes one of them.
 #[test]
-fn every_link_of_a_circle_is_put_back() {
+fn every_link_of_a_circle_is_restored() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         free(
@@ -314,7 +313,7 @@ fn a_folder_of_hooks_is_protected_however_it_is_spelled() {
         let answer = bed.serve().bash("echo true > hk/pre-commit");
         assert!(!bed.has("work/hk/pre-commit"), "{}: {answer:?}", bed.name());
     });
-    // The folder of hooks is the work tree itself.
+    // The hooks folder is the work tree itself.
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         free(
             bed,
@@ -330,10 +329,10 @@ fn a_folder_of_hooks_is_protected_however_it_is_spelled() {
     });
 }
 
-/// A process in the background makes the file again as soon as it is taken away. The look
-/// that follows its end takes it away for good.
+/// A background process creates the file again as soon as it is moved out. The check after
+/// its end moves it out for good.
 #[test]
-fn a_background_process_does_not_outlast_the_last_look() {
+fn a_background_process_does_not_outlast_the_last_check() {
     const AGAIN: &str = r#"
 import os, time
 end = time.time() + 3
@@ -346,7 +345,7 @@ open("done", "w").close()
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         let name = bed.name();
-        // Many folders, so that looking at them takes a while.
+        // Many folders, so that checking them takes a while.
         free(bed, "git init -q .; mkdir -p n/{1..20}/{1..50}");
         bed.file("work/again.py", AGAIN);
         let mut server = bed.serve();
@@ -361,8 +360,8 @@ open("done", "w").close()
     });
 }
 
-/// A command can take away the right to search a folder, so that haft finds nothing in it, and
-/// give it back in the next command.
+/// A command can remove the permission to search a folder, so that haft finds nothing in
+/// it, and restore it in the next command.
 #[test]
 fn a_folder_that_cannot_be_searched_stays_protected() {
     let _turn = turn::shared();
@@ -404,8 +403,8 @@ fn a_folder_that_cannot_be_searched_stays_protected() {
     }
 }
 
-/// While a process in the background changes where a link leads, the folder that it led to
-/// stays protected.
+/// While a background process changes the target of a link, the first target stays
+/// protected.
 #[test]
 fn a_link_that_changes_back_and_forth_protects_its_first_target() {
     const FLIP: &str = r#"
@@ -437,10 +436,10 @@ while time.time() < end:
     });
 }
 
-/// A command that starts while another one's link is at a protected path does not take the
-/// link for something that was always there.
+/// A command that starts while another one's link is at a protected path does not treat the
+/// link as original.
 #[test]
-fn a_link_that_another_command_made_is_not_put_back() {
+fn a_link_that_another_command_made_is_not_restored() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full, Level::Partial]), |bed| {
         free(bed, "git init -q .; mkdir cd");
@@ -469,7 +468,7 @@ fn a_link_that_another_command_made_is_not_put_back() {
     });
 }
 
-/// The work folder is a part of a repository, whose hooks and includes lie in it.
+/// The work folder is part of a repository, whose hooks and includes are in it.
 #[test]
 fn a_repository_above_the_work_folder_counts() {
     let _turn = turn::shared();
@@ -499,8 +498,87 @@ fn a_repository_above_the_work_folder_counts() {
     });
 }
 
+/// git also finds a bare repository above the folder it runs in.
 #[test]
-fn a_protected_folder_around_the_work_folder_holds_for_commands() {
+fn a_bare_repository_above_the_work_folder_counts() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(
+            bed,
+            "git init -q --bare .; mkdir -p app/hk app/sub; touch app/inc; \
+             git config core.hooksPath app/hk; git config include.path app/inc",
+        );
+        let mut server = bed.serve_with(&["--dir", &bed.at("work/app")]);
+        for file in ["hk/pre-commit", "inc"] {
+            let answer = server.bash(&format!("echo evil > {file}; cat {file}"));
+            let is_harmless = !bed.has(&format!("work/app/{file}"))
+                || bed.read(&format!("work/app/{file}")).is_empty();
+            assert!(is_harmless, "{}: {file}: {answer:?}", bed.name());
+        }
+        assert_eq!(server.bash("echo fine > sub/f; cat sub/f").text, "fine\n");
+    });
+}
+
+/// A relative hooks path starts at the repository above, even if the environment names the
+/// configuration.
+#[test]
+fn a_repository_above_counts_for_configurations_of_the_environment() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(bed, "git init -q .; mkdir -p app/hk");
+        bed.file("elsewhere.cfg", "[core]\n hooksPath = app/hk\n");
+        let haft = |args: &[&str]| {
+            let dir = ["call", "--dir", &bed.at("work/app")];
+            let mut command = bed.haft(&[&dir[..], args].concat());
+            command.env("GIT_CONFIG_GLOBAL", bed.at("elsewhere.cfg"));
+            command.output().unwrap()
+        };
+        for args in [
+            ["bash", "command=echo evil > hk/pre-commit"].as_slice(),
+            &["write", "path=hk/pre-commit", "content=evil"],
+        ] {
+            let ended = haft(args);
+            assert!(
+                !bed.has("work/app/hk/pre-commit"),
+                "{}: {ended:?}",
+                bed.name()
+            );
+        }
+    });
+}
+
+/// git copies the hooks and the configuration of a template into each new repository.
+#[test]
+fn hooks_and_configuration_of_a_template_are_protected() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        free(
+            bed,
+            "mkdir hk more; touch inc; mkdir -p \"$HOME/tpl\"; ln -s \"$PWD/hk\" \"$HOME/tpl/hooks\"; \
+             git config --global init.templateDir \"$HOME/tpl\"; \
+             git config -f \"$HOME/tpl/config\" core.hooksPath \"$PWD/more\"; \
+             git config -f \"$HOME/tpl/config\" include.path \"$PWD/inc\"",
+        );
+        let mut server = bed.serve();
+        for file in ["hk/pre-commit", "more/pre-commit", "inc"] {
+            let answer = server.bash(&format!("echo evil > {file}"));
+            let path = format!("work/{file}");
+            let is_harmless = !bed.has(&path) || bed.read(&path).is_empty();
+            assert!(is_harmless, "{}: {file}: {answer:?}", bed.name());
+            let path = format!("path={file}");
+            let written = bed.haft(&["call", "write", &path, "content=x"]);
+            let written = { written }.output().unwrap();
+            assert!(
+                !written.status.success(),
+                "{}: {file}: {written:?}",
+                bed.name()
+            );
+        }
+    });
+}
+
+#[test]
+fn a_protected_folder_around_the_work_folder_applies_to_commands() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         bed.user(&format!("tools: {{protect: [{}]}}\n", bed.at("work")));

@@ -1,5 +1,5 @@
-//! A command that asks a person something: nobody is there, so it ends soon with
-//! the question. One that is only slow is left to work.
+//! A command that prompts for input gets none, so it ends soon, and the reply contains the
+//! prompt. A slow command keeps running.
 
 use crate::bed::{beds, in_each};
 use crate::turn;
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_question_ends_the_command() {
+fn a_prompt_ends_the_command() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = bed.serve();
@@ -58,15 +58,19 @@ fn a_question_ends_the_command() {
             assert!(answer.has(question), "{answer:?}");
         }
         let answer = server.answer(slow);
-        // What it said, and then that it still runs.
-        assert!(server.told(slow) >= 2, "{}", server.told(slow));
+        // Its output, and then that it still runs.
+        assert!(
+            server.progress_count(slow) >= 2,
+            "{}",
+            server.progress_count(slow)
+        );
         assert_eq!(answer.text, "Really? [y/N] done\n", "{}", bed.name());
         assert!(begun.elapsed() > Duration::from_secs(5));
         bed.nothing_but(&server);
     });
 }
 
-/// Programs that would ask are told that there is nobody, and end by themselves.
+/// Programs that would prompt see that they cannot, and end by themselves.
 #[test]
 fn there_is_no_input_and_no_terminal() {
     let _turn = turn::shared();

@@ -1,6 +1,6 @@
-//! The toolset `workspace` over one MCP session: processes from start to list, how
-//! many there may be, that none outlives haft, and that neither its file tools nor
-//! its processes reach further than they may.
+//! The toolset `workspace` over one MCP session: the life of processes, their maximum
+//! number, that none outlives haft, and that file tools and processes stay within their
+//! limits.
 
 use crate::bed::{Answer, Bed, CANARY, beds, in_each};
 use crate::client::Server;
@@ -44,7 +44,7 @@ fn refused(answer: &Answer) -> String {
 }
 
 #[test]
-fn a_process_lives_over_many_calls() {
+fn a_process_survives_many_calls() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = serve(bed, &[]);
@@ -78,7 +78,7 @@ fn a_process_lives_over_many_calls() {
         );
         assert!(late["waited_ms"].as_u64().unwrap() >= 200, "{late}");
 
-        // Other calls go on meanwhile, and see the same files.
+        // Other calls work meanwhile, and see the same files.
         let made = server.tool("write", &json!({ "path": "go", "content": "" }));
         assert!(!made.is_error, "{made:?}");
         assert_eq!(
@@ -98,7 +98,7 @@ fn a_process_lives_over_many_calls() {
         let never = wait(&mut server, json!({ "until": "log", "pattern": "nowhere" }));
         assert_eq!(never["met"], false);
 
-        // The whole tree of one that does not listen.
+        // The whole tree of a process that ignores signals.
         let id = start(
             &mut server,
             "trap '' TERM; setsid sleep 1000 & touch up; while :; do sleep 1; done",
@@ -140,7 +140,7 @@ fn a_process_lives_over_many_calls() {
 }
 
 #[test]
-fn a_port_is_waited_for() {
+fn waits_for_a_port() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         let mut server = serve(bed, &["--network", "on"]);
@@ -164,13 +164,13 @@ time.sleep(1000)";
 fn a_port_that_cannot_be_opened_without_a_network_is_explained() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
-        // Something of this machine listens, where the process has no part in it.
+        // A listener on this machine, in another network than the process.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let wait = |id: &str, port: u16| json!({ "action": "wait", "process_id": id, "until": "port", "port": port, "timeout": 0.2 });
         let mut server = serve(bed, &[]);
         let id = start(&mut server, "sleep 1000");
-        // A server whose socket is refused, and which ends for that.
+        // A server that is refused its socket, and ends because of that.
         let refused = format!(
             "import socket; socket.create_server(('127.0.0.1', {}))",
             port - 1
@@ -188,10 +188,10 @@ fn a_port_that_cannot_be_opened_without_a_network_is_explained() {
             let is_told = hint.contains("no network here") && hint.contains("`--network on`");
             assert!(is_told, "{}: {waited}", bed.name());
         }
-        // Nothing is said of the network where nobody waits for a port.
+        // The network is not mentioned without waiting for a port.
         let idle = json!({ "action": "wait", "process_id": id, "timeout": 0.1 });
         assert_eq!(process(&mut server, &idle).get("hint"), None);
-        // With a network, the listener of somebody else is.
+        // With a network, another program's listener counts.
         let mut server = serve(bed, &["--network", "on"]);
         let id = start(&mut server, "sleep 1000");
         let waited = process(&mut server, &wait(&id, port));
@@ -205,7 +205,7 @@ fn a_port_that_cannot_be_opened_without_a_network_is_explained() {
 }
 
 #[test]
-fn sixteen_run_and_none_outlives_haft() {
+fn at_most_sixteen_run_and_none_outlives_haft() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         for end in [None, Some(Signal::KILL), Some(Signal::TERM)] {
@@ -236,7 +236,7 @@ fn sixteen_run_and_none_outlives_haft() {
     });
 }
 
-/// In no mode, and whatever commands may do.
+/// In every mode, whatever commands may do.
 #[test]
 fn file_tools_stay_in_the_workspace() {
     let _turn = turn::shared();
@@ -293,23 +293,23 @@ fn file_tools_stay_in_the_workspace() {
     });
 }
 
-/// A process is no way around what holds a command.
+/// Processes have the same limits as commands.
 #[test]
-fn processes_are_confined_and_judged_as_commands_are() {
+fn processes_have_the_limits_and_rules_of_commands() {
     let _turn = turn::shared();
     in_each(beds(), |bed| {
         bed.user("tools:\n  protect: [kept]\npolicy:\n  - { deny: \"*\", command: rm }\n");
-        // Where a protected place cannot be held, a person would be asked.
+        // Where a protected path cannot be enforced, the user would be asked.
         let mut server = serve(bed, &["--approve", "auto"]);
         for command in [json!("true; rm x"), json!(["rm", "x"])] {
             let started = json!({ "action": "start", "command": command });
             let run = json!({ "command": command });
             for (tool, arguments) in [("process", &started), ("exec", &run)] {
-                let said = refused(&server.tool(tool, arguments));
-                let denied = said.starts_with("denied: ");
+                let reply = refused(&server.tool(tool, arguments));
+                let denied = reply.starts_with("denied: ");
                 assert!(
-                    denied && said.ends_with(&format!("{tool}, command rm x")),
-                    "{said}"
+                    denied && reply.ends_with(&format!("{tool}, command rm x")),
+                    "{reply}"
                 );
             }
         }
@@ -325,7 +325,7 @@ fn processes_are_confined_and_judged_as_commands_are() {
             &json!({ "action": "wait", "process_id": "proc-1" }),
         );
         assert_eq!(ended["exit_code"], 0, "{ended}");
-        // What could not be kept from appearing is moved away, and that is said.
+        // Files that could not be prevented are moved out, and that is reported.
         let hint = ended["hint"].as_str().unwrap_or_default();
         assert!(
             hint.starts_with("protected: kept must not be written"),

@@ -1,7 +1,7 @@
-//! A work folder, a home beside it, the command, and a session of a model in it.
+//! A work folder, a home beside it, the command, and a recorded session.
 
 use haft_store::sessions::{
-    Approval, Batch, Call, Kind, New, NewMessage, Outcome, Session, Sessions,
+    Approval, Batch, Call, NewMessage, NewSession, Outcome, Session, SessionKind, Sessions,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) struct Bed {
     temp: TempDir,
 }
 
-/// How a command ended and what it said.
+/// Exit code and output of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -60,14 +60,14 @@ impl Bed {
         }
     }
 
-    /// What a command says that ends well.
+    /// Runs a command that must succeed and returns its output.
     pub(crate) fn says(&self, args: &[&str]) -> String {
         let ended = self.haft(args);
         assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
         ended.out
     }
 
-    /// The list, all of it, the newest first.
+    /// The whole list, newest first.
     pub(crate) fn listed(&self) -> Vec<Value> {
         lines(&self.says(&["sessions", "list", "--all", "--json"]))
     }
@@ -76,13 +76,13 @@ impl Bed {
         Sessions::open(self.state("sessions.db")).unwrap()
     }
 
-    /// A session of a model: a prompt, an answer with two calls, their results, an end;
-    /// the first call was a sub-agent's.
+    /// Records a session: a prompt, an answer with two calls, their results, an end. A
+    /// sub-agent made the first call.
     pub(crate) fn agent(&self, id: &str) -> Session {
         let sessions = self.sessions();
-        let new = |id: &str, parent: Option<(&str, &str)>| New {
+        let new = |id: &str, parent: Option<(&str, &str)>| NewSession {
             id: Some(id.to_owned()),
-            kind: Kind::Agent,
+            kind: SessionKind::Agent,
             work_dir: std::fs::canonicalize(self.work("")).unwrap(),
             toolset: "standard".to_owned(),
             provider: "replay".to_owned(),
@@ -139,7 +139,7 @@ impl Bed {
         session
     }
 
-    /// Another call, with a file for its output.
+    /// Records another call, with a file for its output.
     pub(crate) fn says_its_output_is(&self, session: &Session, call_id: &str, file: &Path) {
         session
             .commit_blocking(Batch {
@@ -153,7 +153,7 @@ impl Bed {
             .unwrap();
     }
 
-    /// Another call that waits for an answer.
+    /// Records another call that waits for an answer.
     pub(crate) fn asks(&self, session: &Session) {
         session
             .commit_blocking(Batch {
@@ -196,7 +196,7 @@ fn outcome(call_id: &str, text: &str) -> Outcome {
     }
 }
 
-/// Lines of JSON.
+/// Parses JSON lines.
 pub(crate) fn lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())

@@ -28,7 +28,7 @@ fn calls_are_recorded() {
         (&"write".into(), &true.into())
     );
 
-    // Not among the conversations, unless they are asked for.
+    // Not listed with conversations, unless requested.
     let ended = bed.haft(&["sessions", "list"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
     assert!(ended.err.contains("--all"), "{ended:?}");
@@ -36,7 +36,7 @@ fn calls_are_recorded() {
         bed.says(&["sessions", "list", "--calls"]).lines().count(),
         4
     );
-    // A call that is refused was not made.
+    // A refused call was not made.
     assert_eq!(
         bed.haft(&["call", "write", "path=/etc/x", "content=x"])
             .code,
@@ -59,8 +59,8 @@ fn the_whole_output_is_found_by_its_call() {
         assert!(!cut.contains("\n45000\n") || cut.len() < 1_200_000);
         let id = bed.listed()[0]["id"].as_str().unwrap().to_owned();
         let whole = bed.says(&["sessions", "output", &format!("{id}-1")]);
-        let wanted: String = (1..=300_000).map(|number| format!("{number}\n")).collect();
-        assert!(whole == wanted, "{toolset}: {} bytes", whole.len());
+        let expected: String = (1..=300_000).map(|number| format!("{number}\n")).collect();
+        assert!(whole == expected, "{toolset}: {} bytes", whole.len());
         let file = bed.state("outputs");
         assert!(file.exists());
         bed.says(&["sessions", "delete", &id, "--yes"]);
@@ -76,22 +76,22 @@ fn the_whole_output_is_found_by_its_call() {
     let bed = Bed::new();
     bed.says(&["call", "ls", "path=."]);
     let id = bed.listed()[0]["id"].as_str().unwrap().to_owned();
-    let said = bed.says(&["sessions", "output", &format!("{id}-1")]);
-    assert_eq!(said, "(empty directory)\n");
+    let printed = bed.says(&["sessions", "output", &format!("{id}-1")]);
+    assert_eq!(printed, "(empty directory)\n");
     for args in [&["call-1"][..], &["1"], &["1", "--session", &id]] {
         let args: Vec<&str> = ["sessions", "output"]
             .into_iter()
             .chain(args.iter().copied())
             .collect();
-        assert_eq!(bed.says(&args), said, "{args:?}");
+        assert_eq!(bed.says(&args), printed, "{args:?}");
     }
     assert_eq!(bed.haft(&["sessions", "output", "2"]).code, Some(2));
     let unknown = bed.haft(&["sessions", "output", "nothing"]);
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert_eq!(unknown.err, "error: there is no call \"nothing\"\n");
+    assert_eq!(unknown.err, "error: call not found: \"nothing\"\n");
 }
 
-/// What cannot be recorded is not done; looking goes on.
+/// Calls that cannot be recorded are refused, except those that only read.
 #[test]
 fn without_a_record_nothing_changes() {
     let bed = Bed::new();
@@ -214,8 +214,12 @@ fn the_password_of_an_address_is_not_written_down() {
     let bed = Bed::new();
     let url = "https://me:hunter2-canary@host/x";
     let command = format!("command=printf %s {url} > seen; cat seen");
-    let said = bed.says(&["call", "bash", &command]);
-    assert_eq!(said.trim_end(), url, "whoever asked gets what was there");
+    let printed = bed.says(&["call", "bash", &command]);
+    assert_eq!(
+        printed.trim_end(),
+        url,
+        "the caller gets the existing output"
+    );
     assert_eq!(std::fs::read_to_string(bed.work("seen")).unwrap(), url);
     for entry in std::fs::read_dir(bed.state("")).unwrap().flatten() {
         if entry.path().is_file() {

@@ -1,15 +1,15 @@
-//! Deleting asks, and takes the outputs with it.
+//! Deleting asks first, and removes outputs too.
 
 use crate::bed::Bed;
 
 #[test]
-fn nobody_there_is_no_yes() {
+fn deleting_without_a_terminal_needs_yes() {
     let bed = Bed::new();
     drop(bed.agent("k3f9x2m4p7qz"));
     let ended = bed.haft(&["sessions", "delete", "k3f9x2m4p7qz"]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
     assert!(ended.err.contains("--yes"), "{ended:?}");
-    // One that is not known: none is deleted.
+    // An unknown id: nothing is deleted.
     let ended = bed.haft(&[
         "sessions",
         "delete",
@@ -19,18 +19,21 @@ fn nobody_there_is_no_yes() {
     ]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert_eq!(bed.listed().len(), 1);
-    let said = bed.says(&[
+    let printed = bed.says(&[
         "sessions",
         "delete",
         "k3f9x2m4p7qz",
         "child-k3f9x2m4p7qz",
         "--yes",
     ]);
-    assert_eq!(said, "deleted k3f9x2m4p7qz\ndeleted child-k3f9x2m4p7qz\n");
+    assert_eq!(
+        printed,
+        "deleted k3f9x2m4p7qz\ndeleted child-k3f9x2m4p7qz\n"
+    );
     assert!(bed.listed().is_empty());
 }
 
-/// Whatever a record says, only outputs of haft's own are removed.
+/// Only haft's own outputs are removed, whatever a record contains.
 #[test]
 fn nothing_else_is_removed() {
     let bed = Bed::new();

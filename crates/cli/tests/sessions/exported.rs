@@ -1,4 +1,4 @@
-//! Exports: lines for programs, pages for readers.
+//! Exports: JSON lines for programs, pages for readers.
 
 use crate::bed::{Bed, lines};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What was said and done is recorded, shown, exported and deleted by the built command.
+//! Sessions are recorded, shown, exported and deleted by the built binary.
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! `haft mcp` records what its client calls.
+//! `haft mcp` records its client's calls.
 
 use crate::bed::{Bed, lines};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Server {
 }
 
 #[test]
-fn one_session_a_connection() {
+fn each_connection_has_one_session() {
     let bed = Bed::new();
     let mut server = Server::start(&bed);
     assert!(
@@ -53,7 +53,7 @@ fn one_session_a_connection() {
         "a client that calls nothing leaves nothing"
     );
     server.call(1, "write", json!({"path": "a.txt", "content": "one"}));
-    // The same id again, as careless clients send it.
+    // The same id again, as some clients send it.
     server.call(1, "read", json!({"path": "a.txt"}));
     server.call(1, "write", json!({"path": "a.txt", "content": "two"}));
     let listed = bed.listed();
@@ -73,7 +73,7 @@ fn one_session_a_connection() {
     assert_eq!(bed.listed()[0]["in_use_by"], Value::Null);
 }
 
-/// A command that was begun when the server was killed: nobody knows what it did.
+/// The outcome of a command is unknown if the server was killed while it ran.
 #[test]
 fn a_kill_between_intent_and_outcome_is_seen() {
     let bed = Bed::new();
@@ -87,7 +87,7 @@ fn a_kill_between_intent_and_outcome_is_seen() {
     }
     let id = bed.listed()[0]["id"].as_str().unwrap().to_owned();
     let shown = bed.says(&["sessions", "show", &id]);
-    assert!(shown.contains(&format!("? {id}-2: under way")), "{shown}");
+    assert!(shown.contains(&format!("? {id}-2: running")), "{shown}");
     let ended = bed.haft(&["sessions", "delete", &id, "--yes"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("is in use by process"), "{ended:?}");
@@ -95,7 +95,7 @@ fn a_kill_between_intent_and_outcome_is_seen() {
     server.child.wait().unwrap();
     let shown = bed.says(&["sessions", "show", &id]);
     assert!(
-        shown.contains(&format!("? {id}-2: outcome unknown: it may have been made")),
+        shown.contains(&format!("? {id}-2: outcome unknown: it may have run")),
         "{shown}"
     );
     let ended = bed.haft(&["sessions", "output", &format!("{id}-2")]);
@@ -107,9 +107,9 @@ fn a_kill_between_intent_and_outcome_is_seen() {
     bed.says(&["sessions", "delete", &id, "--yes"]);
 }
 
-/// Reads are written behind, within a moment.
+/// Reads are recorded with a short delay.
 #[test]
-fn reads_are_there_soon_also_after_a_kill() {
+fn reads_are_recorded_soon_even_before_a_kill() {
     let bed = Bed::new();
     std::fs::write(bed.work("a.txt"), "x").unwrap();
     let mut server = Server::start(&bed);

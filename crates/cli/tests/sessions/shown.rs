@@ -1,4 +1,4 @@
-//! Lists and pages for people.
+//! Lists and pages for users.
 
 use crate::bed::Bed;
 use haft_store::sessions::Batch;
@@ -18,18 +18,18 @@ fn a_list_fits_and_says_what_waits() {
         rows[1].contains("$0.12") || rows[1].contains("$0.13"),
         "{list}"
     );
-    let marks = format!("(waits for approval, in use by {})", std::process::id());
+    let marks = format!("(needs approval, in use by {})", std::process::id());
     assert!(rows[1].contains(&marks), "{list}");
     assert!(rows.iter().all(|row| row.chars().count() <= 80), "{list}");
     assert!(!list.contains('\u{1b}'), "{list}");
     drop(session);
     let list = bed.says(&["sessions", "list"]);
     assert!(
-        list.contains("(waits for approval) fix <b>it</b> & \\x1b[31m"),
+        list.contains("(needs approval) fix <b>it</b> & \\x1b[31m"),
         "{list}"
     );
 
-    // Those of another folder only with all of them.
+    // Sessions of another folder only with `--all`.
     std::fs::create_dir(bed.work("below")).unwrap();
     let elsewhere = bed.haft(&["--dir", "below", "sessions", "list"]);
     assert_eq!(elsewhere.out, "", "{elsewhere:?}");
@@ -42,7 +42,7 @@ fn a_page_shows_the_conversation() {
     let bed = Bed::new();
     drop(bed.agent("k3f9x2m4p7qz"));
     let page = bed.says(&["sessions", "show", "k3f9"]);
-    let wanted = [
+    let expected = [
         "session k3f9x2m4p7qz\n",
         "agent · standard · replay · scripted · ",
         "── you · message 16777217 · ",
@@ -57,7 +57,7 @@ fn a_page_shows_the_conversation() {
         "started by k3f9x2m4p7qz",
     ];
     let mut from = 0;
-    for part in wanted {
+    for part in expected {
         let at = page.get(from..).unwrap().find(part);
         from += at.unwrap_or_else(|| panic!("{part:?} is not in its place:\n{page}"));
     }
@@ -86,14 +86,14 @@ fn todos_are_harmless_on_a_terminal_and_a_line_each() {
         shown,
         "[>] fix \\x1b[31mit\\x1b[0m\\x07\n[x] two lines\\x0d\\u{9b}2J\n[ ] plain é\n"
     );
-    // As data they are what they are.
+    // As JSON they are unchanged.
     let lines = bed.says(&["sessions", "todos", "k3f9", "--json"]);
     assert!(!lines.contains('\u{1b}'), "{lines}");
     assert_eq!(serde_json::Value::from(crate::bed::lines(&lines)), todos);
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_sessions_and_messages_are_errors() {
     let bed = Bed::new();
     for args in [
         &["sessions", "show", "k3f9"][..],
@@ -103,22 +103,22 @@ fn what_is_not_there_is_told() {
     ] {
         let ended = bed.haft(args);
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
-        assert_eq!(ended.err, "error: there are no sessions yet\n");
+        assert_eq!(ended.err, "error: no sessions found\n");
     }
     assert!(!bed.state("sessions.db").exists(), "looking makes nothing");
     drop(bed.agent("k3f9x2m4p7qz"));
     drop(bed.agent("k3f9x2m4p7qy"));
-    let told = |given: &str| {
+    let reported = |given: &str| {
         let ended = bed.haft(&["sessions", "show", given]);
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
         ended.err
     };
     assert!(
-        told("k3f9").starts_with("error: several sessions begin with \"k3f9\": k3f9x2m4p7qy, ")
+        reported("k3f9").starts_with("error: several sessions begin with \"k3f9\": k3f9x2m4p7qy, ")
     );
-    assert!(told("k3f").starts_with("error: \"k3f\" is too short"));
-    let near = told("k3f9x2m4p7qa");
+    assert!(reported("k3f").starts_with("error: session id too short: \"k3f\""));
+    let near = reported("k3f9x2m4p7qa");
     assert!(near.contains("; did you mean \"k3f9x2m4p7q"), "{near}");
     assert!(near.contains("hint: `haft sessions list --all`"), "{near}");
-    assert!(!told("\u{1b}[2Jxxxx").contains('\u{1b}'));
+    assert!(!reported("\u{1b}[2Jxxxx").contains('\u{1b}'));
 }

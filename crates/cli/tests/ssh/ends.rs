@@ -1,4 +1,4 @@
-//! How commands end, and what they see.
+//! Exit codes, timeouts and the environment of commands.
 
 use crate::host::Shell;
 use crate::stage::{Stage, text};
@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
 #[tokio::test]
-async fn codes_and_signals_are_told_apart() {
+async fn exit_codes_and_signals_are_distinguished() {
     for shell in [Shell::Own, Shell::Bash] {
         let stage = Stage::with(shell);
         for (script, status) in [
@@ -51,10 +51,10 @@ async fn a_command_sees_what_it_was_given_and_nothing_else() {
             .map(|part| OsString::from_vec(part.to_vec()))
             .collect();
         let value = |name: &str| {
-            let wanted = format!("{name}=");
+            let requested = format!("{name}=");
             seen.iter().find_map(|one| {
                 one.to_string_lossy()
-                    .strip_prefix(&wanted)
+                    .strip_prefix(&requested)
                     .map(str::to_owned)
             })
         };
@@ -81,7 +81,7 @@ async fn a_command_sees_what_it_was_given_and_nothing_else() {
                 "STRANGE",
                 "USER",
             ];
-            // What bash gives to everything it starts.
+            // Variables that bash sets for its children.
             let added = shell == Shell::Bash && ["_", "SHLVL"].contains(&name.as_str());
             !known.contains(&name.as_str()) && !added
         });
@@ -92,10 +92,10 @@ async fn a_command_sees_what_it_was_given_and_nothing_else() {
 #[tokio::test]
 async fn it_runs_in_its_folder_and_reads_nothing() {
     let stage = Stage::new();
-    // The last number: its three, and the folder that ls has open.
+    // The last number: its three descriptors, and the folder that ls has open.
     let script = "pwd -P; cat; tty; (: </dev/tty) 2>/dev/null || echo none; \
         ls /proc/self/fd | wc -l";
-    for streams in [Streams::Merged, Streams::Apart] {
+    for streams in [Streams::Merged, Streams::Separate] {
         let mut launch = stage.bash(script);
         launch.streams = streams;
         let finished = stage.run(launch).await;
@@ -152,7 +152,7 @@ async fn a_command_in_the_background_is_like_any_other() {
     let mut launch = stage.bash(
         "echo $$; echo oops >&2; echo > ready; trap 'exit 5' TERM; while :; do sleep 0.01; done",
     );
-    launch.streams = Streams::Apart;
+    launch.streams = Streams::Separate;
     launch.keep.disk.as_mut().unwrap().when = haft_ops::executor::When::Always;
     let running = stage.ssh.start(launch).await.unwrap();
     stage.wait_for("ready").await;
@@ -174,7 +174,7 @@ async fn a_command_in_the_background_is_like_any_other() {
         (Exit::Code(5), Ended::Cancelled)
     );
     let error = running.log(Stream::Error).unwrap().tail(100).unwrap();
-    // Its shell may remark on the sleep that was ended with it.
+    // Its shell may print a remark about the killed sleep.
     assert!(error.starts_with(b"oops\n"), "{error:?}");
     stage.gone(Duration::from_secs(1)).await;
 

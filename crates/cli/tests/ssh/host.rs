@@ -1,4 +1,4 @@
-//! An sshd of the test's own on a loopback port, with its own keys.
+//! A private sshd on a loopback port, with its own keys.
 
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub(crate) struct Host {
     sshd: Child,
 }
 
-/// Which shell the wrapper meets as `/bin/sh` over there.
+/// Shell that is `/bin/sh` on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shell {
     Own,
@@ -24,7 +24,7 @@ pub(crate) enum Shell {
 impl Host {
     pub(crate) fn new(shell: Shell) -> Self {
         if rustix::process::geteuid().is_root() {
-            // Where its unprivileged half lives; the package makes it at boot.
+            // Folder of its unprivileged process, which the package creates at boot.
             std::fs::create_dir_all("/run/sshd").unwrap();
         }
         let keys = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ impl Host {
                 .stderr(std::fs::File::create(keys.path().join("log")).unwrap())
                 .spawn()
                 .unwrap();
-            // Somebody else may have taken the port meanwhile.
+            // Another process may have taken the port meanwhile.
             if answers(&mut sshd, port) {
                 return Self { port, keys, sshd };
             }
@@ -65,7 +65,7 @@ impl Host {
         self.keys.path().join(name)
     }
 
-    /// What points ssh at this server, and at nothing of the person's.
+    /// Options that make ssh use this server and none of the user's files.
     pub(crate) fn options(keys: &Path) -> Vec<String> {
         let file = |name: &str| keys.join(name).display().to_string();
         vec![
@@ -116,7 +116,7 @@ impl Drop for Host {
     }
 }
 
-/// A program of that name that others may run.
+/// Installs a program that other users may run.
 pub(crate) fn script(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();

@@ -1,5 +1,5 @@
-//! Commands on a host, by a real ssh to a real sshd on this machine: how they end,
-//! what comes back, what is refused, and that nothing outlives haft over there.
+//! Commands on a host, with a real ssh to a real sshd on this machine: how they end, their
+//! output, what is refused, and that nothing outlives haft there.
 
 #![cfg(target_os = "linux")]
 #![expect(

@@ -1,4 +1,4 @@
-//! What comes back of what a command says.
+//! The output of commands that is returned.
 
 use crate::stage::{Stage, text};
 use haft_ops::Executor;
@@ -15,7 +15,7 @@ async fn bytes_pass_as_they_are() {
     let merged = stage.run(launch.clone()).await;
     assert_eq!(merged.output.head, b"a\0b\r\xff\xfe\x80\x1b[2J\xc3c\0\x81");
     assert_eq!(merged.status, Exit::Code(7));
-    launch.streams = Streams::Apart;
+    launch.streams = Streams::Separate;
     let apart = stage.run(launch).await;
     assert_eq!(apart.output.head, b"a\0b\r\xff\xfe\x80\x1b[2J\xc3");
     assert_eq!(apart.error.head, b"c\0\x81");
@@ -33,7 +33,7 @@ async fn the_streams_come_in_order_of_arrival_or_apart() {
     let expected: String = (1..=200).map(|i| format!("out {i}\nerr {i}\n")).collect();
     assert_eq!(text(&merged), expected);
     assert_eq!(merged.error.total_bytes, 0);
-    launch.streams = Streams::Apart;
+    launch.streams = Streams::Separate;
     let apart = stage.run(launch).await;
     assert_eq!(apart.output.total_lines, 200);
     let errors: String = (1..=200).map(|i| format!("err {i}\n")).collect();
@@ -49,7 +49,7 @@ async fn output_is_seen_while_the_command_runs() {
     let go = stage.path("go");
     let mut launch =
         stage.bash("printf first >&2; until [ -e go ]; do sleep 0.01; done; echo second >&2");
-    launch.streams = Streams::Apart;
+    launch.streams = Streams::Separate;
     let seen = Mutex::new(Vec::new());
     let watch = |stream, bytes: &[u8]| {
         assert_eq!(stream, Stream::Error);
@@ -77,7 +77,7 @@ async fn a_flood_is_bounded_in_memory_and_whole_on_the_disk() {
     };
     let cancel = CancellationToken::new();
     let mut launch = stage.bash("yes | head -c 100M; yes | head -c 20M >&2");
-    launch.streams = Streams::Apart;
+    launch.streams = Streams::Separate;
     let finished = stage.ssh.run(launch, &watch, &cancel).await.unwrap();
     for (captured, size) in [(&finished.output, 100 << 20), (&finished.error, 20 << 20)] {
         assert_eq!(captured.total_bytes, size);

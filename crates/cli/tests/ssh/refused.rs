@@ -1,4 +1,4 @@
-//! What does not begin, and that the reason is one a person understands.
+//! Commands that do not start, and the error for each.
 
 use crate::host::script;
 use crate::stage::{Stage, local, target};
@@ -29,7 +29,7 @@ async fn refused(ssh: &Ssh, launch: Launch) -> (Refusal, String) {
 }
 
 #[tokio::test]
-async fn what_does_not_begin_on_the_host_says_why() {
+async fn a_command_that_does_not_start_on_the_host_is_explained() {
     let stage = Stage::new();
     std::fs::write(stage.path("plain"), "no program").unwrap();
     for (words, expected) in [
@@ -37,7 +37,7 @@ async fn what_does_not_begin_on_the_host_says_why() {
         (&["/no/such/program"], Refusal::Missing),
         (&["./plain"], Refusal::NotExecutable),
         (&["/usr"], Refusal::NotExecutable),
-        // A word of the shell and no program.
+        // A shell builtin, not a program.
         (&["haft_say"], Refusal::Missing),
         (&[""], Refusal::Missing),
         (&[], Refusal::Missing),
@@ -78,7 +78,7 @@ async fn what_does_not_begin_on_the_host_says_why() {
     assert_eq!(pipes.count(), 0, "pipes were left");
 }
 
-/// A confinement as any: it is not looked at.
+/// An arbitrary confinement; it is not used.
 fn confinement(stage: &Stage) -> Confinement {
     let request = Request {
         rules: haft_ops::scope::Mode::Workspace.rules(),
@@ -90,7 +90,7 @@ fn confinement(stage: &Stage) -> Confinement {
         repositories: Controls::default(),
         homes: Vec::new(),
         own: Vec::new(),
-        closed: Vec::new(),
+        denied: Vec::new(),
         sockets: Vec::new(),
         execution: Execution::Anywhere,
         network: Network::Off,
@@ -106,7 +106,7 @@ fn confinement(stage: &Stage) -> Confinement {
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
+async fn an_unreachable_host_is_an_understandable_error() {
     let stage = Stage::new();
     let usual = || target(stage.host.keys.path(), stage.host.port);
     let with = |option: String| {
@@ -119,7 +119,7 @@ async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
         .local_addr()
         .unwrap()
         .port();
-    // Takes connections and says nothing.
+    // Accepts connections and sends nothing.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let unknown = stage.path("unknown_hosts");
     std::fs::write(&unknown, "").unwrap();
@@ -132,7 +132,7 @@ async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
                 port: Some(closed),
                 ..usual()
             },
-            "nothing answers ssh on its port",
+            "no SSH server listens on that port",
             "Connection refused",
         ),
         (
@@ -158,7 +158,7 @@ async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
         ),
         (
             with(format!("UserKnownHostsFile={}", changed.display())),
-            "host key is not the known one",
+            "host key has changed",
             "Host key verification failed",
         ),
         (
@@ -166,7 +166,7 @@ async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
                 host: "no-such-host.invalid".into(),
                 ..usual()
             },
-            "no host of that name",
+            "host not found",
             "Could not resolve hostname",
         ),
         (
@@ -175,10 +175,10 @@ async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
                 ..usual()
             },
             "did not start it",
-            "no program ssh here",
+            "the program ssh was not found",
         ),
     ];
-    for (mut target, why, said) in cases {
+    for (mut target, why, printed) in cases {
         if why.starts_with("accepted") {
             target.options.retain(|option| !option.ends_with("/user"));
         }
@@ -186,8 +186,8 @@ async fn a_host_that_cannot_be_reached_is_an_error_a_person_understands() {
         let begun = Instant::now();
         let (refusal, text) = refused(&ssh, stage.bash("touch ran")).await;
         assert_eq!(refusal, Refusal::Other, "{text}");
-        assert!(text.contains(why) && text.contains(said), "{text}");
-        // Twice the time to connect: it was tried twice.
+        assert!(text.contains(why) && text.contains(printed), "{text}");
+        // Twice the connect timeout: it was tried twice.
         assert!(begun.elapsed() < Duration::from_secs(8), "{text}");
     }
     assert!(!stage.path("ran").exists());
@@ -209,7 +209,7 @@ async fn a_limit_ends_the_wait_for_a_host() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_no_host_is_refused_at_once() {
+async fn an_invalid_host_is_refused_at_once() {
     let stage = Stage::new();
     for host in [
         "",
@@ -233,10 +233,10 @@ async fn a_host_that_is_no_host_is_refused_at_once() {
     }
 }
 
-/// An account whose shell greets everybody still works: what it says on its error
-/// stream before the command is nobody's output.
+/// An account whose shell prints a greeting still works: its stderr before the command is
+/// not part of the output.
 #[tokio::test]
-async fn nothing_the_person_has_reaches_the_command() {
+async fn nothing_of_the_users_environment_reaches_the_command() {
     let stage = Stage::new();
     let marker = stage.path("ssh");
     script(
@@ -248,7 +248,7 @@ async fn nothing_the_person_has_reaches_the_command() {
     target.environment[0].1 = format!("{}:/usr/bin:/bin", stage.folder.path().display()).into();
     let ssh = Ssh::new(local(), target).unwrap();
     let mut launch = stage.bash("env");
-    launch.streams = haft_ops::executor::Streams::Apart;
+    launch.streams = haft_ops::executor::Streams::Separate;
     let cancel = CancellationToken::new();
     let finished = ssh.run(launch, &|_, _| {}, &cancel).await.unwrap();
     let text = crate::stage::text(&finished);

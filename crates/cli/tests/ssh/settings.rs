@@ -1,4 +1,4 @@
-//! The way a person gets there: `executor` in their own settings.
+//! Configuration: `executor` in the user's own settings.
 
 use crate::host::{Host, Shell};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl Person {
         )
     }
 
-    /// The results of calls that are made in one session over MCP, one after the other.
+    /// Makes calls in one session over MCP, one after the other, and returns the results.
     fn session(&self, words: &[&str], calls: &[(&str, Value)]) -> Vec<Value> {
         let mut server = self
             .command(words)
@@ -111,7 +111,7 @@ fn a_port_there_cannot_be_waited_for_and_a_line_of_the_log_can() {
                 "process",
                 json!({ "action": "start", "command": "echo ready; sleep 1000" }),
             ),
-            // The port of the host itself: something listens there.
+            // The port of the host itself, which is in use.
             wait(json!({ "until": "port", "port": person.host.port, "timeout": 20 })),
             wait(json!({ "until": "log", "pattern": "^ready$", "timeout": 20 })),
         ],
@@ -121,16 +121,16 @@ fn a_port_there_cannot_be_waited_for_and_a_line_of_the_log_can() {
     };
     assert_eq!(started["isError"], false, "{started}");
     assert_eq!(port["isError"], true, "{port}");
-    let told = &port["structuredContent"];
+    let reported = &port["structuredContent"];
     assert_eq!(
-        told["error"],
+        reported["error"],
         format!(
             "cannot wait for port {}: the process runs on another machine, where it cannot be checked which process listens",
             person.host.port
         )
     );
-    let hint = told["hint"].as_str().unwrap_or_default();
-    assert!(hint.contains("until=log with a pattern"), "{told}");
+    let hint = reported["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("until=log with a pattern"), "{reported}");
     assert_eq!(log["structuredContent"]["met"], true, "{log}");
 }
 
@@ -157,7 +157,7 @@ fn commands_run_there_and_files_are_read_here() {
 }
 
 #[test]
-fn without_a_sandbox_there_somebody_has_to_say_yes() {
+fn commands_over_ssh_need_approval() {
     let person = Person::new();
     let (code, text) = person.haft(&["call", "bash", "command=touch ran"]);
     assert_eq!(code, Some(1), "{text}");
@@ -168,7 +168,7 @@ fn without_a_sandbox_there_somebody_has_to_say_yes() {
     assert!(person.folder.path().join("there/ran").exists());
     let (code, text) = person.haft(&["doctor"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("commands: on 127.0.0.1, by ssh"), "{text}");
+    assert!(text.contains("commands: on 127.0.0.1, over ssh"), "{text}");
     assert!(text.contains("file tools stay on this machine"), "{text}");
 }
 

@@ -1,5 +1,5 @@
-//! An executor for a host, launches for it, and the marker by which its processes
-//! are found again: the host is this machine.
+//! An executor for a host, commands for it, and the mark that identifies its processes: the
+//! host is this machine.
 
 use crate::host::{Host, Shell};
 use haft_ops::executor::{
@@ -86,12 +86,12 @@ impl Stage {
         self.ssh.run(launch, &|_, _| {}, &cancel).await
     }
 
-    /// Waits for the last marked process to go, and fails after `limit`.
+    /// Waits for the last marked process to end, and fails after `limit`.
     pub(crate) async fn gone(&self, limit: Duration) {
         gone(&self.mark, limit).await;
     }
 
-    /// Waits until a file is there: a command says so that it has come so far.
+    /// Waits until a file exists: a command creates it as a signal.
     pub(crate) async fn wait_for(&self, name: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -116,7 +116,7 @@ pub(crate) async fn gone(mark: &str, limit: Duration) {
     }
 }
 
-/// A script of bash, merged streams, a minute.
+/// A bash script, with merged streams and a timeout of a minute.
 pub(crate) fn bash(script: &str, dir: &Path, mark: &str) -> Launch {
     let program = Program::Shell {
         shell: "/bin/bash".into(),
@@ -152,18 +152,18 @@ fn launch(program: Program, dir: &Path, mark: &str) -> Launch {
     }
 }
 
-/// The living processes that carry a mark, with their command lines.
+/// Running processes with the mark, with their command lines.
 pub(crate) fn marked(mark: &str) -> Vec<String> {
-    let wanted = format!("{MARK}={mark}");
+    let expected = format!("{MARK}={mark}");
     processes(|environment| {
         environment
             .split(|&byte| byte == 0)
-            .any(|part| part == wanted.as_bytes())
+            .any(|part| part == expected.as_bytes())
     })
 }
 
-/// The processes whose environment is the wanted one.
-pub(crate) fn processes(wanted: impl Fn(&[u8]) -> bool) -> Vec<String> {
+/// Processes whose environment matches.
+pub(crate) fn processes(expected: impl Fn(&[u8]) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let name = entry.file_name();
@@ -171,7 +171,7 @@ pub(crate) fn processes(wanted: impl Fn(&[u8]) -> bool) -> Vec<String> {
             continue;
         }
         let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
-        if wanted(&read("environ")) {
+        if expected(&read("environ")) {
             let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
             found.push(format!("{} {line}", name.to_string_lossy()));
         }
@@ -179,7 +179,7 @@ pub(crate) fn processes(wanted: impl Fn(&[u8]) -> bool) -> Vec<String> {
     found
 }
 
-/// All that was kept in memory, as text.
+/// The captured output, as text.
 pub(crate) fn text(finished: &Finished) -> String {
     let output = &finished.output;
     assert_eq!(output.missing(), 0);

@@ -1,4 +1,4 @@
-//! What a command leaves on the host, and that it dies when it should.
+//! Processes that a command leaves on the host, and that they end when they should.
 
 use crate::host::Shell;
 use crate::stage::{Stage, bash, gone, local, marked, target, text};
@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// What should be dead this long after a run is over. It is a shell that looks for
-/// it over there, so a machine on which many wait for their turn gets more time.
+/// Time by which processes must have ended after a run. A shell on the host looks for
+/// them, so a busy machine gets more time.
 fn soon() -> Duration {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap();
     let waiting: f32 = load.split(' ').next().unwrap().parse().unwrap();
@@ -20,7 +20,7 @@ fn soon() -> Duration {
     }
 }
 
-/// Trees that are hard to end. Each says `ready` when it stands.
+/// Process trees that are hard to end. Each prints `ready` once it runs.
 const STUBBORN: [(&str, &str); 7] = [
     ("plain", "sleep 1000 & sleep 1000 & echo > ready; wait"),
     (
@@ -70,14 +70,14 @@ async fn a_tree_dies_when_the_caller_cancels() {
 }
 
 #[tokio::test]
-async fn a_tree_dies_at_the_time_limit_and_tells_how() {
+async fn a_tree_dies_at_the_timeout_and_the_reply_says_so() {
     let stage = Stage::new();
     for (name, script, status) in [
         ("polite", "echo hi; sleep 1000", Exit::Signal(15)),
         ("deaf", STUBBORN[4].1, Exit::Signal(9)),
     ] {
         let mut launch = stage.bash(script);
-        // Connecting takes its share.
+        // Connecting takes part of the time.
         launch.limit = Some(Duration::from_secs(2));
         let begun = Instant::now();
         let finished = stage.run(launch).await;
@@ -122,9 +122,9 @@ async fn a_tree_dies_when_the_run_is_dropped() {
 }
 
 #[tokio::test]
-async fn what_forgot_its_environment_dies_too() {
+async fn processes_without_the_mark_die_too() {
     let stage = Stage::new();
-    // Nobody finds these by a mark: one is the command itself, one its orphan.
+    // These have no mark: one is the command itself, one its orphan.
     let script = "(env -i sleep 987654 &); echo > ready; exec env -i sleep 987654";
     let cancel = CancellationToken::new();
     let stop = async {
@@ -148,7 +148,7 @@ async fn what_forgot_its_environment_dies_too() {
 
 #[tokio::test]
 async fn a_child_left_behind_delays_nothing_is_named_and_ends_with_the_executor() {
-    for streams in [Streams::Merged, Streams::Apart] {
+    for streams in [Streams::Merged, Streams::Separate] {
         let stage = Stage::new();
         let mut launch = stage.bash("echo hi");
         launch.streams = streams;
@@ -187,7 +187,7 @@ async fn a_survivor_can_go_on_talking_and_ssh_leaves_with_it() {
     let stage = Stage::new();
     let script =
         "(until [ -e go ]; do echo tick; echo tock >&2; sleep 0.01; done; echo > done) & echo hi";
-    for streams in [Streams::Merged, Streams::Apart] {
+    for streams in [Streams::Merged, Streams::Separate] {
         let mut launch = stage.bash(script);
         launch.streams = streams;
         let finished = stage.run(launch).await;
@@ -212,8 +212,7 @@ fn memchr(hay: &[u8], needle: &[u8]) -> bool {
     hay.windows(needle.len()).any(|part| part == needle)
 }
 
-/// A child that is just becoming somebody else when the command ends is named, or
-/// ended; it is never lost.
+/// A child that is in `exec` when the command ends is reported or killed, never lost.
 #[tokio::test]
 async fn a_child_left_at_the_last_moment_is_not_lost() {
     let stage = Stage::new();
@@ -232,7 +231,7 @@ async fn a_child_left_at_the_last_moment_is_not_lost() {
     drop(host);
 }
 
-/// Through a connection that somebody else keeps open.
+/// Through a connection that another process keeps open.
 #[tokio::test]
 async fn a_tree_dies_on_a_shared_connection_too() {
     let stage = Stage::new();
@@ -274,7 +273,7 @@ async fn a_tree_dies_on_a_shared_connection_too() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_told_and_ends_the_tree() {
+async fn a_broken_connection_is_reported_and_ends_the_tree() {
     let stage = Stage::new();
     // The session's own sshd: the first one above the command that is named so.
     let script = "echo hi; setsid sleep 1000 & p=$$; \
@@ -293,7 +292,7 @@ async fn a_connection_that_breaks_is_told_and_ends_the_tree() {
     stage.gone(soon()).await;
 }
 
-/// Not a test of its own: what the next one starts, and then kills.
+/// Not a test: the next test starts and kills it.
 #[tokio::test]
 async fn helper_that_runs_a_command_until_it_is_killed() {
     let Some(mark) = std::env::var_os("HAFT_TEST_HELPER") else {
@@ -313,7 +312,7 @@ async fn helper_that_runs_a_command_until_it_is_killed() {
     ssh.run(launch, &|_, _| {}, &cancel).await.unwrap();
 }
 
-/// A process that is killed, whatever becomes of the test.
+/// Kills a process when dropped.
 struct Killed(std::process::Child);
 
 impl Drop for Killed {

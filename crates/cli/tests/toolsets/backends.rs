@@ -1,4 +1,4 @@
-//! Where files live is the person's choice, and each place keeps its promises.
+//! The user chooses where files live, and each backend keeps its promises.
 
 use crate::session::Bed;
 use serde_json::json;
@@ -49,9 +49,9 @@ fn the_store_is_shared_between_sessions_and_namespaces_are_apart() {
     assert_eq!(std::fs::read_dir(bed.work("")).unwrap().count(), 0);
 }
 
-/// What a project calls its namespace tells nothing of the person's notes.
+/// A project's namespace never gives access to the user's.
 #[test]
-fn a_project_has_a_store_of_its_own() {
+fn a_project_has_its_own_store() {
     let bed = Bed::new();
     let config = bed.config(&format!(
         "{DEEP}backend: {{kind: store, namespace: diary}}\n"
@@ -74,25 +74,28 @@ fn a_project_has_a_store_of_its_own() {
 }
 
 #[track_caller]
-fn refused(bed: &Bed, config: &str, wanted: &str) {
+fn refused(bed: &Bed, config: &str, expected: &str) {
     let path = bed.config(config);
     let output = bed
         .command(&["--config", &path, "call", "ls", "path=/"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{config}: {said}");
-    assert!(said.contains(wanted), "{config}: {said}");
+    let reply = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{config}: {reply}");
+    assert!(reply.contains(expected), "{config}: {reply}");
 }
 
 #[test]
-fn a_backend_that_cannot_be_is_named_with_its_line() {
+fn an_invalid_backend_is_reported_with_its_line() {
     let bed = Bed::new();
     std::os::unix::fs::symlink(bed.outside(""), bed.work("link")).unwrap();
-    for (backend, wanted) in [
+    for (backend, expected) in [
         ("stor", "did you mean \"store\"?"),
-        ("{kind: memory}", "there is no backend \"memory\""),
-        ("{kind: filesystem, rot: x}", "backend has no \"rot\" here"),
+        ("{kind: memory}", "unknown backend \"memory\""),
+        (
+            "{kind: filesystem, rot: x}",
+            "unknown key \"rot\" in backend",
+        ),
         ("{kind: filesystem, root: missing}", "missing"),
         (
             "{kind: filesystem, root: link}",
@@ -108,24 +111,31 @@ fn a_backend_that_cannot_be_is_named_with_its_line() {
         ),
         ("{kind: store, namespace: [a]}", "namespace must be text"),
         ("{routes: [a]}", "routes must be a map"),
-        ("{routes: {memories: store}}", "must begin with /"),
+        ("{routes: {memories: store}}", "must start with /"),
         ("{routes: {/a/../b: store}}", "must be a plain path"),
-        ("{routes: {/a: store, /a/: state}}", "is there twice"),
-        ("{routes: {/.haft/x: state}}", "is where kept outputs are"),
+        ("{routes: {/a: store, /a/: state}}", "is given twice"),
+        (
+            "{routes: {/.haft/x: state}}",
+            "is reserved for saved outputs",
+        ),
         (
             "{routes: {/a: {routes: {/b: state}}}}",
-            "has routes of its own",
+            "cannot contain routes",
         ),
         ("[state]", "backend must be a name or a map"),
         ("7", "backend must be a name or a map"),
     ] {
-        refused(&bed, &format!("{DEEP}backend: {backend}\n"), wanted);
+        refused(&bed, &format!("{DEEP}backend: {backend}\n"), expected);
     }
-    refused(&bed, "backend: state\n", "is for the toolset deepagents");
+    refused(
+        &bed,
+        "backend: state\n",
+        "works only with toolset deepagents",
+    );
 }
 
 #[test]
-fn what_is_wrong_with_a_backend_is_said_with_its_place() {
+fn backend_errors_name_the_file_and_line() {
     let bed = Bed::new();
     for backend in [
         "{kind: filesystem, root: missing}",
@@ -169,17 +179,17 @@ fn commands_read_what_was_kept_and_a_slash_at_the_end_means_the_same_everywhere(
             &json!({ "file_path": format!("{place}/a.txt/") }),
         );
         assert_eq!(read.json()["content"], "     1\tx", "{place}");
-        // A file is not said to be a directory, and what is meant is not guessed.
+        // A file is not reported as a directory, and the intent is not guessed.
         let file = json!({ "file_path": format!("{place}/a.txt/") });
         let refused = session.call("delete_file", &file);
         assert!(refused.is_error, "{place}: {}", refused.text);
-        let told = refused.json();
+        let reported = refused.json();
         assert_eq!(
-            told["message"],
+            reported["message"],
             format!("Path ends with a slash: {place}/a.txt/")
         );
-        let hint = told["hint"].as_str().unwrap();
-        assert!(hint.contains("leave the slash out"), "{told}");
+        let hint = reported["hint"].as_str().unwrap();
+        assert!(hint.contains("leave the slash out"), "{reported}");
         session.done(
             "read_file",
             &json!({ "file_path": format!("{place}/a.txt") }),
@@ -212,7 +222,7 @@ fn a_link_is_found_as_what_it_leads_to() {
             )
         })
         .collect();
-    // Where it may not be looked, it is as long as its own text.
+    // For a target that cannot be read, the size is that of the link.
     assert_eq!(sizes, [("/inner/a.py", 7), ("/l.py", 7), ("/out.py", 11)]);
     let refused = session.call("glob", &json!({ "pattern": "../*" }));
     assert!(
@@ -227,7 +237,7 @@ fn a_link_is_found_as_what_it_leads_to() {
 }
 
 #[test]
-fn a_store_that_is_no_database_is_left_as_it_is() {
+fn a_store_file_that_is_not_a_database_is_left_unchanged() {
     let bed = Bed::new();
     let config = bed.config(&format!("{DEEP}backend: store\n"));
     std::fs::create_dir_all(bed.store().parent().unwrap()).unwrap();
@@ -241,16 +251,16 @@ fn a_store_that_is_no_database_is_left_as_it_is() {
             .command(&["--config", &config, "call", "ls", "path=/"])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("store.db"), "{said}");
-        assert_eq!(std::fs::read(bed.store()).unwrap(), content, "{said}");
+        let reply = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{reply}");
+        assert!(reply.contains("store.db"), "{reply}");
+        assert_eq!(std::fs::read(bed.store()).unwrap(), content, "{reply}");
     }
 }
 
-/// A limit on the size of files stands for a disk that is full.
+/// A file size limit simulates a full disk.
 #[test]
-fn what_does_not_fit_changes_nothing() {
+fn a_file_too_large_for_the_disk_changes_nothing() {
     for backend in ["store", "filesystem"] {
         let bed = Bed::new();
         let config = bed.config(&format!("{DEEP}backend: {backend}\n"));
@@ -295,14 +305,14 @@ fn execution_can_be_taken_away() {
             "{execution}: {tools:?}"
         );
     }
-    // A project may take it away, and not give it back.
+    // A project can remove it, but not add it.
     bed.file("haft.yaml", format!("{DEEP}execution: none\n"));
     let tools = bed.session(&[]).tools();
     assert!(!tools.contains(&"execute".to_owned()), "{tools:?}");
 }
 
 #[test]
-fn kept_outputs_are_read_by_their_own_names_and_by_nobody_else() {
+fn saved_outputs_are_readable_only_by_their_own_session() {
     let bed = Bed::new();
     let mut session = bed.session(&["--toolset", "deepagents"]);
     let answer = session
@@ -333,7 +343,7 @@ fn kept_outputs_are_read_by_their_own_names_and_by_nobody_else() {
     assert!(written.is_error, "{}", written.text);
 }
 
-/// Files of the store from the command line, as the tools of a session see them.
+/// Files of the store on the command line, as a session's tools see them.
 #[test]
 fn the_store_is_managed_by_hand() {
     let bed = Bed::new();
@@ -354,20 +364,20 @@ fn the_store_is_managed_by_hand() {
         assert!(output.status.success(), "{args:?}: {output:?}");
         output.stdout
     };
-    let refused = |args: &[&str], code: i32, wanted: &str| {
+    let refused = |args: &[&str], code: i32, expected: &str| {
         let output = ended(args, b"");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
-        assert!(said.contains(wanted), "{args:?}: {said}");
+        let reply = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {reply}");
+        assert!(reply.contains(expected), "{args:?}: {reply}");
     };
-    // Nobody has written anything: that is no error, and makes no database.
+    // An unused store is not an error, and no database is created.
     assert_eq!(done(&["store", "list"], b""), b"");
     refused(&["store", "get", "/x.md"], 1, "haft store list");
     let other = ["store", "get", "/x.md", "--namespace", "zzz"];
     refused(&other, 1, "`haft store list --namespace zzz`");
     let listed = ended(&["store", "list", "--namespace", "zzz"], b"");
-    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
-    assert!(said.contains("no files in namespace zzz"), "{said}");
+    let reply = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(reply.contains("no files in namespace zzz"), "{reply}");
     assert!(!bed.store().exists());
 
     let binary = [0, 255, 10, 13, 27];
@@ -390,7 +400,7 @@ fn the_store_is_managed_by_hand() {
         (&json!("/bin/data"), &json!(5))
     );
 
-    // It is the same store that a session works in, below its route.
+    // It is the same store as in a session, below its route.
     let config = bed.config(&format!(
         "{DEEP}backend: {{routes: {{/memories: store}}}}\n"
     ));
@@ -407,7 +417,7 @@ fn the_store_is_managed_by_hand() {
     refused(
         &with(&["store", "get", "/memories/notes.md"]),
         1,
-        "leave it out of the path",
+        "omit it from the path",
     );
 
     refused(&["store", "get", "/bin"], 1, "haft store list /bin");

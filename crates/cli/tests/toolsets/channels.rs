@@ -1,4 +1,5 @@
-//! Channels: whose word they are, what is never shown, and one that is down.
+//! Channels: who may configure them, secrets that are never shown, and a service that is
+//! down.
 
 use crate::session::Bed;
 use serde_json::json;
@@ -22,12 +23,12 @@ fn message(bed: &Bed, flags: &[&str], variables: &[(&str, &str)], channel: &str)
     .unwrap()
 }
 
-fn said(output: &Output) -> (String, String) {
+fn streams(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// Takes one request and answers it.
+/// Accepts one request and answers it.
 fn answer_once(answer: &'static str) -> (u16, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -61,7 +62,7 @@ fn a_token_comes_from_a_variable_and_is_never_shown() {
     let variables = [("TELEGRAM_TOKEN", TOKEN)];
     let flags = ["--config", config.as_str(), "--log", "trace"];
     let output = message(&bed, &flags, &variables, "tg");
-    let (out, err) = said(&output);
+    let (out, err) = streams(&output);
     let request = served.join().unwrap();
     assert!(
         request.contains(TOKEN) && request.contains("\"42\""),
@@ -77,7 +78,7 @@ fn a_token_comes_from_a_variable_and_is_never_shown() {
         .envs(variables)
         .output()
         .unwrap();
-    let (out, err) = said(&shown);
+    let (out, err) = streams(&shown);
     assert!(
         out.contains("tg") && !out.contains("very-secret"),
         "{out}{err}"
@@ -90,15 +91,15 @@ fn a_variable_that_is_not_set_leaves_one_channel_out() {
     let config = bed.config(
         "tools:\n  channels:\n    tg: {kind: telegram, token: \"${NO_SUCH}\"}\n    screen: {kind: console}\n",
     );
-    let (out, err) = said(&message(&bed, &["--config", &config], &[], "screen"));
+    let (out, err) = streams(&message(&bed, &["--config", &config], &[], "screen"));
     assert!(out.contains("\"success\":true"), "{out}{err}");
     assert!(err.contains("config.yaml:3"), "{err}");
     assert!(
-        err.contains("tools.channels.tg needs the variable NO_SUCH"),
+        err.contains("tools.channels.tg needs variable NO_SUCH"),
         "{err}"
     );
     assert!(err.contains("[screen → 42] hi"), "{err}");
-    let (out, _) = said(&message(&bed, &["--config", &config], &[], "tg"));
+    let (out, _) = streams(&message(&bed, &["--config", &config], &[], "tg"));
     assert!(
         out.contains("channel not found: tg") && out.contains("there are: screen"),
         "{out}"
@@ -118,8 +119,8 @@ fn description(bed: &Bed, flags: &[&str]) -> Option<String> {
 fn a_model_sees_the_channels_and_without_any_no_tool() {
     let bed = Bed::new();
     assert_eq!(description(&bed, &[]), None);
-    // Whoever calls it all the same reads how to set one up.
-    let (out, _) = said(&message(&bed, &[], &[], "tg"));
+    // Calling it anyway explains how to configure one.
+    let (out, _) = streams(&message(&bed, &[], &[], "tg"));
     assert!(
         out.contains("channel not found: tg") && out.contains("`tools.channels`"),
         "{out}"
@@ -127,17 +128,17 @@ fn a_model_sees_the_channels_and_without_any_no_tool() {
     let config = bed.config(
         "tools:\n  channels:\n    tg: {kind: telegram, token: t}\n    screen: {kind: console}\n",
     );
-    let told = description(&bed, &["--config", &config]).unwrap();
-    assert!(told.ends_with(" Channels: screen, tg."), "{told}");
-    // A name is a name, whatever is in it.
+    let reported = description(&bed, &["--config", &config]).unwrap();
+    assert!(reported.ends_with(" Channels: screen, tg."), "{reported}");
+    // A name may contain anything.
     bed.file(
         "haft.yaml",
         "tools:\n  channels:\n    \"a\\n\\e[2JObey\": {kind: console}\n",
     );
-    let told = description(&bed, &[]).unwrap();
+    let reported = description(&bed, &[]).unwrap();
     assert!(
-        !told.contains(['\n', '\u{1b}']) && told.contains("Obey."),
-        "{told:?}"
+        !reported.contains(['\n', '\u{1b}']) && reported.contains("Obey."),
+        "{reported:?}"
     );
 }
 
@@ -154,21 +155,21 @@ fn a_project_sets_up_no_channel_but_a_console() {
             "tools:\n  channels:\n    out: {{kind: webhook, url: \"http://127.0.0.1:{port}/${{HOME}}\"}}\n    own: {{kind: console}}\n    mine: {{kind: console}}\n"
         ),
     );
-    let (out, err) = said(&message(&bed, &[], &[], "out"));
+    let (out, err) = streams(&message(&bed, &[], &[], "out"));
     assert!(out.contains("channel not found: out"), "{out}{err}");
     assert!(
         err.contains("haft.yaml:3: tools.channels.out is ignored"),
         "{err}"
     );
-    assert!(listener.accept().is_err(), "somebody was called");
-    let (out, _) = said(&message(&bed, &[], &[], "own"));
+    assert!(listener.accept().is_err(), "a message was sent");
+    let (out, _) = streams(&message(&bed, &[], &[], "own"));
     assert!(out.contains("\"success\":true"), "{out}");
 }
 
 #[test]
-fn a_channel_that_is_down_is_told_within_the_limit() {
+fn a_channel_that_is_down_is_reported_within_the_limit() {
     let bed = Bed::new();
-    // It takes connections and never answers.
+    // It accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let config = bed.config(&format!(
@@ -176,7 +177,7 @@ fn a_channel_that_is_down_is_told_within_the_limit() {
     ));
     for channel in ["hook", "none"] {
         let begun = std::time::Instant::now();
-        let (out, err) = said(&message(&bed, &["--config", &config], &[], channel));
+        let (out, err) = streams(&message(&bed, &["--config", &config], &[], channel));
         assert!(out.contains("failed to send message: "), "{out}{err}");
         assert!(!out.contains("very-secret"), "{out}");
         assert!(
@@ -193,8 +194,8 @@ fn a_rule_about_a_host_holds_for_messages() {
     let config = bed.config(
         "tools:\n  channels:\n    hook: {kind: webhook, url: \"http://127.0.0.1:9/x\"}\n    screen: {kind: console}\npolicy:\n  - {deny: message, host: 127.0.0.1}\n",
     );
-    let (out, _) = said(&message(&bed, &["--config", &config], &[], "hook"));
+    let (out, _) = streams(&message(&bed, &["--config", &config], &[], "hook"));
     assert!(out.contains("denied"), "{out}");
-    let (out, _) = said(&message(&bed, &["--config", &config], &[], "screen"));
+    let (out, _) = streams(&message(&bed, &["--config", &config], &[], "screen"));
     assert!(out.contains("\"success\":true"), "{out}");
 }

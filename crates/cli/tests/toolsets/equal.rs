@@ -1,11 +1,11 @@
-//! Where the four toolsets speak of the same thing, they say the same.
+//! The four toolsets give the same facts in the same words.
 
 use crate::session::{Answer, Bed, Session};
 use serde_json::{Value, json};
 
 const TOOLSETS: [&str; 4] = ["standard", "workspace", "deepagents", "ah"];
 
-/// The edit of one place, in each dialect.
+/// An edit in the style of each toolset.
 fn edit(toolset: &str, file: &str, old: &str, new: &str) -> (&'static str, Value) {
     match toolset {
         "standard" => (
@@ -46,7 +46,7 @@ fn call(session: &mut Session, (tool, arguments): (&str, Value)) -> Answer {
     session.call(tool, &arguments)
 }
 
-/// What a model is told, without the shape of the dialect.
+/// The text of a reply, without the toolset's format.
 fn words(answer: &Answer) -> String {
     match serde_json::from_str::<Value>(&answer.text) {
         Ok(Value::Object(fields)) => {
@@ -95,12 +95,12 @@ fn a_failed_edit_teaches_the_same() {
         let wrong = edit(toolset, "f.py", "def f():\n    return 1", "pass");
         let answer = call(&mut session, wrong);
         assert!(answer.is_error, "{toolset}: {}", answer.text);
-        let said = words(&answer);
+        let reply = words(&answer);
         assert!(
-            said.contains("4 spaces wanted, 1 tab found"),
-            "{toolset}: {said}"
+            reply.contains("4 spaces wanted, 1 tab found"),
+            "{toolset}: {reply}"
         );
-        assert!(said.contains("lines 1-2"), "{toolset}: {said}");
+        assert!(reply.contains("lines 1-2"), "{toolset}: {reply}");
         let same = call(&mut session, edit(toolset, "f.py", "return 2", "return 2"));
         assert!(same.is_error, "{toolset}: {}", same.text);
         let nothing = call(&mut session, edit(toolset, "f.py", "", "x"));
@@ -108,10 +108,10 @@ fn a_failed_edit_teaches_the_same() {
         if toolset != "workspace" {
             let twice = call(&mut session, edit(toolset, "f.py", "return", "yield"));
             assert!(twice.is_error, "{toolset}: {}", twice.text);
-            let said = words(&twice);
+            let reply = words(&twice);
             assert!(
-                said.contains("2, 5") || said.contains("2 and 5"),
-                "{toolset}: {said}"
+                reply.contains("2, 5") || reply.contains("2 and 5"),
+                "{toolset}: {reply}"
             );
         }
         let found = std::fs::read_to_string(bed.work("f.py")).unwrap();
@@ -123,7 +123,7 @@ fn a_failed_edit_teaches_the_same() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_everywhere() {
+fn unreadable_files_are_errors_in_every_toolset() {
     for toolset in TOOLSETS {
         let bed = Bed::new();
         bed.file("binary", b"\x7fELF\0\0\0");
@@ -150,7 +150,7 @@ fn what_cannot_be_read_is_an_error_everywhere() {
 }
 
 #[test]
-fn a_command_says_and_leaves_the_same() {
+fn a_command_has_the_same_output_and_effects() {
     for toolset in TOOLSETS {
         let bed = Bed::new();
         let mut session = bed.session(&["--toolset", toolset]);
@@ -158,17 +158,17 @@ fn a_command_says_and_leaves_the_same() {
             &mut session,
             run(toolset, "echo here; sleep 300 & echo there; exit 7"),
         );
-        let said = words(&answer);
+        let reply = words(&answer);
         assert!(
-            said.contains("here") && said.contains("there"),
-            "{toolset}: {said}"
+            reply.contains("here") && reply.contains("there"),
+            "{toolset}: {reply}"
         );
         assert!(
-            said.contains("still running in the background: sleep"),
-            "{toolset}: {said}"
+            reply.contains("still running in the background: sleep"),
+            "{toolset}: {reply}"
         );
         assert!(answer.text.contains('7'), "{toolset}: {}", answer.text);
-        // Whether it is an error is where the documents disagree.
+        // The documents disagree on whether it is an error.
         let is_error = matches!(toolset, "deepagents" | "ah");
         assert_eq!(answer.is_error, is_error, "{toolset}: {}", answer.text);
         let refused = call(&mut session, run(toolset, "echo x > /usr/nothing"));
@@ -205,8 +205,8 @@ fn searches_find_the_same_files() {
     assert_eq!(one, ["/a.py", "/src/.hidden.py", "/src/b.py"]);
 }
 
-/// The log is searched from its beginning, however long it has become, and what a
-/// process left running is told and counted.
+/// The log is searched from its start, however long it is, and processes left running are
+/// reported and counted.
 #[test]
 fn a_process_is_known_by_all_it_said_and_all_it_left() {
     let bed = Bed::new();

@@ -1,6 +1,5 @@
-//! What the toolsets promise together, through the built binary: the same answers
-//! where they speak of the same thing, files in every backend, and no way out for a
-//! path however it is spelled.
+//! Common guarantees of the toolsets, with the built binary: the same replies to the same
+//! calls, files in every backend, and no escape for any spelling of a path.
 #![expect(
     clippy::disallowed_methods,
     clippy::panic,

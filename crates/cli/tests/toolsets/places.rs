@@ -1,5 +1,5 @@
-//! Models copy paths out of what commands print. In a tree of absolute paths those mean
-//! the files that they name, and the prompt says what is where.
+//! Models copy paths from the output of commands. In a tree of absolute paths they refer to
+//! the real files, and the prompt explains the folders.
 
 use crate::session::Bed;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const DEEP: &str = "tools: {toolset: deepagents}\n";
 
 impl Bed {
-    /// The real path of something in the work folder, as a command prints it.
+    /// The real path of a file in the work folder, as a command prints it.
     fn real(&self, below: &str) -> String {
         let work = std::fs::canonicalize(self.work("")).unwrap();
         work.join(below).to_string_lossy().into_owned()
@@ -170,7 +170,7 @@ fn files_that_are_not_on_the_disk_are_not_written_by_paths_of_the_disk() {
             .contains("start from /"),
         "{refused:?}"
     );
-    // Without commands no model can know the folder, so the path is one of the tree.
+    // Without commands the model cannot know the folder, so the path is a virtual one.
     let config = bed.config(&format!("{DEEP}backend: state\nexecution: none\n"));
     let mut session = bed.session(&["--config", &config]);
     session.done("write_file", &note);
@@ -285,7 +285,7 @@ fn a_command_has_the_time_that_it_asks_for() {
     let ended = bed.deep("filesystem", "execute", &slow).json();
     assert_eq!(ended["exit_code"], -1);
     assert_eq!(ended["output"], "Command timed out after 0.3s\nbegun\n");
-    // Nothing and less are the default.
+    // Zero and negative values mean the default.
     let quick = json!({ "command": "sleep 0.2; echo done", "timeout": 0 });
     assert_eq!(
         bed.deep("filesystem", "execute", &quick).json()["output"],

@@ -1,4 +1,5 @@
-//! Calls that other agents print and that need a session or a service: as printed.
+//! Calls from the documentation of other agents that need a session or a service, as
+//! printed.
 
 #[path = "../command/printed/blocks.rs"]
 mod blocks;
@@ -31,8 +32,8 @@ fn keys(reply: &Value) -> Vec<&str> {
     keys
 }
 
-/// Start, status, log, kill and list, one after the other. The program that they name may
-/// not be here: the shell says so, and the replies have the same fields.
+/// Start, status, log, kill and list, one after the other. The program may not be
+/// installed: the shell reports that, and the replies have the same fields.
 #[test]
 fn a_background_process_from_its_start_to_the_list() {
     let bed = Bed::new();
@@ -103,10 +104,10 @@ fn a_background_process_from_its_start_to_the_list() {
     }
     let killed = session.done("process", kill).json();
     assert_eq!(keys(&killed), with(&["killed"]));
-    // It had ended before.
+    // It had already ended.
     assert_eq!(killed["killed"], false);
     assert_eq!(session.done("process", list).json(), json!([ended]));
-    // The alias that the page names.
+    // The alias on the page.
     let by_alias = json!({ "action": "status", "pid": "proc-1" });
     assert_eq!(session.done("process", &by_alias).json(), ended);
 }
@@ -145,7 +146,7 @@ fn a_background_process_that_is_killed() {
     );
 }
 
-/// Answers one request to Telegram, and tells what came.
+/// Answers one request to Telegram, and returns it.
 fn telegram() -> (u16, std::thread::JoinHandle<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -194,9 +195,9 @@ fn a_message_to_the_printed_channel() {
     let flags = ["--config", &config, "--toolset", "workspace"];
     let answer = bed.call(&flags, "message", call);
     assert!(!answer.is_error, "{answer:?}");
-    let mut wanted = call.clone();
-    wanted["success"] = json!(true);
-    assert_eq!(answer.json(), wanted);
+    let mut expected = call.clone();
+    expected["success"] = json!(true);
+    assert_eq!(answer.json(), expected);
     let (first, body) = served.join().unwrap();
     assert!(first.starts_with("POST /bott/sendMessage "), "{first}");
     assert_eq!(
@@ -205,7 +206,7 @@ fn a_message_to_the_printed_channel() {
     );
 }
 
-/// The list that is read back is the one that was written.
+/// Reading returns the list that was written.
 #[test]
 fn todos_that_are_read_back() {
     let all = blocks(DEEPAGENTS);

@@ -1,12 +1,12 @@
-//! A project's file may only tighten: what it says of folders and backends neither
-//! takes the person's rules away nor shows what is theirs.
+//! A project's file may only tighten: its folders and backends neither remove the user's
+//! rules nor show the user's files.
 
 use crate::session::Bed;
 use serde_json::json;
 
 const DEEP: &str = "tools: {toolset: deepagents}\n";
 
-/// Rules of the person hold wherever a project moves the work.
+/// The user's rules apply wherever a project moves the work folder.
 #[test]
 fn a_rule_about_a_path_is_not_moved_away() {
     let bed = Bed::new();
@@ -105,16 +105,16 @@ fn no_message_shows_what_a_variable_holds() {
                     .env("CANARY", "sk-4711")
                     .output()
                     .unwrap();
-                for said in [output.stdout, output.stderr] {
-                    let said = String::from_utf8_lossy(&said).into_owned();
-                    assert!(!said.contains("sk-4711"), "{project} {args:?}: {said}");
+                for reply in [output.stdout, output.stderr] {
+                    let reply = String::from_utf8_lossy(&reply).into_owned();
+                    assert!(!reply.contains("sk-4711"), "{project} {args:?}: {reply}");
                 }
             }
         }
     }
 }
 
-/// One project, one store: by whatever name its folder is called, and no other's.
+/// A project has one store, by any name of its folder, and no access to others.
 #[test]
 fn a_project_is_its_folder() {
     let bed = Bed::new();
@@ -140,7 +140,7 @@ fn a_project_is_its_folder() {
         );
         assert!(read.text.contains("ours"), "{dir}: {}", read.text);
     }
-    // A folder whose name looks like the end of a namespace is another one.
+    // A folder whose name looks like the end of a namespace is a different one.
     let other = bed.outside("work\nx");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(
@@ -186,7 +186,7 @@ fn the_settings_of_the_work_folder_are_protected_through_every_mount() {
 }
 
 #[test]
-fn nothing_that_lasts_is_written_where_nothing_may_be() {
+fn nothing_persistent_is_written_in_read_only_mode() {
     let bed = Bed::new();
     let config = bed.config(&format!(
         "{DEEP}backend: {{routes: {{/notes: store, /mind: state, /: filesystem}}}}\n"
@@ -199,7 +199,7 @@ fn nothing_that_lasts_is_written_where_nothing_may_be() {
     }
 }
 
-/// A folder of the repository that is called like the kept outputs is not them.
+/// A folder in the repository with the name of the outputs folder is not that folder.
 #[test]
 fn kept_outputs_cannot_be_forged() {
     let bed = Bed::new();
@@ -223,7 +223,7 @@ fn the_memory_of_a_session_has_an_end() {
         let arguments = json!({ "file_path": format!("/{number}"), "content": content });
         Some(session.call("write_file", &arguments)).filter(|answer| answer.is_error)
     });
-    let said = full.map(|answer| answer.text).unwrap_or_default();
-    assert!(said.contains("no room for"), "{said}");
+    let reply = full.map(|answer| answer.text).unwrap_or_default();
+    assert!(reply.contains("no room for"), "{reply}");
     session.done("read_file", &json!({ "file_path": "/0" }));
 }

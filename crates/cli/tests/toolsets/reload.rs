@@ -1,4 +1,4 @@
-//! A plugin whose file changes is another plugin, without a new session.
+//! A changed plugin file takes effect without a new session.
 
 use crate::session::Bed;
 use serde_json::json;
@@ -19,7 +19,7 @@ for line in sys.stdin:
 }
 
 #[test]
-fn its_tools_are_those_of_the_file_as_it_is() {
+fn a_changed_configuration_changes_the_tools() {
     let bed = Bed::new();
     bed.file("tool.py", script("alpha"));
     let path = bed.work("tool.py").to_string_lossy().into_owned();
@@ -39,21 +39,24 @@ fn its_tools_are_those_of_the_file_as_it_is() {
     }
     assert!(!session.tools().contains(&"alpha".to_owned()));
     assert_eq!(session.done("beta", &json!({})).text, "I am beta");
-    let told = "notifications/tools/list_changed";
+    let reported = "notifications/tools/list_changed";
     assert!(
-        session.told.iter().any(|method| method == told),
+        session
+            .notifications
+            .iter()
+            .any(|method| method == reported),
         "{:?}",
-        session.told
+        session.notifications
     );
-    // What it was told before does not come back in the next session.
+    // Earlier notifications do not reappear in the next session.
     drop(session);
     let mut session = bed.session(&["--plugin", &flag]);
     assert_eq!(session.done("beta", &json!({})).text, "I am beta");
 }
 
-/// A project's plugin that changes waits for the person again.
+/// A changed plugin of a project needs trust again.
 #[test]
-fn one_of_a_project_waits_to_be_trusted_again() {
+fn a_changed_plugin_of_a_project_needs_trust_again() {
     let bed = Bed::new();
     bed.file("tool.py", script("alpha"));
     bed.file(

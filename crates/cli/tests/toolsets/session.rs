@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
-/// Where a test lives.
+/// Folders of a test.
 pub(crate) struct Bed {
     root: TempDir,
 }
 
-/// A reply.
+/// Reply of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) is_error: bool,
@@ -54,14 +54,14 @@ impl Bed {
         std::fs::write(path, content).unwrap();
     }
 
-    /// The person's own configuration.
+    /// Writes the user's configuration.
     pub(crate) fn user(&self, content: &str) {
         let folder = self.root.path().join("home/.config/haft");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("haft.yaml"), content).unwrap();
     }
 
-    /// A configuration of the person's, outside the work folder.
+    /// Writes a user configuration outside the work folder.
     pub(crate) fn config(&self, content: &str) -> String {
         let path = self.root.path().join("config.yaml");
         std::fs::write(&path, content).unwrap();
@@ -84,7 +84,7 @@ impl Bed {
         command
     }
 
-    /// One call by a process of its own.
+    /// Makes one call in a new process.
     #[track_caller]
     pub(crate) fn call(&self, flags: &[&str], tool: &str, arguments: &Value) -> Answer {
         let arguments = arguments.to_string();
@@ -119,7 +119,7 @@ impl Bed {
             stdout: BufReader::new(child.stdout.take().unwrap()),
             child,
             number: 0,
-            told: Vec::new(),
+            notifications: Vec::new(),
         };
         let client = json!({ "name": "test", "version": "1" });
         session.request(
@@ -136,8 +136,8 @@ pub(crate) struct Session {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     number: u64,
-    /// The notifications that came meanwhile.
-    pub(crate) told: Vec<String>,
+    /// Notifications received meanwhile.
+    pub(crate) notifications: Vec<String>,
 }
 
 impl Session {
@@ -157,7 +157,7 @@ impl Session {
                 return message["result"].clone();
             }
             if let Some(method) = message["method"].as_str() {
-                self.told.push(method.to_owned());
+                self.notifications.push(method.to_owned());
             }
         }
     }

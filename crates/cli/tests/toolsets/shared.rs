@@ -1,9 +1,9 @@
-//! Two clients and one file: what was acknowledged is there, wherever it lives.
+//! Two clients and one file: acknowledged changes are kept, on every backend.
 
 use crate::session::Bed;
 use serde_json::json;
 
-/// Each client changes lines of its own, as fast as it can.
+/// Each client changes its own lines, as fast as it can.
 fn two_clients_edit(backend: &str) {
     let bed = Bed::new();
     let config = bed.config(&format!(

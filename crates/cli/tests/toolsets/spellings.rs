@@ -1,12 +1,12 @@
-//! Paths in every hostile spelling: nothing outside is read, written, listed or
-//! taken away, in the toolsets that never leave their folder.
+//! Paths in every hostile spelling: nothing outside is read, written, listed or deleted, in
+//! the toolsets that never leave their folder.
 
 use crate::session::{Answer, Bed};
 use serde_json::{Value, json};
 
 const CANARY: &str = "canary-4711";
 
-/// Spellings of a file and a folder outside, and of what is no path at all.
+/// Spellings of a file and a folder outside, and of invalid paths.
 fn spellings(bed: &Bed) -> Vec<String> {
     let outside = bed.outside("secret.txt").to_string_lossy().into_owned();
     let folder = bed.outside("").to_string_lossy().into_owned();
@@ -145,7 +145,7 @@ fn never_leaves(toolset: &str, flags: &[&str]) {
         for (tool, arguments) in calls(toolset, &path) {
             let answer = session.call(tool, &arguments);
             harmless(&bed, &format!("{toolset} {tool} {path:?}"), &answer);
-            // A link in the work folder may be replaced by nothing: it is still there.
+            // Deleting a link in the work folder does not delete its target.
             assert!(
                 bed.work("direct").is_symlink(),
                 "{tool} {path:?}: {}",
@@ -153,7 +153,7 @@ fn never_leaves(toolset: &str, flags: &[&str]) {
             );
         }
     }
-    // The server is well.
+    // The server still works.
     let inside = session.call(
         if toolset == "workspace" { "read" } else { "read_file" },
         &json!({ "path": if toolset == "workspace" { "sub/inside.txt" } else { "/sub/inside.txt" } }),

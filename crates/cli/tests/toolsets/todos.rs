@@ -1,4 +1,4 @@
-//! A list that is far too long is kept, counted and given in part.
+//! A list that is far too long is stored, counted and returned in part.
 
 use crate::session::Bed;
 use serde_json::json;
@@ -22,7 +22,7 @@ fn twenty_thousand_todos() {
     assert_eq!(read["truncated"], true);
     let shown = read["todos"].as_array().unwrap();
     assert_eq!(shown.as_slice(), &todos[..shown.len()]);
-    // The whole of it can be paged, from where the reply ended.
+    // All of it can be paged, starting where the reply ended.
     let path = read["output_path"].as_str().unwrap();
     let rest = json!({ "file_path": path, "offset": 19_999 });
     let last = session.done("read_file", &rest).json();

@@ -1,16 +1,16 @@
-//! What a running command says, on its way to whoever watches.
+//! The output of a running command, on its way to listeners.
 
 use haft_ops::text::decode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often there is an update, at most.
+/// Minimum interval between updates.
 pub(crate) const PACE: Duration = Duration::from_millis(100);
 
-/// The most that one update holds: a flood is shown by its end.
-const MOST: usize = 4 << 10;
+/// Maximum size of one update, in bytes. Of more output, the end is shown.
+const MAX_BYTES: usize = 4 << 10;
 
-/// What came since the last update.
+/// Output since the last update.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     fresh: Mutex<Fresh>,
@@ -25,15 +25,15 @@ struct Fresh {
 impl Live {
     pub(crate) fn push(&self, bytes: &[u8]) {
         let mut fresh = self.lock();
-        let end = bytes.len().saturating_sub(MOST);
+        let end = bytes.len().saturating_sub(MAX_BYTES);
         fresh.bytes.extend(bytes.get(end..).unwrap_or_default());
-        let over = fresh.bytes.len().saturating_sub(MOST);
+        let over = fresh.bytes.len().saturating_sub(MAX_BYTES);
         fresh.bytes.drain(..over);
         fresh.skipped += (end + over) as u64;
     }
 
-    /// What is new, as text; nothing when there is nothing. A character that has
-    /// not come whole waits.
+    /// Returns the new output as text, if there is any. An incomplete character waits for
+    /// the rest.
     pub(crate) fn take(&self) -> Option<String> {
         let mut fresh = self.lock();
         let whole = fresh.bytes.len() - decode::unfinished(&fresh.bytes);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_is_shown_once_and_a_flood_by_its_end() {
+    fn each_byte_is_shown_once_and_only_the_end_of_a_flood() {
         let live = Live::default();
         assert_eq!(live.take(), None);
         live.push("a€".as_bytes());
@@ -74,6 +74,6 @@ mod tests {
         }
         let text = live.take().unwrap();
         assert!(text.starts_with("[25904 bytes not shown]\nxxx"), "{text}");
-        assert_eq!(text.matches('x').count(), MOST);
+        assert_eq!(text.matches('x').count(), MAX_BYTES);
     }
 }

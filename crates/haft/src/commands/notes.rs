@@ -1,16 +1,16 @@
-//! What there is to say of a command beside its output.
+//! Notes about a command in addition to its output.
 
 use crate::runtime::Session;
 use crate::{Context, Reply};
-use haft_ops::exec::{Confined, Done, Touched};
+use haft_ops::exec::{Confined, Done, Finding};
 use haft_ops::executor::sandbox::{Enforcement, Network, Request};
 use haft_ops::executor::{Ended, Exit};
 use haft_ops::scope::{Reading, Writing};
 use haft_ops::text::decode::lossy;
 use serde_json::{Value, json};
 
-/// What a line says when the kernel refused something, as it ends or before a
-/// colon. A busy file is one that is protected: nothing can be moved there.
+/// Phrases that programs print when the kernel refused something, at the end of a line or
+/// before a colon. A busy file is a protected one: nothing can be moved there.
 const REFUSALS: [&str; 11] = [
     "permission denied",
     "read-only file system",
@@ -25,7 +25,7 @@ const REFUSALS: [&str; 11] = [
     "network is down",
 ];
 
-/// The same as programs of Python, Rust, Go and Node write it, anywhere in a line.
+/// The same in the form of Python, Rust, Go and Node, anywhere in a line.
 const CODES: [&str; 12] = [
     "[errno 1]",
     "[errno 13]",
@@ -41,23 +41,23 @@ const CODES: [&str; 12] = [
     "eai_again",
 ];
 
-/// How many places are named that were touched.
-const MOST_TOUCHED: usize = 20;
+/// Maximum number of changed paths that are listed.
+const MAX_LISTED: usize = 20;
 
-/// Notes in brackets, each a line: what was left running, what was touched, and
-/// whether the sandbox is the likely reason for what went wrong.
+/// Returns notes in brackets, one per line: processes left running, protected paths that
+/// changed, and whether the sandbox is the likely cause of a failure.
 pub(crate) fn notes(done: &Done, cx: &Context) -> Vec<String> {
     notes_within(done, cx, cx.sandbox_request())
 }
 
-/// The same of a program that is confined in its own way.
+/// Same as [`notes`], for a program with its own sandbox.
 pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(question) = &done.finished.waiting_for_input {
         notes.push(format!(
             "[the command seems to wait for input: '{question}']"
         ));
-        notes.push("[nobody can answer it, so it was stopped; give the answer as an option, by a pipe or in a file]".to_owned());
+        notes.push("[it was stopped, because no user can answer; pass the answer as an option, through a pipe or in a file]".to_owned());
     }
     if !done.finished.survivors.is_empty() {
         let names: Vec<String> = done
@@ -65,9 +65,9 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
             .survivors
             .iter()
             .take(10)
-            // In a sandbox no other command sees that number.
+            // In a sandbox, other commands cannot see this process id.
             .map(|left| {
-                // A program names itself as it likes.
+                // Programs choose their own names.
                 let name = left.name.escape_debug();
                 match done.confined {
                     Confined::Off => format!("{name} (pid {})", left.pid),
@@ -91,7 +91,7 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
             }
         ));
     }
-    notes.extend(touched(&done.touched, &cx.session));
+    notes.extend(findings(&done.findings, &cx.session));
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
         notes.push(format!(
             "[this may have been refused by the sandbox ({}): {}]",
@@ -102,9 +102,9 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
     notes
 }
 
-/// What commands may reach, in one line.
+/// Describes what commands can reach, on one line.
 fn bounds(cx: &Context, request: Option<&Request>) -> String {
-    // The rules of commands: file tools may have stricter ones.
+    // The rules of commands; file tools may have stricter ones.
     let rules = request.map_or_else(|| cx.scope().rules(), |request| request.rules);
     let writing = match rules.writing {
         Writing::Nothing => "only $TMPDIR can be written".to_owned(),
@@ -115,7 +115,7 @@ fn bounds(cx: &Context, request: Option<&Request>) -> String {
                 ""
             };
             format!(
-                "only the work folder{roots} and $TMPDIR can be written, but for protected places ({})",
+                "only the work folder{roots} and $TMPDIR can be written, except protected paths ({})",
                 protected(cx, request)
             )
         }
@@ -124,16 +124,16 @@ fn bounds(cx: &Context, request: Option<&Request>) -> String {
         Reading::RootsAndSystem | Reading::Roots => {
             "only those and the system's folders can be read"
         }
-        Reading::Anywhere | Reading::NotSecret => "secret places cannot be read",
+        Reading::Anywhere | Reading::NotSecret => "secret paths cannot be read",
     };
     let network = match request.map(|request| request.network) {
         Some(Network::On) => "",
-        _ => "; there is no network (`--network on` gives it)",
+        _ => "; there is no network (`--network on` allows it)",
     };
     format!("{writing}; {reading}{network}")
 }
 
-/// What is protected, by name: what is always, and the person's list.
+/// Lists the protected paths: those that always are, and the user's list.
 fn protected(cx: &Context, request: Option<&Request>) -> String {
     let mut names = vec!["config and hooks of git".to_owned(), "haft.yaml".to_owned()];
     let listed = request.map(|request| request.protect.as_slice());
@@ -151,41 +151,41 @@ fn protected(cx: &Context, request: Option<&Request>) -> String {
     names.join(", ")
 }
 
-/// What there is to say of places that were touched, each a line in brackets.
-pub(crate) fn touched(touched: &[Touched], session: &Session) -> Vec<String> {
-    // Those that haft could do nothing about come first: only so many are named.
-    let (stayed, others): (Vec<_>, Vec<_>) = touched
+/// Returns a note for each changed path, in brackets.
+pub(crate) fn findings(findings: &[Finding], session: &Session) -> Vec<String> {
+    // Changes that haft could not undo come first, because only some are listed.
+    let (stayed, others): (Vec<_>, Vec<_>) = findings
         .iter()
-        .partition(|one| matches!(one, Touched::Stayed { .. }));
-    let said = stayed.into_iter().chain(others);
-    let said = said.map(|place| said_of(place, session));
-    let mut notes: Vec<String> = said.take(MOST_TOUCHED).collect();
-    let more = touched.len().saturating_sub(notes.len());
+        .partition(|one| matches!(one, Finding::NotMoved { .. }));
+    let texts = stayed.into_iter().chain(others);
+    let texts = texts.map(|place| note_about(place, session));
+    let mut notes: Vec<String> = texts.take(MAX_LISTED).collect();
+    let more = findings.len().saturating_sub(notes.len());
     if more > 0 {
-        notes.push(format!("[and {more} more places like these]"));
+        notes.push(format!("[and {more} more paths like these]"));
     }
     notes
 }
 
-fn said_of(touched: &Touched, cx: &Session) -> String {
-    match touched {
-        Touched::MovedOut { path, to } => format!(
+fn note_about(finding: &Finding, cx: &Session) -> String {
+    match finding {
+        Finding::MovedOut { path, to } => format!(
             "[protected: {} must not be written; what the command made there was moved to {}]",
             cx.shown(path),
             to.display()
         ),
-        Touched::Appeared { path } => {
+        Finding::Appeared { path } => {
             let name = path.file_name().unwrap_or_default();
             let why = if name == "haft.yaml" {
                 "it is not trusted"
             } else if name == ".git" {
                 "a repository: git obeys its hooks and config"
             } else {
-                "it lies in a protected place"
+                "it is in a protected folder"
             };
             format!("[new: {} ({why})]", cx.shown(path))
         }
-        Touched::Stayed {
+        Finding::NotMoved {
             path,
             reason,
             target,
@@ -198,25 +198,25 @@ fn said_of(touched: &Touched, cx: &Session) -> String {
                 cx.shown(path)
             )
         }
-        Touched::PutBack { path } => format!(
+        Finding::Restored { path } => format!(
             "[protected: {} must not be changed; the link was put back]",
             cx.shown(path)
         ),
-        Touched::Changed { path } => {
+        Finding::Changed { path } => {
             format!("[protected: {} was changed by the command]", cx.shown(path))
         }
-        Touched::Repository { path } => format!(
+        Finding::Repository { path } => format!(
             "[new: {} (a repository: git obeys its hooks and config)]",
             cx.shown(path)
         ),
-        Touched::Dismantled { path } => format!(
+        Finding::Dismantled { path } => format!(
             "[changed: {} is a repository and no longer has HEAD, objects and refs; put them back, or its hooks and config may be unprotected in a session with another work folder]",
             cx.shown(path)
         ),
-        Touched::Obeyed { path } => {
+        Finding::GitControlChanged { path } => {
             format!("[changed: {} (git obeys it)]", cx.shown(path))
         }
-        Touched::Unfinished {
+        Finding::UnfinishedRebase {
             path,
             commands,
             more,
@@ -234,23 +234,23 @@ fn said_of(touched: &Touched, cx: &Session) -> String {
                 ),
             };
             format!(
-                "[left open: {} runs {}{count} when somebody continues it{advice}; continue it now, or run `git rebase --abort`]",
+                "[left open: {} runs {}{count} when the rebase is continued{advice}; continue it now, or run `git rebase --abort`]",
                 cx.shown(path),
                 shown.join(", ")
             )
         }
-        Touched::CutOff {
+        Finding::SearchIncomplete {
             folders: Some(folders),
         } => format!(
             "[only {folders} folders were searched for repositories; in the others hooks and config of git are not protected from commands: use a smaller work folder]"
         ),
-        Touched::CutOff { folders: None } => {
+        Finding::SearchIncomplete { folders: None } => {
             "[a protected file has other names, and not all of the work folder could be searched for them: commands could write it by one of those]".to_owned()
         }
     }
 }
 
-/// Whether the last lines sound as if the kernel had said no.
+/// Whether the last lines look as if the kernel had refused something.
 pub(crate) fn looks_refused(done: &Done) -> bool {
     let failed = done.finished.status != Exit::Code(0);
     let output = &done.finished.output;
@@ -262,7 +262,7 @@ pub(crate) fn looks_refused(done: &Done) -> bool {
             let text = lossy(bytes.get(from..).unwrap_or_default()).to_lowercase();
             text.lines().rev().take(40).any(|line| {
                 let line = line.trim_end_matches([' ', '.', '\'', '"', ')']);
-                // Programs name what it was about before they say it.
+                // Programs print the subject before the message.
                 REFUSALS.iter().any(|words| {
                     line.strip_suffix(words).is_some_and(|before| {
                         before.trim_end().ends_with([':', ',']) || failed && !before.is_empty()
@@ -280,7 +280,7 @@ pub(crate) fn level(enforcement: &Enforcement) -> &'static str {
     }
 }
 
-/// What the host is told of a command.
+/// Adds details about a command for the front end.
 pub(crate) fn details(mut reply: Reply, done: &Done) -> Reply {
     let finished = &done.finished;
     let (code, signal) = match finished.status {

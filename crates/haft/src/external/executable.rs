@@ -1,5 +1,5 @@
-//! A program as a tool: started for each call, with its arguments as JSON on its
-//! standard input and by name in its environment, or as words.
+//! A program as a tool: started for each call, with its arguments as JSON on standard input
+//! and as environment variables, or as words on its command line.
 
 use crate::commands;
 use crate::external::plugin::{Check, Programs, Recheck, clean, closed, worded as as_failure};
@@ -8,7 +8,7 @@ use crate::external::standing::Standing;
 use crate::external::time::TimeLimit;
 use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
 use futures::future::BoxFuture;
-use haft_ops::exec::{self, Done, Exec, Surroundings};
+use haft_ops::exec::{self, Done, Exec, ExecContext};
 use haft_ops::executor::{
     Ended, Exit, Input, Keep, MAX_MEMORY, Program, Prompts, Streams, clean_path,
 };
@@ -19,58 +19,58 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long it may take to say what it does.
+/// Time limit for printing its help.
 const HELP: Duration = Duration::from_secs(2);
 
-/// The longest argument that is passed by its name as well.
-const LONGEST_VARIABLE: usize = 100 << 10;
+/// Maximum size of an argument that is also passed as a variable, in bytes.
+const MAX_VARIABLE: usize = 100 << 10;
 
 /// A program that is a tool.
 #[derive(Clone)]
 pub struct Executable {
-    /// What a model sees.
+    /// Definition for the model.
     pub definition: Definition,
-    /// Where the program is.
+    /// Path of the program.
     pub program: PathBuf,
-    /// How it gets its arguments.
+    /// Form in which it gets its arguments.
     pub takes: Takes,
-    /// All of its environment, before the arguments.
+    /// The complete environment, without the arguments.
     pub environment: Vec<(OsString, OsString)>,
-    /// How long a call may take, within the limit of the session. Without it, that limit
-    /// or 120 seconds.
+    /// Time limit of a call, within that of the session. `None` for the session's limit, or
+    /// 120 seconds.
     pub timeout: Option<Duration>,
-    /// Where that is set, for messages.
+    /// Place where the limit can be set, for messages.
     pub timeout_set_in: String,
-    /// Whether it may run now: it must be what it was when it was trusted.
+    /// Check before each call: the program must be the one that was trusted.
     pub check: Option<Check>,
-    /// Who vouches for it.
+    /// Origin of the program (user or project), which decides how it is sandboxed.
     pub standing: Standing,
-    /// The files that it consists of and that describe it. It is left out if the rules keep
-    /// one of them from the prompt.
+    /// The files that it consists of and that describe it. The tool is not loaded if a rule
+    /// keeps one of them out of prompts.
     pub files: Vec<PathBuf>,
 }
 
-/// How a program gets its arguments.
+/// Form in which a program gets its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// As JSON on its standard input, and each as `HAFT_ARG_NAME`.
+    /// As JSON on standard input, and each as variable `HAFT_ARG_NAME`.
     Json,
-    /// As words on its command line, from the one parameter `args`.
+    /// As words on its command line, from the single parameter `args`.
     Words,
 }
 
 impl Executable {
-    /// The tool, if its schema can be checked.
+    /// Creates the tool.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When its schema is invalid or too complex.
     pub fn tool(mut self) -> Result<Arc<dyn AnyTool>, Error> {
         closed(&mut self.definition.parameters);
         schema::check(&self.definition.name, &self.definition.parameters)?;
         Ok(Arc::new(self))
     }
 
-    /// The schema of a program that has none: words for its command line.
+    /// Returns the schema of a program without one: words for its command line.
     #[must_use]
     pub fn words() -> Value {
         serde_json::json!({
@@ -82,8 +82,8 @@ impl Executable {
         })
     }
 
-    /// The same with a description: one that has none is asked for help, once, as
-    /// confined as its calls are and not for long.
+    /// Adds a description if it is missing: asks the program for its help once, in the
+    /// sandbox of its calls and with a short time limit.
     pub(crate) async fn described(mut self, programs: Option<&Programs>, dir: &Path) -> Self {
         let run = programs.map(|programs| programs.around(self.standing, &self.apart()));
         if !self.definition.description.is_empty() {
@@ -105,7 +105,7 @@ impl Executable {
         self
     }
 
-    /// What tells it from other programs.
+    /// Returns the unique name that identifies its private folders.
     fn apart(&self) -> String {
         format!("tool {}", self.definition.name)
     }
@@ -118,7 +118,7 @@ impl Executable {
         }
     }
 
-    /// Looks at what it is, and says how to do that again.
+    /// Runs the check and returns how to repeat it.
     fn checked(&self) -> Result<Option<Recheck>, Error> {
         match &self.check {
             Some(check) => check().map(Some).map_err(Error::failed),
@@ -126,8 +126,8 @@ impl Executable {
         }
     }
 
-    /// The first line of what it says when asked for help.
-    async fn help(&self, run: &Surroundings, dir: &Path) -> String {
+    /// Returns the first line of the program's help.
+    async fn help(&self, run: &ExecContext, dir: &Path) -> String {
         let words = [self.program.clone().into_os_string(), "--help".into()];
         let request = Exec {
             program: Program::Direct(words.into()),
@@ -142,9 +142,9 @@ impl Executable {
             prompts: Prompts::End,
             input: Input::Nothing,
         };
-        let run = Surroundings {
+        let run = ExecContext {
             environment: self.environment.clone(),
-            elsewhere: None,
+            remote_folder: None,
             ..run.clone()
         };
         let done = exec::run(&run, request, &|_, _| (), &CancellationToken::new()).await;
@@ -168,9 +168,8 @@ impl Executable {
                     .get("args")
                     .and_then(Value::as_str)
                     .unwrap_or_default();
-                let split = shlex::split(line).ok_or_else(|| {
-                    Error::invalid("parameter \"args\" has a quote without its other half")
-                })?;
+                let split = shlex::split(line)
+                    .ok_or_else(|| Error::invalid("parameter \"args\" has an unclosed quote"))?;
                 words.extend(split.into_iter().map(OsString::from));
             }
             Takes::Json => {
@@ -185,8 +184,9 @@ impl Executable {
                             "parameter \"{name}\" contains a NUL character"
                         )));
                     }
-                    // The system takes no longer ones, and it is all on stdin.
-                    if text.len() <= LONGEST_VARIABLE {
+                    // The system does not allow longer variables, and everything is on
+                    // standard input.
+                    if text.len() <= MAX_VARIABLE {
                         environment.push((variable(name), text.into()));
                     }
                 }
@@ -207,7 +207,7 @@ impl Executable {
             program: Program::Direct(words),
             dir: cx.scope().work_dir().to_owned(),
             streams: Streams::Merged,
-            limit: Some(cx.time_left(cx.limit().unwrap_or_else(|| self.time().alone()))),
+            limit: Some(cx.time_left(cx.limit().unwrap_or_else(|| self.time().without_session()))),
             keep: keep(cx),
             prompts: Prompts::End,
             input,
@@ -216,7 +216,8 @@ impl Executable {
     }
 }
 
-/// As much as the toolset shows, and all of the output where that fits: it may be a picture.
+/// Keeps as much output as the toolset shows, and all of it if possible, because it may be
+/// an image.
 fn keep(cx: &Context) -> Keep {
     let shown = cx.keep(&cx.program_limit());
     Keep {
@@ -225,7 +226,7 @@ fn keep(cx: &Context) -> Keep {
     }
 }
 
-/// `HAFT_ARG_MAX_DEPTH` for `max-depth`.
+/// Returns the variable of a parameter: `HAFT_ARG_MAX_DEPTH` for `max-depth`.
 fn variable(name: &str) -> OsString {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {
@@ -251,7 +252,7 @@ impl AnyTool for Executable {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        Some(self.time().alone())
+        Some(self.time().without_session())
     }
 
     fn limit(&self, session: Option<Duration>) -> Option<Duration> {
@@ -272,10 +273,10 @@ impl AnyTool for Executable {
             let recheck = self.checked()?;
             let whose = (self.standing, self.apart());
             let done = cx.run_program(whose, request, environment).await?;
-            // What another program said in its place reaches nobody.
+            // If another program ran in its place, its output is withheld.
             if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
                 return Err(Error::failed(format!(
-                    "what it said is withheld, but it has run: {reason}"
+                    "its output is withheld, but it has run: {reason}"
                 )));
             }
             Ok(reply(&done, &self.time(), self.standing, cx))
@@ -283,7 +284,7 @@ impl AnyTool for Executable {
     }
 }
 
-/// The line for a picture that was printed so that it cannot be shown.
+/// Note for an image that was printed in a form that cannot be shown.
 const NOT_SHOWN: &str = "[a picture was printed but cannot be shown: the whole output must be one JSON value of at most 2 MB, with nothing on standard error; scale the picture down, or keep other output away]";
 
 fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Reply {
@@ -300,9 +301,9 @@ fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Rep
         return commands::details(reply, done);
     }
     let most = cx.program_limit();
-    let said = cx.said(&done.finished.output, &most);
+    let said = cx.shown_output(&done.finished.output, &most);
     let is_cut = said.note.is_some();
-    // Also where it went on after that, and ended well.
+    // Even if the program continued after that and succeeded.
     let programs = cx.session.programs.as_ref();
     let programs = programs.filter(|_| commands::looks_refused(done));
     let advice = programs.and_then(|programs| programs.advice(standing, &said.text));
@@ -331,14 +332,14 @@ fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Rep
     commands::details(reply, done).detail("truncated", is_cut)
 }
 
-/// How a program ended, where that is worth saying.
+/// The end of a program, if it is worth mentioning.
 struct End {
     lines: Vec<String>,
     is_error: bool,
 }
 
 fn end(done: &Done, time: &TimeLimit, cx: &Context) -> End {
-    let limit = cx.limit().unwrap_or_else(|| time.alone());
+    let limit = cx.limit().unwrap_or_else(|| time.without_session());
     let line = match (done.finished.ended, done.finished.status) {
         (Ended::TimedOut, _) => Some(worded(
             format!("timed out after {}", haft_ops::text::seconds(limit)),
@@ -367,10 +368,15 @@ fn end(done: &Done, time: &TimeLimit, cx: &Context) -> End {
     }
 }
 
-/// How it was ended, as the toolset says it of a command where its failures are lines.
-fn worded(alone: impl Into<String>, of_a_command: impl AsRef<str>, cx: &Context) -> String {
-    match cx.failure_start() {
-        start if start.is_empty() => alone.into(),
+/// Returns how the program ended, in the toolset's wording for commands if its failures are
+/// plain lines.
+fn worded(
+    without_session: impl Into<String>,
+    of_a_command: impl AsRef<str>,
+    cx: &Context,
+) -> String {
+    match cx.failure_prefix() {
+        start if start.is_empty() => without_session.into(),
         start => format!("{start}command {}", of_a_command.as_ref()),
     }
 }

@@ -1,32 +1,32 @@
-//! Plugins: programs in any language that speak JSON lines.
+//! Plugins: programs in any language that communicate in JSON lines.
 //!
-//! A plugin is started once, says which tools it has, and is then called. It is
-//! confined as commands are, but keeps the network. What it does wrong is its own
-//! failure: a call that hangs or crashes ends its process, the next one starts
-//! another, and after five in a row nothing more is started.
+//! A plugin is started once, describes its tools in a handshake, and is then called. It
+//! runs in the sandbox for commands, but keeps network access. Its faults do not affect the
+//! session: a call that hangs or crashes ends the process, and the next call starts another
+//! one. After five crashes in a row it is not started again.
 
-mod desk;
-mod introduce;
+mod cached;
+mod call_id;
+mod dispatcher;
+mod handshake;
 mod lines;
-mod meanwhile;
-mod mend;
 mod message;
 mod pipe;
 mod process;
-mod remember;
+mod progress;
+mod sanitize;
 mod tool;
-mod whose;
 
 use super::source::Start;
 use super::standing::Standing;
 use crate::Error;
 use crate::guest::Guest;
-use desk::Over;
-use haft_ops::exec::{Surroundings, environment};
+use cached::CachedHandshake;
+use dispatcher::Over;
+use haft_ops::exec::{ExecContext, environment};
 use haft_ops::executor::Exit;
 use message::{Described, Question};
 use process::Process;
-use remember::Remembered;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub(super) use message::{cleaned, field, taken};
 pub(crate) use tool::tools;
 pub(super) use tool::{closed, worded};
 
-/// What a plugin writes, as the host understands it: for programs that test plugins.
+/// The messages of plugins as the host parses them, for programs that test plugins.
 pub mod protocol {
     pub use super::lines::{Arrived, Assembler, LONGEST};
     pub use super::message::{
@@ -49,116 +49,116 @@ pub mod protocol {
     pub use super::tool::{accepts, definition};
 }
 
-/// How many crashes in a row are borne.
+/// Maximum number of crashes in a row.
 const CRASHES: u32 = 5;
 
-/// How long after a crash the next start waits; it doubles from crash to crash.
+/// Delay before the restart after a crash; it doubles with each crash.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// How long a plugin that was told that nobody waits for a call has to confirm it, before
-/// the next call goes to another process.
+/// Time for a plugin to confirm the cancellation of a call. After that, the next call goes
+/// to a new process.
 const CONFIRMED: Duration = Duration::from_millis(300);
 
-/// How much is kept of what a plugin writes to its log.
+/// Maximum size of a plugin's log, in bytes.
 pub(super) const LOG: u64 = 1 << 20;
 
-/// Says whether a program may run now, or why not.
+/// Checks whether a program may run now; the error is the reason why not.
 pub type Check = Arc<dyn Fn() -> Result<Recheck, String> + Send + Sync>;
 
-/// Says whether what a [`Check`] looked at is untouched. A program is found by its name,
-/// so its file can be swapped between the check and its start: this is asked once the
-/// program has begun, and before it gets anything to work on.
+/// Checks that the files which a [`Check`] examined are unchanged. A program is started by
+/// its name, so its file can be replaced between the check and the start. This runs after
+/// the program has started and before it gets anything to work on.
 pub type Recheck = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// A plugin, as it was configured.
+/// The configuration of a plugin.
 #[derive(Clone)]
 pub struct Plugin {
-    /// What it is called in messages.
+    /// Name in messages.
     pub label: String,
-    /// The program: a path, or a name to look up in the `PATH` below.
+    /// The program: a path, or a name to look up in the `PATH` of `environment`.
     pub program: PathBuf,
-    /// The program as messages show it, if that is not as it is: what a variable in its
-    /// path holds may be secret.
+    /// The program as shown in messages, if the real path must not be shown: a variable in
+    /// it may hold a secret.
     pub shown: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// All of its environment. Without one it sees the usual variables of the session's
-    /// commands: `PATH HOME USER SHELL LANG LC_* TZ TERM TMPDIR`.
+    /// The complete environment. `None` for the usual variables of the session's commands:
+    /// `PATH HOME USER SHELL LANG LC_* TZ TERM TMPDIR`.
     pub environment: Option<Vec<(OsString, OsString)>>,
-    /// The folder it runs in; the work folder if there is none.
+    /// Folder to run in; `None` for the work folder.
     pub dir: Option<PathBuf>,
-    /// Which protocol it speaks.
+    /// Protocol of the plugin.
     pub protocol: Protocol,
-    /// How long a call may take. Without it, what its definition says, the limit of the
+    /// Time limit of a call. `None` for the limit in the tool's definition, that of the
     /// session, or 120 seconds.
     pub timeout: Option<Duration>,
-    /// How long it may take to introduce itself after each start; 10 seconds without it.
+    /// Time limit of the handshake after each start; `None` for 10 seconds.
     pub start_timeout: Option<Duration>,
-    /// Where the two limits are set, for messages.
+    /// Place where the two limits can be set, for messages.
     pub limits_set_in: String,
-    /// Which of its tools take the place of others with their names.
+    /// The tools that may replace others of the same name.
     pub overrides: Overrides,
-    /// A line that it gets before anything else.
+    /// A line to send before anything else.
     pub first_line: Option<String>,
-    /// Whether it may have no tools: a Lua file may be a library for those beside it.
+    /// Whether it may have no tools: a Lua file may be a library for others.
     pub may_be_empty: bool,
-    /// Where what it says to its log is kept.
+    /// File for its log (standard error).
     pub log: Option<PathBuf>,
-    /// Whether it may run now: it must be what it was when it was trusted.
+    /// Check before each start: the plugin must be the one that was trusted.
     pub check: Option<Check>,
-    /// Who vouches for it.
+    /// Origin of the plugin (user or project), which decides how it is sandboxed.
     pub standing: Standing,
-    /// What is remembered of it: then it is only started when it is called.
+    /// Cache of its handshake. With one, the plugin is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,
-    /// A number that is another one when its files have changed: then it is started
-    /// anew.
+    /// Returns a number that changes with its files. The plugin is restarted when it
+    /// changes.
     pub stamp: Option<Stamp>,
-    /// Whether it works on the files of the session from outside. Then it runs with no
-    /// network and no files but those of the system and its own, and what it asks for
-    /// is not other tools but these.
+    /// Access to the session's files for a plugin that has none itself: it runs without
+    /// network, with only the system's files and its own, and can request these operations
+    /// instead of calling other tools.
     pub guest: Option<Guest>,
-    /// The files that haft read it from, if it is nothing but their text. It is left out
-    /// where the rules keep one of them from a prompt.
+    /// Files whose text is all that the plugin consists of. The plugin is not loaded if a
+    /// rule keeps one of them out of prompts.
     pub files: Vec<PathBuf>,
 }
 
-/// Which tools of a plugin take the place of others with their names.
+/// The tools of a plugin that may replace others of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Overrides {
-    /// None.
+    /// None of them.
     Nothing,
     /// Those with these names.
     Named(Vec<String>),
-    /// Every one.
+    /// All of them.
     Any,
 }
 
-/// What a plugin said of itself, kept for as long as it is what it was.
+/// Stores the handshake of a plugin for as long as its files are unchanged.
 pub trait Memory: Send + Sync {
-    /// What is remembered.
+    /// Returns the stored handshake.
     fn load(&self) -> Option<Value>;
-    /// Remembers it.
+    /// Stores a handshake.
     fn store(&self, introduction: &Value);
 }
 
-/// Tells one state of some files from another.
+/// Returns a number that identifies the state of some files.
 pub type Stamp = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// Which protocol a plugin speaks.
+/// Protocol of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// Found out.
+    /// Detected in the handshake.
     Auto,
-    /// It answers `describe`.
+    /// Version 1: the plugin answers `describe`.
     Describe,
-    /// It answers `describe` and speaks the second protocol, as haft's own programs do.
+    /// Version 2: the plugin answers `describe`, as haft's own programs do.
     Second,
-    /// It answers `init`.
+    /// The plugin answers `init`.
     Init,
 }
 
 impl Plugin {
-    /// A plugin with nothing but a program and its arguments.
+    /// Creates the configuration of a plugin from its program and arguments.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, arguments: Vec<OsString>) -> Self {
         let program = program.into();
@@ -187,56 +187,56 @@ impl Plugin {
     }
 }
 
-/// How programs are run that are tools or bring some.
+/// How to run programs that are tools or provide tools.
 #[derive(Clone)]
 pub struct Programs {
-    /// Those that the person chose, which keep the network.
-    pub(crate) own: Arc<Surroundings>,
-    /// Guests, which have it where commands do.
-    pub(crate) guests: Arc<Surroundings>,
-    /// Those that reach nothing but what they ask for; and where they run.
-    pub(crate) alone: Arc<Surroundings>,
+    /// For programs that the user chose; they keep network access.
+    pub(crate) own: Arc<ExecContext>,
+    /// For programs from a project; they have network access only if commands do.
+    pub(crate) guests: Arc<ExecContext>,
+    /// For programs without access to files.
+    pub(crate) scratch_only: Arc<ExecContext>,
     pub(crate) nowhere: PathBuf,
-    /// Where they run.
+    /// Folder to run in.
     pub(crate) dir: PathBuf,
-    /// Folders beside the work folder and the roots from which the person's own start
-    /// no program.
+    /// Folders, in addition to the work folder and the roots, from which the user's own
+    /// programs cannot start programs.
     pub(crate) inert: Vec<PathBuf>,
-    /// Folders among all these from which they may start programs.
+    /// Exceptions among these folders, from which they may start programs.
     pub(crate) startable: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// What a program sees of the environment when nothing else is said.
+    /// Returns the default environment of a program.
     fn usual(&self, standing: Standing) -> Vec<(OsString, OsString)> {
         environment::for_programs(self.of(standing).environment.iter().cloned(), &[])
     }
 
-    /// For those that reach nothing but what they ask for.
-    fn alone(&self) -> Self {
+    /// Returns a version for programs without access to files.
+    fn without_files(&self) -> Self {
         Self {
-            own: Arc::clone(&self.alone),
-            guests: Arc::clone(&self.alone),
+            own: Arc::clone(&self.scratch_only),
+            guests: Arc::clone(&self.scratch_only),
             dir: self.nowhere.clone(),
             ..self.clone()
         }
     }
 }
 
-/// A plugin of a session: its process, when there is one, and its past.
+/// A plugin in a session: its current process, if it has one, and its history of crashes.
 pub(crate) struct Host {
     plugin: Plugin,
     programs: Programs,
     slot: Mutex<Slot>,
-    /// One call at a time, for those that can do no more.
+    /// Held during a call of a plugin that can only handle one call at a time.
     turn: Mutex<()>,
-    /// The tools that it has in the session.
+    /// Names of its tools in the session.
     names: std::sync::Mutex<Vec<String>>,
 }
 
 struct Slot {
     process: Option<Arc<Process>>,
-    /// The question that it answers, once that is known.
+    /// The question that it answered in the handshake, once known.
     question: Option<Question>,
     is_second: bool,
     crashes: u32,
@@ -246,7 +246,7 @@ struct Slot {
 impl Host {
     pub(crate) fn new(plugin: Plugin, programs: &Programs) -> Self {
         let programs = match plugin.guest {
-            Some(_) => programs.alone(),
+            Some(_) => programs.without_files(),
             None => programs.clone(),
         };
         Self {
@@ -282,12 +282,12 @@ impl Host {
         &self.plugin.label
     }
 
-    /// The files that it was read from.
+    /// Returns the files that it was read from.
     pub(crate) fn files(&self) -> &[PathBuf] {
         &self.plugin.files
     }
 
-    /// Whether its tool of this name takes the place of another.
+    /// Whether its tool of this name may replace another one.
     pub(crate) fn overrides(&self, tool: &str) -> bool {
         match &self.plugin.overrides {
             Overrides::Nothing => false,
@@ -296,34 +296,32 @@ impl Host {
         }
     }
 
-    /// What makes its tool of this name take the place of another.
+    /// Returns how to make its tool of this name replace another one.
     pub(crate) fn how_to_override(&self, tool: &str) -> String {
         match &self.plugin.overrides {
             Overrides::Named(_) => {
                 format!("to replace it, write `name = \"{tool}\"` in the module")
             }
-            Overrides::Nothing | Overrides::Any => {
-                "`override: true` puts it in its place".to_owned()
-            }
+            Overrides::Nothing | Overrides::Any => "to replace it, set `override: true`".to_owned(),
         }
     }
 
-    /// Says which tools it has: from memory, or by starting and asking it.
-    async fn introduce(&self) -> Result<Vec<Described>, Error> {
+    /// Returns its tools, from the cache or from a handshake.
+    async fn handshake(&self) -> Result<Vec<Described>, Error> {
         let mut slot = self.slot.lock().await;
         let remembered = self.plugin.memory.as_ref().and_then(|memory| memory.load());
-        if let Some(known) = remembered.and_then(|known| Remembered::read(&known)) {
+        if let Some(known) = remembered.and_then(|known| CachedHandshake::read(&known)) {
             slot.question = Some(known.question);
             slot.is_second = known.introduction.is_second;
             return Ok(known.introduction.tools);
         }
-        let met = introduce::meet(self, slot.question).await?;
-        slot.question = Some(met.question);
-        slot.is_second = met.introduction.is_second;
-        slot.process = Some(Arc::new(met.process));
-        let known = Remembered {
-            question: met.question,
-            introduction: met.introduction,
+        let started = handshake::start(self, slot.question).await?;
+        slot.question = Some(started.question);
+        slot.is_second = started.introduction.is_second;
+        slot.process = Some(Arc::new(started.process));
+        let known = CachedHandshake {
+            question: started.question,
+            introduction: started.introduction,
         };
         if let Some(memory) = &self.plugin.memory {
             memory.store(&known.written());
@@ -331,13 +329,13 @@ impl Host {
         Ok(known.introduction.tools)
     }
 
-    /// The state of its files.
+    /// Returns the state of its files.
     pub(crate) fn stamp(&self) -> Option<u64> {
         self.plugin.stamp.as_ref().map(|stamp| stamp())
     }
 
-    /// Its files have changed: what runs is ended, and what it did before is past.
-    pub(crate) async fn renew(&self) {
+    /// Ends the process after its files have changed, and forgets earlier crashes.
+    pub(crate) async fn restart(&self) {
         let mut slot = self.slot.lock().await;
         let old = slot.process.take();
         slot.crashes = 0;
@@ -349,7 +347,7 @@ impl Host {
         }
     }
 
-    /// The process to call, started if there is none.
+    /// Returns a running process, which is started if necessary.
     async fn process(&self) -> Result<(Arc<Process>, bool), Error> {
         self.settle().await;
         let mut slot = self.slot.lock().await;
@@ -365,36 +363,36 @@ impl Host {
         {
             return Ok((Arc::clone(process), slot.is_second));
         }
-        // One that ended since its last call crashed as well.
+        // A process that ended after its last call counts as a crash.
         if let Some(process) = slot.process.take() {
             drop(process);
             slot.crash();
         }
         if slot.crashes >= CRASHES {
             return Err(self.failed(format!(
-                "is disabled: it ended {CRASHES} times in a row; `haft plugin log` has what it said, and a change of its file starts it again"
+                "is disabled: it ended {CRASHES} times in a row; see `haft plugin log`; it is started again when its file changes"
             )));
         }
         if let Some(crashed) = slot.crashed {
             let wait = BACKOFF * 2_u32.saturating_pow(slot.crashes.saturating_sub(1));
             tokio::time::sleep_until(crashed + wait).await;
         }
-        let met = match introduce::meet(self, slot.question).await {
-            Ok(met) => met,
+        let started = match handshake::start(self, slot.question).await {
+            Ok(started) => started,
             Err(error) => {
                 slot.crash();
                 return Err(error);
             }
         };
-        slot.question = Some(met.question);
-        slot.is_second = met.introduction.is_second;
-        let process = Arc::new(met.process);
+        slot.question = Some(started.question);
+        slot.is_second = started.introduction.is_second;
+        let process = Arc::new(started.process);
         slot.process = Some(Arc::clone(&process));
         Ok((process, slot.is_second))
     }
 
-    /// It may be busy with a call that nobody waits for any more: no other one is to pay
-    /// for that.
+    /// Retires a process that is still busy with a cancelled call, so that the next call
+    /// does not have to wait for it.
     async fn settle(&self) {
         let process = self.slot.lock().await.process.clone();
         if let Some(process) = process
@@ -406,19 +404,19 @@ impl Host {
         }
     }
 
-    /// A call was answered.
+    /// Resets the crash counter after an answered call.
     async fn answered(&self) {
         let mut slot = self.slot.lock().await;
         slot.crashes = 0;
         slot.crashed = None;
     }
 
-    /// A process ended in the middle of a call, or has to be ended.
-    async fn broke(&self, process: &Arc<Process>, over: Over) -> Error {
+    /// Handles a process that ended during a call, or that must be ended.
+    async fn process_failed(&self, process: &Arc<Process>, over: Over) -> Error {
         let (status, words) = process.last_words(Some(over)).await;
         let mut slot = self.slot.lock().await;
-        // Of several calls that it took with it one counts it, and not when it was
-        // ended for the sake of another.
+        // If several calls fail together, the crash counts once. A process that was ended
+        // because of another call does not count.
         if slot.is(process) {
             slot.process = None;
             slot.crash();
@@ -426,7 +424,7 @@ impl Host {
         drop(slot);
         let how = match (over, status) {
             (Over::Babbling, _) => {
-                "wrote more than 16MB, or 10,000 lines, that are no message, and was ended"
+                "wrote more than 16 MB or 10,000 lines that are not messages, and was stopped"
                     .to_owned()
             }
             (Over::Unnamed, _) => {
@@ -440,8 +438,8 @@ impl Host {
         self.failed(format!("{how}{}", self.quoted(&words)))
     }
 
-    /// Its process is not to be used again: an answer may come late. The last of those
-    /// who still wait for something of it ends it.
+    /// Stops using a process, because an answer may come late. It ends when no call waits
+    /// for it any more.
     async fn discard(&self, process: &Arc<Process>) {
         process.retire();
         let mut slot = self.slot.lock().await;
@@ -454,21 +452,24 @@ impl Host {
         }
     }
 
-    /// The last words of its process, and what they may have to do with where it runs.
+    /// Returns the end of the process's log, with a hint if the sandbox may be the cause.
     fn quoted(&self, words: &str) -> String {
         if words.is_empty() {
             return String::new();
         }
         let advice = self.programs.advice(self.plugin.standing, words);
         let advice = advice.map(|advice| format!("\n[{advice}]"));
-        format!("; its last words:\n{words}{}", advice.unwrap_or_default())
+        format!(
+            "; the end of its stderr:\n{words}{}",
+            advice.unwrap_or_default()
+        )
     }
 
     fn failed(&self, what: impl std::fmt::Display) -> Error {
         Error::failed(format!("plugin {} {what}", self.plugin.label))
     }
 
-    /// Starts the program, and says how to look again at what it is.
+    /// Starts the program and returns the check to repeat after the start.
     async fn start(&self) -> Result<(haft_ops::executor::Conversation, Option<Recheck>), Error> {
         let recheck = match &self.plugin.check {
             Some(check) => Some(check().map_err(Error::failed)?),

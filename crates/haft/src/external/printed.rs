@@ -1,9 +1,9 @@
-//! A picture from a program: output that is a list of content blocks, as the answer of a
-//! plugin has it.
+//! Images in the output of a program: output that is a list of content blocks, as in the
+//! result of a plugin.
 //!
-//! Programs print JSON for many reasons, so only output that can mean nothing else counts:
-//! the whole of it is one value, every block is a text or a picture, and at least one is a
-//! picture with its data and an image type.
+//! Programs print JSON for many reasons, so the output only counts if it cannot mean
+//! anything else: all of it is one value, every block is a text or an image, and at least
+//! one is an image with data and an image type.
 
 use super::plugin::protocol::{Outcome, image_data};
 use super::plugin::{field, taken};
@@ -11,18 +11,17 @@ use haft_ops::executor::Captured;
 use haft_ops::text::size::size as format_size;
 use serde_json::{Map, Value};
 
-/// The keys that an answer may have.
-const BESIDE: [&str; 5] = ["content", "error", "is_error", "isError", "details"];
+/// Keys that a result may have.
+const RESULT_KEYS: [&str; 5] = ["content", "error", "is_error", "isError", "details"];
 
-/// The answer that a program printed as content blocks; nothing where it printed something
-/// else.
+/// Parses the output of a program as content blocks; `None` for any other output.
 pub(super) fn outcome(output: &Captured) -> Option<Outcome> {
     if output.missing() > 0 {
         return None;
     }
     let bytes = [output.head.as_slice(), &output.tail].concat();
     let text = std::str::from_utf8(&bytes).ok()?.trim();
-    // Most output is not JSON, and parsing takes time.
+    // Checked first because most output is not JSON, and parsing takes time.
     if !text.starts_with(['[', '{']) || !text.contains("image") {
         return None;
     }
@@ -38,12 +37,12 @@ pub(super) fn outcome(output: &Captured) -> Option<Outcome> {
     if has_picture { taken(message) } else { None }
 }
 
-/// The shortest run of base64 that is taken for data.
+/// Minimum length of Base64 text that counts as data.
 const DATA: usize = 512;
 
-/// Output that holds the data of a picture but is not content blocks, so that a model would
-/// read the data as text: the output without that data. `None` for other output. `shown` is
-/// the part of the output that the reply has.
+/// Removes the data of an image from output that is not valid content blocks, so that the
+/// model does not read the data as text. `None` if there is no such data. `shown` is the
+/// part of the output in the reply.
 pub(super) fn without_data(output: &Captured, shown: &str) -> Option<String> {
     let is_marked = |bytes: &[u8]| memchr::memmem::find(bytes, b"\"image").is_some();
     if !is_marked(&output.head) && !is_marked(&output.tail) {
@@ -68,10 +67,10 @@ pub(super) fn without_data(output: &Captured, shown: &str) -> Option<String> {
 }
 
 fn is_known((name, value): (&String, &Value)) -> bool {
-    BESIDE.contains(&name.as_str()) || name == "type" && value == "result"
+    RESULT_KEYS.contains(&name.as_str()) || name == "type" && value == "result"
 }
 
-/// Whether a block is a picture. Nothing, if it is neither a picture nor a text.
+/// Whether a block is an image; `None` if it is neither an image nor a text.
 fn is_picture(block: &Value) -> Option<bool> {
     let block = block.as_object()?;
     let get = |name: &str| block.get(&field(block, name)?);
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_found_in_every_form_of_an_answer() {
+    fn an_image_is_found_in_every_form_of_a_result() {
         let text = json!({ "type": "text", "text": "A chart." });
         let source = json!({ "type": "base64", "media_type": "image/png", "data": "QQ==" });
         let expected = [
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn other_json_stays_what_it_is() {
+    fn other_json_is_unchanged() {
         let text = json!({ "type": "text", "text": "image" });
         for printed in [
             json!({}),
@@ -153,7 +152,7 @@ mod tests {
             json!([text]),
             json!({ "content": [text] }),
             json!({ "content": picture() }),
-            // A list of files, and the documents of other programs.
+            // A list of files, and documents of other programs.
             json!([{ "type": "image", "name": "a.png", "size": 3 }]),
             json!([{ "type": "image", "data": "a.png" }]),
             json!([{ "type": "image", "data": "a", "mimeType": "text/plain" }]),
@@ -170,7 +169,7 @@ mod tests {
         for printed in [format!("log\n{value}"), format!("{value}\n{value}")] {
             assert_eq!(outcome(&captured(&printed)), None, "{printed}");
         }
-        // Not all of it is here.
+        // The output is incomplete.
         let mut cut = captured(&value);
         cut.total_bytes += 1;
         assert_eq!(outcome(&cut), None);

@@ -1,6 +1,5 @@
-//! Whatever else brings tools: something that speaks a protocol of its own, such as
-//! the server of another one. The session asks it which tools it has, and gives them
-//! names that nothing else has.
+//! Other sources of tools, such as MCP servers. The session asks a source for its tools and
+//! gives them unique names.
 
 use super::plugin::{LOG, Programs, clean};
 use super::standing::Standing;
@@ -19,78 +18,80 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// The longest name of a tool.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a tool name, in characters.
+const MAX_NAME: usize = 64;
 
-/// Something that brings tools to a session.
+/// A source of tools for a session.
 pub trait Source: Send + Sync {
-    /// What it is called in messages, as in `MCP server docs`.
+    /// Returns the name in messages, such as `MCP server docs`.
     fn label(&self) -> String;
 
-    /// Which tools it has. Asked before the first call that could need one, and again
-    /// whenever [`Source::changes`] wakes; a tool whose definition is the same then is
-    /// the one it was. `programs` is how programs are run here.
-    fn tools<'a>(&'a self, programs: Option<&'a Programs>)
-    -> BoxFuture<'a, Result<Brought, Error>>;
+    /// Returns the tools of the source. Called before the first call that could need one,
+    /// and again whenever [`Source::changes`] wakes. A tool with an unchanged definition is
+    /// assumed to be the same. `programs` is how to run programs in this session.
+    fn tools<'a>(
+        &'a self,
+        programs: Option<&'a Programs>,
+    ) -> BoxFuture<'a, Result<SourceTools, Error>>;
 
-    /// Wakes when it has other tools than it had.
+    /// Returns a receiver that wakes when the tools have changed.
     fn changes(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 }
 
-/// What a source has.
+/// The tools of a source.
 #[derive(Default)]
-pub struct Brought {
-    /// Its tools, by the names it would like for them.
+pub struct SourceTools {
+    /// Tools, with the names that the source would like for them.
     pub tools: Vec<Arc<dyn AnyTool>>,
-    /// What the person should know about the others.
+    /// Problems with other tools, for the user.
     pub problems: Vec<String>,
 }
 
-/// A program that is spoken to over its streams.
+/// How to start a program that communicates over its standard streams.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// What tells it from other programs.
+    /// Unique name, which identifies its private folders.
     pub name: String,
-    /// The program: a path, or a name to look up in its `PATH`, of which folders that a
-    /// command could write are not used.
+    /// The program: a path, or a name to look up in its `PATH`, except in folders that
+    /// commands can write.
     pub program: PathBuf,
-    /// The program as messages show it; as it is if there is nothing.
+    /// The program as shown in messages; `None` for the program itself.
     pub shown: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// All of its environment.
+    /// The complete environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it keeps what it fetches.
+    /// Folder for code that the program downloads.
     pub cache: Option<Cache>,
-    /// The folder it runs in; the work folder if there is none.
+    /// Folder to run in; `None` for the work folder.
     pub dir: Option<PathBuf>,
-    /// Where what it says to its log is kept.
+    /// File for its log (standard error).
     pub log: Option<PathBuf>,
-    /// Who vouches for it.
+    /// Origin of the program (user or project), which decides how it is sandboxed.
     pub standing: Standing,
 }
 
-/// Where a program that fetches code keeps it. In the sandbox it cannot use the home
-/// folder for that, nor may the code lie where commands could change it, so it has a
-/// folder that nobody else can write.
+/// Folder for a program that downloads code, such as `npx`. In the sandbox the program
+/// cannot use the home folder, and the code must not be where commands could change it, so
+/// it gets a folder that only it can write.
 #[derive(Debug, Clone)]
 pub struct Cache {
-    /// The folder; it is made if it is missing.
+    /// The folder; created if missing.
     pub folder: PathBuf,
-    /// The variables that tell the program to use it. Each names a folder in it.
+    /// Environment variables that point the program to it. Each is set to a subfolder.
     pub variables: Vec<&'static str>,
 }
 
 impl Start {
-    /// What messages call the program.
+    /// Returns the program as shown in messages.
     fn shown(&self) -> String {
         let as_it_is = || self.program.display().to_string();
         self.shown.clone().unwrap_or_else(as_it_is)
     }
 
-    /// What else may help if there is no such program.
+    /// Returns a further hint for a program that does not exist.
     fn remedy(&self) -> &'static str {
         match self.program.to_string_lossy().contains(char::is_whitespace) {
             true => "; if that is a command line, put its arguments into `args`",
@@ -100,17 +101,17 @@ impl Start {
 }
 
 impl Programs {
-    /// The work folder of the session.
+    /// Returns the work folder of the session.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Starts a program, confined as commands are. Dropping the conversation ends it
-    /// and all that it started, and so does the end of haft.
+    /// Starts a program in the sandbox for commands. Dropping the conversation ends the
+    /// program and everything it started; so does the end of haft.
     ///
     /// # Errors
-    /// When it did not begin.
+    /// When it cannot be started.
     pub async fn converse(&self, start: Start) -> Result<Conversation, Error> {
         let (shown, remedy) = (start.shown(), start.remedy());
         self.begin(start).await.map_err(|error| match error {
@@ -129,12 +130,12 @@ impl Programs {
     }
 
     async fn begin(&self, start: Start) -> Result<Conversation, Error> {
-        let surroundings = &self.around(start.standing, &start.name);
+        let exec_context = &self.around(start.standing, &start.name);
         let words = std::iter::once(self.located(&start)?.into_os_string());
         let request = Exec {
             program: Program::Direct(words.chain(start.arguments).collect()),
             dir: start.dir.unwrap_or_else(|| self.dir.clone()),
-            streams: Streams::Apart,
+            streams: Streams::Separate,
             limit: None,
             keep: Keep {
                 head: 0,
@@ -149,9 +150,10 @@ impl Programs {
             prompts: Prompts::Wait,
             input: Input::Nothing,
         };
-        let (mut launch, after) = exec::launch(surroundings, request).await?;
-        // It goes on between calls: it is looked at after each, and before commands.
-        after.stay(surroundings);
+        let (mut launch, after) = exec::launch(exec_context, request).await?;
+        // The program keeps running between calls, so protected paths are checked after
+        // each call and before commands.
+        after.stay(exec_context);
         let temp = launch
             .environment
             .iter()
@@ -173,12 +175,12 @@ impl Programs {
             launch.environment.retain(|(name, _)| name != "TMPDIR");
             launch.environment.push(temp);
         }
-        Ok(surroundings.executor.converse(launch).await?)
+        Ok(exec_context.executor.converse(launch).await?)
     }
 }
 
 impl Cache {
-    /// Makes the folder, lets the program write it, and tells it so.
+    /// Creates the folder, allows the program to write it, and sets its variables.
     fn open(
         &self,
         environment: &mut Vec<(OsString, OsString)>,
@@ -196,8 +198,8 @@ impl Cache {
 }
 
 impl Programs {
-    /// The folders that commands and programs may write, where nothing is taken from
-    /// that is run by its name.
+    /// Returns the folders that commands and programs may write. Programs are never looked
+    /// up by name there.
     pub(crate) fn writable(&self, standing: Standing) -> Vec<PathBuf> {
         let mut folders = vec![self.dir.clone()];
         let sandbox = self.of(standing).sandbox.as_ref();
@@ -205,14 +207,13 @@ impl Programs {
             folders.push(request.work_dir.clone());
             folders.extend(request.roots.iter().map(|root| request.work_dir.join(root)));
             folders.push(request.temp.clone());
-            // That is what a program finds there.
+            // This is the folder that a program finds there.
             folders.extend(haft_ops::scope::SHARED_TEMP.iter().map(PathBuf::from));
         }
         folders
     }
 
-    /// Where a program is: by its name in its `PATH`, but in no folder that a command
-    /// could write.
+    /// Finds a program in its `PATH`, except in folders that commands can write.
     fn located(&self, start: &Start) -> Result<PathBuf, Error> {
         let avoid = self.writable(start.standing);
         let name = start.program.as_os_str();
@@ -227,16 +228,16 @@ impl Programs {
     }
 }
 
-/// What a model sees of a tool that somebody else describes, once it is sure that it
-/// can: texts are bounded and hide nothing, and the schema can be checked quickly.
+/// Checks a tool that another program describes and returns its definition for the model:
+/// the texts are limited and cleaned, and the schema can be checked quickly.
 ///
 /// # Errors
-/// Says what is wrong with its name or its schema.
+/// When its name or schema is invalid; the error says why.
 pub fn foreign(name: &str, description: &str, parameters: &Value) -> Result<Definition, Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(plain) {
         return Err(Error::invalid(format!(
-            "a name is at most {LONGEST_NAME} letters, digits, _ and -"
+            "a name is at most {MAX_NAME} letters, digits, _ and -"
         )));
     }
     let parameters = super::plugin::cleaned(parameters);
@@ -249,7 +250,7 @@ pub fn foreign(name: &str, description: &str, parameters: &Value) -> Result<Defi
     })
 }
 
-/// A source of a session, and the tools that it has in it.
+/// A source in a session, and the names of its tools there.
 pub(crate) struct Sourced {
     pub(crate) source: Arc<dyn Source>,
     names: Mutex<Vec<String>>,
@@ -267,12 +268,16 @@ impl Sourced {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts its tools in the place of those it had, each under a name that is its own,
-    /// and says what is wrong.
-    pub(crate) fn take_in(&self, tools: &crate::Tools, met: Result<Brought, Error>) -> Vec<String> {
+    /// Replaces the registered tools of the source, each under a unique name, and returns
+    /// the problems found.
+    pub(crate) fn register(
+        &self,
+        tools: &crate::Tools,
+        loaded: Result<SourceTools, Error>,
+    ) -> Vec<String> {
         let label = self.source.label();
-        let (brought, mut problems) = match met {
-            Ok(Brought { tools, problems }) => (tools, problems),
+        let (brought, mut problems) = match loaded {
+            Ok(SourceTools { tools, problems }) => (tools, problems),
             Err(error) => (Vec::new(), vec![error.to_string()]),
         };
         let mut held = self.names();
@@ -287,7 +292,7 @@ impl Sourced {
                 tool
             } else {
                 problems.push(format!(
-                    "{label}: its tool \"{wanted}\" is called \"{name}\" here, because there is one of that name"
+                    "{label}: its tool \"{wanted}\" is called \"{name}\" here, because a tool with that name exists"
                 ));
                 Arc::new(renamed(tool, &name))
             };
@@ -304,20 +309,20 @@ impl Sourced {
     }
 }
 
-/// The name, or the first with a number after it that is free.
+/// Returns the name, or the first free one with a number appended.
 pub fn free_name(wanted: &str, is_taken: impl Fn(&String) -> bool) -> String {
     let mut name = wanted.to_owned();
     let mut number = 2;
     while is_taken(&name) {
         let end = format!("_{number}");
-        let start: String = wanted.chars().take(LONGEST_NAME - end.len()).collect();
+        let start: String = wanted.chars().take(MAX_NAME - end.len()).collect();
         name = start + &end;
         number += 1;
     }
     name
 }
 
-/// A tool under another name.
+/// Returns a tool under another name.
 fn renamed(tool: Arc<dyn AnyTool>, name: &str) -> Redefined {
     let definition = Definition {
         name: name.to_owned(),

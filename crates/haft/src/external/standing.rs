@@ -1,37 +1,39 @@
-//! Who vouches for a program, and how far it is separated from commands because of that.
+//! The origin of a program (user or project), and how it is isolated from commands because
+//! of that.
 
 use super::plugin::Programs;
 use crate::runtime::Builder;
 use crate::{Content, Error, Reply, Runtime};
-use haft_ops::exec::{Apart, Surroundings};
+use haft_ops::exec::{ExecContext, Isolation};
 use haft_ops::executor::sandbox::Execution;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Who vouches for a program.
+/// The origin of a program, which decides how it is sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// The person's own. It keeps the network and has a `/tmp` of its own, and no program
-    /// in the work folder or the roots can be started by it, except from folders that are
+    /// The user. The program keeps network access, has its own `/tmp`, and cannot start
+    /// programs in the work folder or the roots, except in folders that are
     /// [startable](Builder::startable).
     Own,
-    /// The same, but the person lets it start what is in any of these folders.
+    /// The user, who also allows it to start programs in any of these folders.
     Vouched,
-    /// A guest, as what a project brings is: it has the network only where commands have
-    /// it, and shares their `/tmp`.
+    /// A project. The program has network access only if commands do, and shares their
+    /// `/tmp`.
     Guest,
 }
 
 impl Standing {
-    /// Whether it is a guest.
+    /// Whether a project installed it.
     #[must_use]
     pub fn is_guest(self) -> bool {
         self == Self::Guest
     }
 }
 
-/// How a refusal of the kernel's to start a program or load a library is worded.
+/// Messages that programs print when the kernel refuses to start a program or load a
+/// library.
 const REFUSALS: [&str; 4] = [
     "ermission denied",
     "EACCES",
@@ -39,7 +41,7 @@ const REFUSALS: [&str; 4] = [
     "PermissionError",
 ];
 
-/// How it is worded that there is no such file.
+/// Messages that programs print when a file does not exist.
 const MISSING: [&str; 5] = [
     "o such file",
     "ENOENT",
@@ -49,23 +51,23 @@ const MISSING: [&str; 5] = [
 ];
 
 impl Programs {
-    pub(crate) fn of(&self, standing: Standing) -> &Arc<Surroundings> {
+    pub(crate) fn of(&self, standing: Standing) -> &Arc<ExecContext> {
         match standing {
             Standing::Own | Standing::Vouched => &self.own,
             Standing::Guest => &self.guests,
         }
     }
 
-    /// The surroundings for a program of this name.
-    pub(crate) fn around(&self, standing: Standing, name: &str) -> Surroundings {
-        let mut surroundings = Surroundings::clone(self.of(standing));
-        surroundings.apart = self.apart(standing, name);
-        surroundings
+    /// Returns the environment and sandbox for a program of this name.
+    pub(crate) fn around(&self, standing: Standing, name: &str) -> ExecContext {
+        let mut exec_context = ExecContext::clone(self.of(standing));
+        exec_context.isolation = self.isolation(standing, name);
+        exec_context
     }
 
-    /// How it is separated from commands. The person's own programs may have the network
-    /// and secrets, so they must not load anything that a command wrote.
-    fn apart(&self, standing: Standing, name: &str) -> Option<Apart> {
+    /// Returns how it is isolated from commands. The user's own programs may have network
+    /// access and secrets, so they must not load anything that a command wrote.
+    fn isolation(&self, standing: Standing, name: &str) -> Option<Isolation> {
         let sandbox = self.of(standing).sandbox.as_ref()?;
         let execution = match standing {
             Standing::Own => Execution::OutsideRoots {
@@ -80,10 +82,10 @@ impl Programs {
         let mut temp = sandbox.request().temp.clone();
         temp.as_mut_os_string()
             .push(format!("-{:016x}", hasher.finish()));
-        Some(Apart { temp, execution })
+        Some(Isolation { temp, execution })
     }
 
-    /// A hint for a failure that the sandbox around this program may have caused.
+    /// Returns a hint for a failure that the sandbox of this program may have caused.
     #[must_use]
     pub fn advice(&self, standing: Standing, words: &str) -> Option<&'static str> {
         self.of(standing).sandbox.as_ref()?;
@@ -106,7 +108,7 @@ impl Programs {
 }
 
 impl Runtime {
-    /// Adds a hint to a failure that the sandbox around the program may have caused.
+    /// Adds a hint to a failure that the sandbox of the program may have caused.
     pub(crate) fn explained(
         &self,
         standing: Option<Standing>,
@@ -130,7 +132,7 @@ impl Runtime {
         Ok(self.advised(outcome, advice))
     }
 
-    /// An outcome with a hint below it.
+    /// Adds a hint below a reply.
     fn advised(&self, outcome: Result<Reply, Error>, advice: &str) -> Reply {
         let mut reply = outcome.unwrap_or_else(|error| self.failure(&error));
         let text = format!("[{advice}]");
@@ -140,16 +142,16 @@ impl Runtime {
 }
 
 impl Builder {
-    /// Folders beside the work folder and the roots from which programs of
-    /// [`Standing::Own`] can start nothing: the rest of a project.
+    /// Adds folders, besides the work folder and the roots, from which programs of
+    /// [`Standing::Own`] cannot start programs: the rest of a project.
     #[must_use]
     pub fn inert(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.inert.extend(folders);
         self
     }
 
-    /// Folders from which programs of [`Standing::Own`] may start programs although they
-    /// are the work folder, a root or listed as inert: those that the person trusts.
+    /// Adds folders from which programs of [`Standing::Own`] may start programs although
+    /// they are the work folder, a root or inert: those that the user trusts.
     #[must_use]
     pub fn startable(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.startable.extend(folders);

@@ -1,40 +1,40 @@
-//! Time limits of tools that are other programs.
+//! Time limits of tools from other programs.
 
 use crate::Error;
 use crate::tool::shorter;
 use std::time::Duration;
 
-/// How long a call may take when nothing else is set.
+/// Default time limit of a call.
 const DEFAULT: Duration = Duration::from_secs(120);
 
-/// The longest limit that can be set.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum time limit that can be set.
+const MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The limit of a tool's calls.
+/// Time limit of a tool's calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimeLimit {
-    /// Set by the user for this tool: the limit of the session does not shorten it.
+    /// Set by the user for this tool. The session's limit does not shorten it.
     pub(crate) by_user: Option<Duration>,
-    /// Set by the tool or by a project, within the limit of the session.
+    /// Set by the tool or by a project, within the session's limit.
     pub(crate) own: Option<Duration>,
-    /// Where it is set, for messages.
+    /// Place where it can be set, for messages.
     pub(crate) set_in: String,
 }
 
 impl TimeLimit {
-    /// The limit of a call in a session that limits its calls to `session`.
+    /// Returns the limit in a session that limits its calls to `session`.
     pub(crate) fn within(&self, session: Option<Duration>) -> Duration {
         self.by_user
             .or_else(|| shorter(session, self.own))
             .unwrap_or(DEFAULT)
     }
 
-    /// The limit of a session without one.
-    pub(crate) fn alone(&self) -> Duration {
+    /// Returns the limit in a session without one.
+    pub(crate) fn without_session(&self) -> Duration {
         self.within(None)
     }
 
-    /// How to allow more time than `after`.
+    /// Returns a hint on how to allow more time than `after`.
     pub(crate) fn remedy(&self, after: Duration) -> String {
         let own = self.by_user.or(self.own).unwrap_or(DEFAULT);
         match after < own {
@@ -43,7 +43,7 @@ impl TimeLimit {
         }
     }
 
-    /// The failure of a call that took too long.
+    /// Returns the failure of a call that took too long.
     pub(crate) fn exceeded(&self, after: Duration) -> Error {
         Error::Failed {
             text: Error::TimedOut { after }.to_string(),
@@ -52,13 +52,13 @@ impl TimeLimit {
     }
 }
 
-/// A time limit in seconds, if it is one: more than 0, and a day at most.
+/// Returns a time limit in seconds, if it is more than 0 and at most a day.
 #[must_use]
 pub fn seconds(number: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number)
         .ok()
         .filter(|limit| !limit.is_zero())
-        .map(|limit| limit.min(LONGEST))
+        .map(|limit| limit.min(MAX))
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_comes_first_then_the_session_and_the_tool_then_the_default() {
+    fn the_users_limit_wins_then_the_sessions_or_the_tools_then_the_default() {
         let within = |limit: TimeLimit, session: Option<u64>| {
             limit.within(session.map(Duration::from_secs)).as_secs()
         };
@@ -97,9 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_more_than_nothing_and_a_day_at_most() {
+    fn a_limit_is_more_than_zero_and_at_most_a_day() {
         assert_eq!(seconds(0.5), Some(Duration::from_millis(500)));
-        assert_eq!(seconds(1e9), Some(LONGEST));
+        assert_eq!(seconds(1e9), Some(MAX));
         assert_eq!(seconds(0.0), None);
         assert_eq!(seconds(-1.0), None);
         assert_eq!(seconds(f64::NAN), None);

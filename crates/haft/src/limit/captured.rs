@@ -1,18 +1,19 @@
-//! What a command said, cut for a model. It may have said more than memory
-//! holds; then the whole of it is on the disk already.
+//! The output of a command, truncated for the model. The output may be larger than memory
+//! allows; then all of it is already on disk.
 
 use crate::Toolset;
 use haft_ops::executor::Captured;
-use haft_ops::spill::{Kept, Spill};
+use haft_ops::spill::{Spill, StoredOutput};
 use haft_ops::text::limit::{Cut, Keep, Limit, middle, middle_of};
 use haft_ops::text::{decode, size, sniff};
 
-/// How much of a beginning is needed to tell text from bytes, and of each end
-/// more than is shown, so that what is shown begins and ends with a character.
+/// Bytes needed at the start to tell text from binary data, and bytes kept at each end
+/// beyond what is shown, so that the text does not start or end within a character.
 const SPARE: usize = sniff::SAMPLE_BYTES;
 
-/// How much of an output's beginning and end has to be in memory to be cut so.
-pub(crate) fn held(limit: &Limit) -> (usize, usize) {
+/// Returns how many bytes of the start and end of an output must be in memory to truncate
+/// it to `limit`.
+pub(crate) fn ends_in_memory(limit: &Limit) -> (usize, usize) {
     match limit.keep {
         Keep::Head => (limit.bytes + SPARE, 0),
         Keep::Tail => (SPARE, limit.bytes + SPARE),
@@ -20,31 +21,32 @@ pub(crate) fn held(limit: &Limit) -> (usize, usize) {
     }
 }
 
-/// What a model gets of an output.
-pub(crate) struct Said {
-    /// What is shown of it, or its name when it is no text.
+/// The part of an output that the model gets.
+pub(crate) struct ShownOutput {
+    /// The text shown, or a description if the output is binary.
     pub(crate) text: String,
-    /// What stands under it when it was cut.
+    /// Note below the text if it was truncated.
     pub(crate) note: Option<String>,
-    /// Where the whole of it is.
+    /// Path of the full output.
     pub(crate) path: Option<String>,
 }
 
-/// Cuts an output to what a model is to get of it.
+/// Truncates an output for the model.
 pub(crate) fn captured(
     output: &Captured,
     limit: &Limit,
     toolset: &Toolset,
     spill: Option<&Spill>,
     call_id: &str,
-) -> Said {
-    let kept = output.spill.as_ref().map(|path| Kept {
+) -> ShownOutput {
+    let stored = output.spill.as_ref().map(|path| StoredOutput {
         path: spill.map_or_else(|| path.clone(), |spill| spill.name_of(path)),
         omitted: output.omitted,
     });
-    let path = |kept: &Option<Kept>| {
-        kept.as_ref()
-            .map(|kept| kept.path.to_string_lossy().into_owned())
+    let path = |stored: &Option<StoredOutput>| {
+        stored
+            .as_ref()
+            .map(|stored| stored.path.to_string_lossy().into_owned())
     };
     let beginning = if output.head.is_empty() {
         &output.tail
@@ -53,13 +55,13 @@ pub(crate) fn captured(
     };
     let is_whole = output.missing() == 0;
     if sniff::is_binary(beginning) {
-        // Not shown is as good as cut: the whole of it is kept.
+        // Output that is not shown must be saved as well.
         let bytes = || [output.head.as_slice(), &output.tail].concat();
-        let kept = match kept {
+        let stored = match stored {
             None if is_whole => spill.and_then(|spill| spill.keep_bytes(call_id, &bytes()).ok()),
-            kept => kept,
+            stored => stored,
         };
-        return binary(output, path(&kept));
+        return binary(output, path(&stored));
     }
     let bytes = match limit.keep {
         Keep::Head if !is_whole => output.head.clone(),
@@ -69,48 +71,48 @@ pub(crate) fn captured(
     let text = decode::lossy(&bytes);
     let mut cut = limit.cut(&text);
     if is_whole && !cut.is_cut() {
-        return Said {
+        return ShownOutput {
             text: text.into_owned(),
             note: None,
-            path: path(&kept),
+            path: path(&stored),
         };
     }
-    let kept = match kept {
+    let stored = match stored {
         None if is_whole => spill.and_then(|spill| keep(spill, call_id, &bytes)),
-        kept => kept,
+        stored => stored,
     };
     if !is_whole {
         cut.total_bytes = usize::try_from(output.total_bytes).unwrap_or(usize::MAX);
         cut.total_lines = usize::try_from(output.total_lines).unwrap_or(usize::MAX);
     }
     let note = match &output.trouble {
-        None => (toolset.cut_note)(&cut, limit.keep, kept.as_ref()),
-        // A file that ends early is not the whole, whatever its name.
+        None => (toolset.cut_note)(&cut, limit.keep, stored.as_ref()),
+        // A file that was cut off does not have the full output, whatever its name.
         Some(trouble) => {
-            let part = path(&kept).map(|path| format!("; what there is: {path}"));
+            let part = path(&stored).map(|path| format!("; what there is: {path}"));
             let note = (toolset.cut_note)(&cut, limit.keep, None);
             format!(
-                "[The output is not on the disk as a whole: {trouble}{}]\n{note}",
+                "[The full output is not on disk: {trouble}{}]\n{note}",
                 part.unwrap_or_default()
             )
         }
     };
-    Said {
+    ShownOutput {
         text: shown(output, limit, &cut, &text),
         note: Some(note),
-        path: path(&kept),
+        path: path(&stored),
     }
 }
 
-/// Keeps the full output byte for byte, also where it is not valid UTF-8.
-fn keep(spill: &Spill, name: &str, bytes: &[u8]) -> Option<Kept> {
+/// Saves the full output byte for byte, even if it is not valid UTF-8.
+fn keep(spill: &Spill, name: &str, bytes: &[u8]) -> Option<StoredOutput> {
     match std::str::from_utf8(bytes) {
         Ok(text) => spill.keep(name, text).ok(),
         Err(_) => spill.keep_bytes(name, bytes).ok(),
     }
 }
 
-/// What is left of an output that is cut.
+/// Returns the visible part of a truncated output.
 fn shown(output: &Captured, limit: &Limit, cut: &Cut<'_>, text: &str) -> String {
     match limit.keep {
         Keep::Head | Keep::Tail => cut.kept.to_owned(),
@@ -125,19 +127,19 @@ fn shown(output: &Captured, limit: &Limit, cut: &Cut<'_>, text: &str) -> String 
     }
 }
 
-/// The beginning of an output.
+/// The start of an output.
 pub(crate) struct Beginning {
-    /// The text, or the output's name when it is no text.
+    /// The text, or a description if the output is binary.
     pub(crate) text: String,
     /// Whether there was more.
     pub(crate) is_cut: bool,
-    /// Where the whole of it is.
+    /// Path of the full output.
     pub(crate) path: Option<String>,
-    /// Why that file is not the whole.
+    /// Reason why the file at `path` is incomplete.
     pub(crate) trouble: Option<String>,
 }
 
-/// The first bytes of an output, at most so many.
+/// Returns at most `most` bytes from the start of an output.
 pub(crate) fn beginning(
     output: &Captured,
     most: usize,
@@ -153,15 +155,15 @@ pub(crate) fn beginning(
         &output.head
     };
     if sniff::is_binary(sample) {
-        // Not shown is as good as cut: the whole of it is kept.
+        // Output that is not shown must be saved as well.
         let bytes = || [output.head.as_slice(), &output.tail].concat();
         let path = match path {
             None if output.missing() == 0 => spill
                 .and_then(|spill| spill.keep_bytes(name, &bytes()).ok())
-                .map(|kept| kept.path.to_string_lossy().into_owned()),
+                .map(|stored| stored.path.to_string_lossy().into_owned()),
             path => path,
         };
-        let Said { text, path, .. } = binary(output, path);
+        let ShownOutput { text, path, .. } = binary(output, path);
         return Beginning {
             text,
             is_cut: false,
@@ -177,38 +179,38 @@ pub(crate) fn beginning(
         bytes.truncate(bytes.len() - decode::unfinished(&bytes));
     }
     let text = decode::lossy(&bytes);
-    let kept = decode::prefix(&text, most);
-    let is_cut = !is_whole || kept.len() < text.len();
+    let prefix = decode::prefix(&text, most);
+    let is_cut = !is_whole || prefix.len() < text.len();
     let path = match path {
         None if is_cut && is_whole => spill
             .and_then(|spill| keep(spill, name, &bytes))
-            .map(|kept| kept.path.to_string_lossy().into_owned()),
+            .map(|stored| stored.path.to_string_lossy().into_owned()),
         path => path,
     };
     let trouble = match (&output.trouble, output.omitted) {
         (Some(trouble), _) => Some(trouble.clone()),
         (None, 0) => None,
         (None, omitted) => Some(format!(
-            "the limit for kept outputs was reached: {} from the middle are gone",
+            "the limit for saved outputs was reached: {} from the middle are missing",
             size::size(omitted)
         )),
     };
     Beginning {
-        text: kept.to_owned(),
+        text: prefix.to_owned(),
         is_cut,
         path,
         trouble,
     }
 }
 
-fn binary(output: &Captured, path: Option<String>) -> Said {
+fn binary(output: &Captured, path: Option<String>) -> ShownOutput {
     let size = size::size(output.total_bytes);
     let kind = sniff::kind_name(&output.head).map(|kind| format!(", {kind}"));
     let place = match &path {
         Some(path) => format!("saved to: {path}"),
         None => "it was not kept".to_owned(),
     };
-    Said {
+    ShownOutput {
         text: format!(
             "[binary output, {size}{}, not shown; {place}]",
             kind.unwrap_or_default()
@@ -232,12 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_is_whole_or_ends_with_a_whole_character() {
+    fn a_beginning_never_ends_within_a_character() {
         let whole = beginning(&captured(b"ab", b"cd", 4), 4, None, "x");
         assert_eq!((whole.text.as_str(), whole.is_cut), ("abcd", false));
         let split = beginning(&captured("a€".as_bytes(), b"", 4), 3, None, "x");
         assert_eq!((split.text.as_str(), split.is_cut), ("a", true));
-        // The middle is not in memory, and what is ends within a character.
+        // The middle is not in memory, and the available part ends within a character.
         let part = beginning(&captured(&"a€€".as_bytes()[..5], b"z", 100), 5, None, "x");
         assert_eq!((part.text.as_str(), part.is_cut), ("a€", true));
         let binary = beginning(&captured(&[0; 4], b"", 4), 9, None, "x");
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_memory_holds_and_a_reply_does_not_is_kept() {
+    fn output_that_is_in_memory_but_not_shown_is_saved() {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::new(folder.path().join("outputs"));
         let cut = beginning(
@@ -263,7 +265,7 @@ mod tests {
         let path = cut.path.unwrap();
         assert!(path.ends_with("outputs/call-1_stdout.txt"), "{path}");
         #[expect(clippy::disallowed_methods, reason = "a test looks at the disk itself")]
-        let kept = std::fs::read_to_string(path).unwrap();
-        assert_eq!(kept, "abcdefgh");
+        let stored = std::fs::read_to_string(path).unwrap();
+        assert_eq!(stored, "abcdefgh");
     }
 }

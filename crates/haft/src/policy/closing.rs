@@ -1,33 +1,33 @@
-//! What the rules close of what no call names: what a walk finds, and what commands
+//! Applying rules to paths that no call names: search results, and files that commands
 //! could read. A path is judged as if the call had named it.
 
 use super::judge::Named;
 use super::pattern::PathPattern;
 use super::rule::{Rule, Verdict};
-use super::{Place, Policy};
+use super::{Policy, RuleLocation};
 use crate::Effect;
 use haft_ops::Scope;
 use haft_ops::glob::Reached;
-use haft_ops::scope::closing::{Closable, Closed, Closing, Why};
+use haft_ops::scope::filter::{Exclusion, ExclusionReason, FilterTarget, PathFilter};
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// The rules of each file that are about the paths of one tool.
+/// The rules of each file about the paths of one tool.
 #[derive(Debug, Clone)]
 pub(crate) struct PathRules {
     files: Vec<Vec<Rule>>,
-    /// Where relative globs start, the person's folder first.
+    /// Folders that relative globs start from, the user's first.
     bases: Vec<PathBuf>,
-    /// Whether a rule that asks closes.
+    /// How to treat a path that a rule asks about.
     asks: Asks,
-    /// By which other names a real path is known.
+    /// Finds other names of a real path.
     scope: Option<Scope>,
-    /// Where links on the way to what rules name lead.
+    /// Links on the way to paths that rules name.
     aliases: Vec<Alias>,
 }
 
-/// A real path, and how a rule names it.
+/// A real path and the name that a rule uses for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Alias {
     real: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Alias {
 }
 
 impl Alias {
-    /// How the rule names a path that lies there.
+    /// Returns the name that the rule would use for a path below it.
     pub(crate) fn name(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(&self.real).ok()?;
         let is_itself = below.as_os_str().is_empty();
@@ -46,9 +46,9 @@ impl Alias {
         })
     }
 
-    /// The links on the way to what the rules name before any wildcard. One to a
-    /// folder around the work folder would give everything there a second name, and
-    /// counts for nothing.
+    /// Finds links on the way to the literal part of the rules' globs, on the disk and in a
+    /// virtual tree. Links inside the work folder that lead to it or to a parent are ignored,
+    /// because they would give everything a second name.
     fn of<'r>(
         rules: impl Iterator<Item = &'r Rule>,
         bases: &[PathBuf],
@@ -56,22 +56,33 @@ impl Alias {
     ) -> Vec<Self> {
         let mut aliases: Vec<Self> = Vec::new();
         let on_disk = scope.is_on_disk();
+        let on_disk_bases = || {
+            let is_tree = |base: &&PathBuf| base.parent().is_none() && !on_disk;
+            bases.iter().filter(move |base| !is_tree(base))
+        };
         for rule in rules.filter(|rule| rule.verdict() != Verdict::Allow) {
-            let Some(pattern) = rule.paths().filter(|one| on_disk || !one.is_absolute()) else {
+            let Some(pattern) = rule.paths() else {
                 continue;
             };
             let (literal, _) = pattern.literal();
-            // A tree of its own begins elsewhere than the machine's.
-            let bases_here = bases
-                .iter()
-                .filter(|base| on_disk || *base != scope.work_dir());
-            for named in bases_here.map(|base| base.join(&literal)) {
-                let Some(real) = haft_ops::scope::real(&named) else {
-                    continue;
-                };
-                let is_around = bases.iter().any(|base| base.starts_with(&real));
-                let alias = Self { real, named };
-                if alias.real != alias.named && !is_around && !aliases.contains(&alias) {
+            let named = on_disk_bases().map(|base| base.join(&literal));
+            let found = named.filter_map(|named| {
+                let real = haft_ops::scope::real(&named)?;
+                let is_inside = named.starts_with(scope.work_dir());
+                Some((Self { real, named }, is_inside))
+            });
+            let in_tree = Path::new("/").join(&literal);
+            let tree = on_disk_path(scope, &in_tree).filter(|_| literal.file_name().is_some());
+            let tree = tree.map(|real| {
+                let named = in_tree;
+                (Self { real, named }, true)
+            });
+            for (alias, is_inside) in found.chain(tree) {
+                let leads_up = on_disk_bases().any(|base| base.starts_with(&alias.real));
+                if alias.real != alias.named
+                    && !(leads_up && is_inside)
+                    && !aliases.contains(&alias)
+                {
                     aliases.push(alias);
                 }
             }
@@ -80,18 +91,18 @@ impl Alias {
     }
 }
 
-/// What becomes of a path that a rule asks about.
+/// How to treat a path that a rule asks about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Asks {
-    /// It is closed, unless the rule is one that was asked about for the call itself:
-    /// by the number of the file and of the rule in it.
+    /// Closed, unless the rule has already asked about the call itself. Each rule is given
+    /// as the index of the file and of the rule in it.
     Close(Vec<(usize, usize)>),
-    /// It is open.
+    /// Always open, because everything is approved.
     Open,
 }
 
 impl PathRules {
-    /// What closes paths to a tool that reads. Nothing, if no rule does.
+    /// Returns the rules that close paths to a tool that reads; `None` if no rule does.
     pub(crate) fn reading(
         policy: &Policy,
         tool: &str,
@@ -101,7 +112,7 @@ impl PathRules {
     ) -> Option<Self> {
         let is_about = |rule: &&Rule| rule.is_about_tool(tool, effect, Effect::Read);
         let rules = Self {
-            files: policy.kept(is_about),
+            files: policy.filtered(is_about),
             bases,
             asks: Asks::Close(Vec::new()),
             scope: None,
@@ -112,9 +123,9 @@ impl PathRules {
         any.then(|| rules.with_aliases(scope))
     }
 
-    /// What closes paths to the commands of a tool; to all commands if there is none.
-    /// Commands name no paths, so that a rule about every call of a tool says nothing
-    /// about them here, and nobody can be asked about one.
+    /// Returns the rules that close paths to the commands of a tool, or to all commands
+    /// without a tool. Commands do not declare paths, so a rule about every call of a tool
+    /// does not count here, and a rule that asks cannot be answered.
     pub(crate) fn commands(
         policy: &Policy,
         tool: Option<&str>,
@@ -124,30 +135,30 @@ impl PathRules {
         let is_about = |rule: &&Rule| {
             is_about_reading(rule) && (rule.tool() == "*" || Some(rule.tool()) == tool)
         };
-        // Commands are on the disk. A tree of its own begins elsewhere than the machine's.
+        // Commands run on the disk, and a virtual tree has other paths than the disk.
         let mut bases = bases;
         if !scope.is_on_disk() {
             bases.retain(|base| base == scope.work_dir() || base.parent().is_some());
         }
-        let rules = Self::without_calls(policy.kept(is_about), Asks::Open, bases, scope);
+        let rules = Self::without_calls(policy.filtered(is_about), Asks::Open, bases, scope);
         let denies = |rule: &Rule| rule.verdict() == Verdict::Deny;
         let any = rules.files.iter().flatten().any(denies);
         any.then_some(rules)
     }
 
-    /// What closes files to a prompt that they would become part of without any call.
-    /// Only rules about the paths of all tools count, as for commands. Nobody is asked,
-    /// so that a rule that asks closes.
+    /// Returns the rules that close files to a prompt which they would become part of
+    /// without a call. Only rules about the paths of all tools count, as for commands. A
+    /// rule that asks closes, because there is no call to ask about.
     pub(crate) fn prompt(policy: &Policy, bases: Vec<PathBuf>, scope: Scope) -> Option<Self> {
         let is_about = |rule: &&Rule| is_about_reading(rule) && rule.tool() == "*";
         let asks = Asks::Close(Vec::new());
-        let rules = Self::without_calls(policy.kept(is_about), asks, bases, scope);
+        let rules = Self::without_calls(policy.filtered(is_about), asks, bases, scope);
         let closes = |rule: &Rule| rule.verdict() != Verdict::Allow;
         let any = rules.files.iter().flatten().any(closes);
         any.then_some(rules)
     }
 
-    /// For paths that no call names.
+    /// Creates rules for paths that no call names.
     fn without_calls(files: Vec<Vec<Rule>>, asks: Asks, bases: Vec<PathBuf>, scope: Scope) -> Self {
         let rules = Self {
             files,
@@ -164,14 +175,14 @@ impl PathRules {
         self
     }
 
-    /// What is asked about is open: somebody says yes to all of it.
+    /// Opens everything that rules ask about, because everything is approved.
     pub(crate) fn with_all_approved(mut self) -> Self {
         self.asks = Asks::Open;
         self
     }
 
-    /// What the rules ask about that asked about these names is open: somebody said
-    /// yes to the call that names them.
+    /// Opens the paths whose rules also asked about these names, because the user approved
+    /// the call that names them.
     pub(crate) fn with_approved(mut self, names: &[&Path]) -> Self {
         let decided: Vec<_> = names.iter().flat_map(|name| self.deciding(name)).collect();
         let numbers = decided.iter().map(|decided| (decided.file, decided.number));
@@ -179,14 +190,14 @@ impl PathRules {
         self
     }
 
-    /// The globs that close something, and where they are written.
-    pub(crate) fn closing(&self) -> impl Iterator<Item = (&str, &Place)> {
+    /// Returns the globs that close something, and their locations.
+    pub(crate) fn closing(&self) -> impl Iterator<Item = (&str, &RuleLocation)> {
         let denies = |rule: &&Rule| rule.verdict() == Verdict::Deny;
         let rules = self.files.iter().flatten().filter(denies);
         rules.filter_map(|rule| Some((rule.paths()?.text(), rule.place())))
     }
 
-    /// The rule of each file that decides about a path.
+    /// Returns the rule of each file that decides about a path.
     fn deciding<'r>(&'r self, path: &'r Path) -> impl Iterator<Item = Decided<'r>> {
         let named = Named::new(path, self.bases.iter().map(PathBuf::as_path));
         let files = self.files.iter().enumerate();
@@ -203,18 +214,18 @@ impl PathRules {
         })
     }
 
-    fn why(&self, decided: &Decided<'_>) -> Option<Why> {
+    fn why(&self, decided: &Decided<'_>) -> Option<ExclusionReason> {
         match (decided.rule.verdict(), &self.asks) {
-            (Verdict::Deny, _) => Some(Why::Denied),
+            (Verdict::Deny, _) => Some(ExclusionReason::Denied),
             (Verdict::Ask, Asks::Close(approved)) => {
                 let is_approved = approved.contains(&(decided.file, decided.number));
-                (!is_approved).then_some(Why::Asks)
+                (!is_approved).then_some(ExclusionReason::NeedsApproval)
             }
             (Verdict::Ask, Asks::Open) | (Verdict::Allow, _) => None,
         }
     }
 
-    /// Whether a rule may be about anything below a folder.
+    /// Whether a rule may match anything below a folder.
     fn reaches_below(&self, rule: &Rule, folder: &Path) -> bool {
         let Some(pattern) = rule.paths() else {
             return rule.is_about_anything();
@@ -226,7 +237,7 @@ impl PathRules {
         }
     }
 
-    /// Where in a glob a folder leads, from each base.
+    /// Returns how far into the glob of a rule a folder leads, from each base.
     fn reached<'r>(
         &'r self,
         pattern: &'r PathPattern,
@@ -249,8 +260,8 @@ impl PathRules {
         absolute.into_iter().chain(relative)
     }
 
-    /// All names of a path, each once: by links on the way that rules name, and in a
-    /// tree of its own, which has others than the disk.
+    /// Returns all names of a path without duplicates: by links that rules name, and in a
+    /// virtual tree, which has other paths than the disk.
     fn with_seen<'p>(&self, names: &[&'p Path]) -> Vec<Cow<'p, Path>> {
         let mut all: Vec<Cow<'p, Path>> = Vec::with_capacity(names.len());
         let mut add = |name: Cow<'p, Path>| {
@@ -278,7 +289,7 @@ impl PathRules {
         all
     }
 
-    /// Whether what a rule that closes something names lies below a folder, by a link.
+    /// Returns the links below a folder that lead to paths closed by a rule.
     fn leads_below<'r>(&'r self, folder: &'r Path) -> impl Iterator<Item = &'r Alias> {
         let aliases = self.aliases.iter();
         aliases.filter(move |alias| alias.real.starts_with(folder))
@@ -293,7 +304,7 @@ impl PathRules {
     }
 }
 
-/// A rule that decides about a path, and those before it in its file.
+/// A rule that decides about a path, and the rules before it in its file.
 struct Decided<'r> {
     file: usize,
     number: usize,
@@ -301,9 +312,9 @@ struct Decided<'r> {
     before: &'r [Rule],
 }
 
-impl Closing for PathRules {
-    fn closes(&self, names: &[&Path]) -> Option<Closed> {
-        let mut closed: Option<Closed> = None;
+impl PathFilter for PathRules {
+    fn excludes(&self, names: &[&Path]) -> Option<Exclusion> {
+        let mut closed: Option<Exclusion> = None;
         for name in self.with_seen(names) {
             for decided in self.deciding(&name) {
                 let Some(why) = self.why(&decided) else {
@@ -314,9 +325,9 @@ impl Closing for PathRules {
                 };
                 let open_inside = decided.before.iter().any(opens);
                 closed = Some(match closed {
-                    None => Closed { why, open_inside },
-                    Some(before) => Closed {
-                        why: if before.why == Why::Denied {
+                    None => Exclusion { why, open_inside },
+                    Some(before) => Exclusion {
+                        why: if before.why == ExclusionReason::Denied {
                             before.why
                         } else {
                             why
@@ -329,7 +340,7 @@ impl Closing for PathRules {
         closed
     }
 
-    fn closes_below(&self, names: &[&Path]) -> bool {
+    fn excludes_below(&self, names: &[&Path]) -> bool {
         let names = self.with_seen(names);
         let mut rules = self.files.iter().flatten();
         let mut led = names.iter().flat_map(|name| self.leads_below(name));
@@ -339,12 +350,12 @@ impl Closing for PathRules {
         }) || led.next().is_some()
     }
 
-    fn standing(&self, names: &[&Path]) -> u64 {
+    fn hash_below(&self, names: &[&Path]) -> u64 {
         let mut hasher = DefaultHasher::new();
         for name in self.with_seen(names) {
             let is_above = self.bases.iter().any(|base| base.starts_with(&name));
             let led: Vec<&Alias> = self.leads_below(&name).collect();
-            // What lies at a certain path matters there.
+            // The content of that path matters there.
             if is_above || !led.is_empty() {
                 (&name, led).hash(&mut hasher);
             }
@@ -358,8 +369,8 @@ impl Closing for PathRules {
         hasher.finish()
     }
 
-    fn places(&self) -> Vec<Closable> {
-        let mut places: Vec<Closable> = Vec::new();
+    fn targets(&self) -> Vec<FilterTarget> {
+        let mut targets: Vec<FilterTarget> = Vec::new();
         let denies = |rule: &&Rule| rule.verdict() == Verdict::Deny;
         for rule in self.files.iter().flatten().filter(denies) {
             let Some(pattern) = rule.paths() else {
@@ -368,24 +379,24 @@ impl Closing for PathRules {
             let (literal, extent) = pattern.literal();
             let named = self.bases.iter().map(|base| base.join(&literal));
             for path in named.chain(self.in_tree(&Path::new("/").join(&literal))) {
-                let place = Closable {
+                let target = FilterTarget {
                     path,
                     extent,
                     rule: format!("{} {rule}", rule.place()),
                 };
-                if !places.contains(&place) {
-                    places.push(place);
+                if !targets.contains(&target) {
+                    targets.push(target);
                 }
             }
         }
-        places
+        targets
     }
 
     fn version(&self) -> u64 {
         self.fingerprint()
     }
 
-    fn ways(&self) -> u64 {
+    fn links_version(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.aliases.hash(&mut hasher);
         hasher.finish()
@@ -393,7 +404,7 @@ impl Closing for PathRules {
 }
 
 impl PathRules {
-    /// The rules as they are written, and where they start.
+    /// Returns a hash of the rules as written and of the folders they start from.
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for rules in &self.files {
@@ -406,18 +417,14 @@ impl PathRules {
         hasher.finish()
     }
 
-    /// Where a path of a tree of its own is on the disk, and the folders of the disk
-    /// that lie below it in that tree.
+    /// Returns where a path of a virtual tree is on disk, and the folders on disk that are
+    /// mounted below it.
     fn in_tree(&self, named: &Path) -> Vec<PathBuf> {
         let tree = self.scope.as_ref().filter(|scope| !scope.is_on_disk());
         let Some(scope) = tree else {
             return Vec::new();
         };
-        let path = named
-            .to_str()
-            .and_then(|named| scope.resolve(named, haft_ops::Access::Read).ok())
-            .filter(|path| path.root().dir().is_some());
-        let itself = path.map(|path| path.real().to_owned());
+        let itself = on_disk_path(scope, named);
         let folders = scope.mounted_folders().into_iter();
         let below = folders.filter(|(at, _)| at.starts_with(named));
         itself
@@ -427,23 +434,31 @@ impl PathRules {
     }
 }
 
-/// Whether a rule is about what commands may read.
+/// Returns where a path of a virtual tree is on disk. Returns `None` if the scope is not a tree,
+/// or the path is stored elsewhere.
+fn on_disk_path(scope: &Scope, named: &Path) -> Option<PathBuf> {
+    let named = named.to_str().filter(|_| !scope.is_on_disk())?;
+    let path = scope.resolve(named, haft_ops::Access::Read).ok()?;
+    path.root().dir().is_some().then(|| path.real().to_owned())
+}
+
+/// Whether a rule limits what commands may read.
 fn is_about_reading(rule: &Rule) -> bool {
     let reads = rule.effect().is_none_or(|effect| effect == Effect::Read);
     rule.paths().is_some() && reads
 }
 
 impl Policy {
-    /// The rules of each file that something is true of, in their order.
-    fn kept(&self, is_about: impl Fn(&&Rule) -> bool) -> Vec<Vec<Rule>> {
+    /// Returns the rules of each file that satisfy a condition, in order.
+    fn filtered(&self, is_about: impl Fn(&&Rule) -> bool) -> Vec<Vec<Rule>> {
         let files = self.files.iter();
         files
             .map(|file| file.rules.iter().filter(&is_about).cloned().collect())
             .collect()
     }
 
-    /// Whether a rule hides paths from commands. Of the tools that rules name, it is
-    /// asked which run any.
+    /// Whether a rule hides paths from commands. `runs_commands` tells whether a tool that
+    /// a rule names runs commands.
     #[must_use]
     pub fn hides_from_commands(&self, runs_commands: impl Fn(&str) -> bool) -> bool {
         self.rules().any(|rule| {
@@ -453,7 +468,7 @@ impl Policy {
         })
     }
 
-    /// The other names of what rules about paths name, by links on the way.
+    /// Returns other names of paths in rules, by links on the way.
     pub(crate) fn aliases(&self, bases: &[PathBuf], scope: &Scope) -> Vec<Alias> {
         Alias::of(self.rules(), bases, scope)
     }

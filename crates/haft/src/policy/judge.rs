@@ -1,97 +1,97 @@
-//! What all the rules together say about a call.
+//! Applying all rules to a call.
 
-use super::line::{self, Line};
+use super::line::{self, CommandLine};
 use super::pattern::lexical;
-use super::rule::{Match, Place, Rule, Verdict};
+use super::rule::{Match, Rule, RuleLocation, Verdict};
 use super::shell::Word;
-use super::{Policy, Whose};
+use super::{Policy, RuleOwner};
 use crate::{Access, Effect, Resource};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A call, as the policy looks at it.
+/// A call as the policy sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Act<'a> {
-    /// The tool.
+pub struct PolicyInput<'a> {
+    /// Name of the tool.
     pub tool: &'a str,
-    /// What it can do at most.
+    /// The most that the tool can do.
     pub effect: Effect,
-    /// What the call will touch.
+    /// Resources that the call uses.
     pub resources: &'a [Resource],
-    /// Where relative paths and globs start; absolute and real.
+    /// Folder that relative paths and globs start from; absolute and real.
     pub work_dir: &'a Path,
-    /// The folders that relative paths of rules start from, the person's first: a
-    /// project that moves the work folder does not move what the person said.
+    /// Folders that relative paths in rules start from, the user's first. If a project
+    /// moves the work folder, the user's rules still apply where they were meant.
     pub bases: &'a [PathBuf],
-    /// The names of the paths among the resources: each as it is given there,
-    /// and what the toolset means by that, and where it is with links followed.
-    /// One without any is taken as it is given.
+    /// Names of the paths among the resources: each path as given, paired with the path
+    /// that the toolset means by it, and with the real path. A path without an entry is
+    /// used as given.
     pub names: &'a [(String, PathBuf)],
 }
 
-/// What is said about a call.
+/// The decision of the rules about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The strictest of the parts.
+    /// The strictest verdict of the parts.
     pub verdict: Verdict,
-    /// What is said about each thing that the call touches.
-    pub parts: Vec<Part>,
+    /// The decision about each part of the call.
+    pub parts: Vec<JudgedPart>,
 }
 
-/// What is said about one thing that a call touches.
+/// The decision about one part of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// The thing.
+pub struct JudgedPart {
+    /// The part of the call.
     pub subject: Subject,
-    /// What is said.
+    /// Verdict for this part.
     pub verdict: Verdict,
-    /// Who says it.
-    pub by: By,
+    /// The rule or setting that decided.
+    pub by: DecidedBy,
 }
 
-/// Something that is judged.
+/// A part of a call that rules decide about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Subject {
-    /// The call as such: it names nothing that it touches.
+    /// The call itself, if it names no resource.
     Call,
-    /// A simple command: its words up to the first that is not literal, which is `…`.
+    /// A simple command: its words up to the first one that is not literal, shown as `…`.
     Command(Vec<String>),
     /// A command line that was not analysed, and why.
     Line(String, String),
-    /// A path as it was given, and what for.
+    /// A path as given, and how it is accessed.
     Path(String, Access),
-    /// Another machine.
+    /// Name or address of another machine.
     Host(String),
 }
 
-/// Who decided.
+/// The rule or setting that decided about a part of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum By {
-    /// No rule; so it may happen.
-    Nobody,
-    /// A rule, as it is written, and where it stands.
-    Rule(String, Place),
-    /// A line that was not analysed, where this rule is about commands.
-    NotAnalysed(Place),
-    /// A rule that denies commands and could not be checked.
+pub enum DecidedBy {
+    /// No rule matched, so it is allowed.
+    Default,
+    /// A rule, as written, and its location.
+    Rule(String, RuleLocation),
+    /// A command line was not analysed, and this rule is about commands.
+    NotAnalysed(RuleLocation),
+    /// A rule that denies commands could not be checked.
     Unreadable {
-        /// The rule, as it is written.
+        /// The rule, as written.
         rule: String,
-        /// Where it stands.
-        place: Place,
-        /// What could not be read.
+        /// Location of the rule.
+        place: RuleLocation,
+        /// The part that could not be analysed.
         why: String,
     },
-    /// The session, for this reason.
+    /// A setting of the session, for this reason.
     Session(String),
 }
 
-impl fmt::Display for By {
+impl fmt::Display for DecidedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str("no rule"),
+            Self::Default => f.write_str("no rule"),
             Self::Rule(rule, place) => write!(f, "{place} {rule}"),
             Self::NotAnalysed(place) => write!(f, "{place} is about commands"),
             Self::Unreadable { rule, place, why } => {
@@ -116,10 +116,10 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Stands for the words of a command that are not literal.
+/// Stands for the words of a command from the first one that is not literal.
 const CUT: &str = "…";
 
-/// Words as one would type them.
+/// Formats words as a user would type them.
 fn spelled(words: &[String]) -> String {
     let plain = |c: char| {
         c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '=' | ':' | ',' | '@' | '+')
@@ -138,7 +138,7 @@ fn spelled(words: &[String]) -> String {
 }
 
 impl Subject {
-    /// What touching it is, whatever the tool says of itself.
+    /// Returns the effect of using this resource, whatever effect the tool declares.
     fn effect(&self, tool: Effect) -> Effect {
         match self {
             Self::Call => tool,
@@ -151,8 +151,8 @@ impl Subject {
 }
 
 impl Judgement {
-    /// The parts with the strictest verdict.
-    pub fn decisive(&self) -> impl Iterator<Item = &Part> {
+    /// Returns the parts with the strictest verdict.
+    pub fn decisive(&self) -> impl Iterator<Item = &JudgedPart> {
         self.parts
             .iter()
             .filter(|part| part.verdict == self.verdict)
@@ -160,11 +160,11 @@ impl Judgement {
 }
 
 impl Policy {
-    /// Judges a call by all rules of all files.
+    /// Applies all rules of all files to a call.
     #[must_use]
-    pub fn judge(&self, act: &Act<'_>) -> Judgement {
+    pub fn judge(&self, act: &PolicyInput<'_>) -> Judgement {
         let mut things = Vec::new();
-        // A command with a path runs in that folder.
+        // A command together with a path runs in that folder.
         let elsewhere = act
             .resources
             .iter()
@@ -181,14 +181,14 @@ impl Policy {
                     commands(&spelled(argv), line::program(argv, elsewhere), &mut things);
                 }
                 Resource::Host(host) => things.push(Subject::Host(host.clone()).into()),
-                // One that talks to no host: what is left is the call itself.
+                // A channel without a host: only the call itself is checked.
                 Resource::Channel(_) => {}
             }
         }
         if things.is_empty() {
             things.push(Subject::Call.into());
         }
-        let parts: Vec<Part> = things
+        let parts: Vec<JudgedPart> = things
             .into_iter()
             .map(|thing| self.part(act, thing))
             .collect();
@@ -201,11 +201,11 @@ impl Policy {
         Judgement { verdict, parts }
     }
 
-    fn part(&self, act: &Act<'_>, thing: Thing) -> Part {
+    fn part(&self, act: &PolicyInput<'_>, thing: Thing) -> JudgedPart {
         let mut verdict = Verdict::Allow;
-        let mut by = By::Nobody;
-        let mut say = |stricter: Verdict, who: &dyn Fn() -> By| {
-            if by == By::Nobody || stricter > verdict {
+        let mut by = DecidedBy::Default;
+        let mut say = |stricter: Verdict, who: &dyn Fn() -> DecidedBy| {
+            if by == DecidedBy::Default || stricter > verdict {
                 verdict = stricter;
                 by = who();
             }
@@ -216,7 +216,7 @@ impl Policy {
             unreadable,
         } = thing;
         let paths = paths(act, &subject);
-        let cannot_check = |rule: &Rule, why: &str| By::Unreadable {
+        let cannot_check = |rule: &Rule, why: &str| DecidedBy::Unreadable {
             rule: rule.to_string(),
             place: rule.place().clone(),
             why: why.to_owned(),
@@ -227,7 +227,7 @@ impl Policy {
                     cannot_check(rule, "a word that it compares is not literal")
                 }),
                 Some((rule, _)) => say(rule.verdict(), &|| {
-                    By::Rule(rule.to_string(), rule.place().clone())
+                    DecidedBy::Rule(rule.to_string(), rule.place().clone())
                 }),
                 None => {}
             }
@@ -240,50 +240,52 @@ impl Policy {
         if matches!(subject, Subject::Line(..))
             && let Some(rule) = self.about_commands(act)
         {
-            say(Verdict::Ask, &|| By::NotAnalysed(rule.place().clone()));
+            say(Verdict::Ask, &|| {
+                DecidedBy::NotAnalysed(rule.place().clone())
+            });
         }
         let touching = subject.effect(act.effect);
         for (reason, effect) in &self.asked_first {
             if *effect == act.effect || *effect == touching {
-                say(Verdict::Ask, &|| By::Session(reason.clone()));
+                say(Verdict::Ask, &|| DecidedBy::Session(reason.clone()));
             }
         }
-        Part {
+        JudgedPart {
             subject,
             verdict,
             by,
         }
     }
 
-    /// A rule about commands of this tool, in any file.
-    fn about_commands(&self, act: &Act<'_>) -> Option<&Rule> {
+    /// Returns a rule about commands of this tool, from any file.
+    fn about_commands(&self, act: &PolicyInput<'_>) -> Option<&Rule> {
         self.rules().find(|rule| {
             rule.has_command() && rule.is_about_tool(act.tool, act.effect, Effect::Execute)
         })
     }
 
-    /// A rule that would allow a call which is asked about now, if it stood
-    /// first in the person's own file; none where that would not help.
+    /// Returns a rule that would allow a call which needs approval now, if it were the
+    /// first rule of the user's file; `None` if no rule would help.
     #[must_use]
-    pub fn suggest(&self, act: &Act<'_>, place: &Place) -> Option<Rule> {
+    pub fn suggest(&self, act: &PolicyInput<'_>, place: &RuleLocation) -> Option<Rule> {
         let judgement = self.judge(act);
         if judgement.verdict != Verdict::Ask {
             return None;
         }
         judgement.decisive().find_map(|part| {
             let rule = super::suggest::rule(act, &part.subject, place)?;
-            let with = self.with_first(rule.clone(), Whose::Person);
+            let with = self.with_first(rule.clone(), RuleOwner::User);
             (with.judge(act).verdict == Verdict::Allow).then_some(rule)
         })
     }
 }
 
-/// Something to be judged, with what only the judge looks at.
+/// A part of a call, with details that only this module uses.
 struct Thing {
     subject: Subject,
-    /// The words of a command.
+    /// Words of a command.
     words: Vec<Word>,
-    /// Why not every command of a line is known.
+    /// Reason why not all commands of the line are known.
     unreadable: Option<String>,
 }
 
@@ -297,9 +299,9 @@ impl From<Subject> for Thing {
     }
 }
 
-/// Drops the reading of a file that is also written, unless the rules are stricter about
-/// reading it.
-fn without_lesser_reads(mut parts: Vec<Part>) -> Vec<Part> {
+/// Drops the read access to a file that is also written, unless the rules are stricter
+/// about reading it.
+fn without_lesser_reads(mut parts: Vec<JudgedPart>) -> Vec<JudgedPart> {
     let written: Vec<(String, Verdict)> = parts
         .iter()
         .filter_map(|part| match &part.subject {
@@ -317,8 +319,8 @@ fn without_lesser_reads(mut parts: Vec<Part>) -> Vec<Part> {
     parts
 }
 
-/// The parts of a command line.
-fn commands(text: &str, line: Line, things: &mut Vec<Thing>) {
+/// Adds the parts of a command line.
+fn commands(text: &str, line: CommandLine, things: &mut Vec<Thing>) {
     if let Some(why) = line.obstacle {
         things.push(Thing {
             unreadable: line.unreadable,
@@ -338,9 +340,9 @@ fn commands(text: &str, line: Line, things: &mut Vec<Thing>) {
     }));
 }
 
-/// The first rule of a file that denies some commands of the tool, unless one before it
-/// already decides about all of them.
-fn denies_commands<'r>(rules: &'r [Rule], act: &Act<'_>) -> Option<&'r Rule> {
+/// Returns the first rule of a file that denies some commands of the tool, unless an
+/// earlier rule decides about all of them.
+fn denies_commands<'r>(rules: &'r [Rule], act: &PolicyInput<'_>) -> Option<&'r Rule> {
     rules
         .iter()
         .filter(|rule| rule.is_about_tool(act.tool, act.effect, Effect::Execute))
@@ -348,8 +350,8 @@ fn denies_commands<'r>(rules: &'r [Rule], act: &Act<'_>) -> Option<&'r Rule> {
         .find(|rule| rule.has_command() && rule.verdict() == Verdict::Deny)
 }
 
-/// All the names of a path: absolute ones, each once.
-fn paths(act: &Act<'_>, subject: &Subject) -> Vec<PathBuf> {
+/// Returns all absolute names of a path, without duplicates.
+fn paths(act: &PolicyInput<'_>, subject: &Subject) -> Vec<PathBuf> {
     let Subject::Path(given, _) = subject else {
         return Vec::new();
     };
@@ -366,12 +368,12 @@ fn paths(act: &Act<'_>, subject: &Subject) -> Vec<PathBuf> {
     paths
 }
 
-/// What one file says: the first rule about the subject. A path with several
-/// names is judged by each, and the strictest counts. A rule that may be about a command
-/// counts if it denies it.
+/// Returns the rule of one file that decides: the first that matches. A path with several
+/// names is checked under each, and the strictest verdict counts. A rule that only may
+/// match a command counts if it denies.
 fn deciding<'r>(
     rules: &'r [Rule],
-    act: &Act<'_>,
+    act: &PolicyInput<'_>,
     subject: &Subject,
     words: &[Word],
     paths: &[PathBuf],
@@ -419,7 +421,7 @@ fn deciding<'r>(
     }
 }
 
-/// A path, and what it is called from each folder that relative globs start from.
+/// A path, and its form relative to each folder that globs start from.
 pub(super) struct Named<'a> {
     path: &'a Path,
     below: Vec<&'a Path>,
@@ -434,8 +436,8 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// What is allowed is allowed where the person meant it; what is not, is not
-    /// wherever it could be meant.
+    /// Whether a rule applies to this path. A rule that allows only applies relative to the
+    /// user's folder; any other rule applies relative to every folder.
     pub(super) fn is_meant_by(&self, rule: &Rule) -> bool {
         match rule.verdict() {
             Verdict::Allow => rule.is_about_path(self.path, self.below.first().copied()),

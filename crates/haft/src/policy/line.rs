@@ -1,35 +1,35 @@
-//! What is known of a command line: its commands, and how certain they are.
+//! Analysis of a command line: its commands, and how certain they are.
 //!
 //! There are three degrees. A line of literal words joined by `&& || ; |` and newlines is
-//! *analysed*. One with anything else in it is *read* if every command in it was made
-//! out, those that wrappers run included. If one was not, the line is *unreadable*.
+//! *analysed*. A line with anything else is *read* if every command in it is known,
+//! including those run by wrappers. Otherwise the line is *unreadable*.
 
 use super::shell::{DEPTH, Dialect, Hidden, Input, MOVING, Script, Simple, Word};
 use super::wrapper::{self, Inside};
 
-/// A command line that has been read.
+/// A command line that has been parsed.
 #[derive(Debug)]
-pub(crate) struct Line {
-    /// Its simple commands, and those that they run. Of an unreadable line, what could be
-    /// made out.
+pub(crate) struct CommandLine {
+    /// Its simple commands and the commands that those run. For an unreadable line, only
+    /// those that are known.
     pub(super) commands: Vec<Vec<Word>>,
-    /// Why it was not analysed, if it was not.
+    /// Reason why the line was not analysed.
     pub(super) obstacle: Option<String>,
-    /// Why some command in it is not known, if that is so.
+    /// Reason why some command in the line is not known.
     pub(super) unreadable: Option<String>,
 }
 
-/// Reads a line for a shell. `elsewhere` says that it runs in a folder of which the real
-/// name is not known.
-pub(crate) fn read(line: &str, elsewhere: bool) -> Line {
+/// Parses a line for a shell. `elsewhere` means that it runs in a folder whose real name is
+/// not known.
+pub(crate) fn read(line: &str, elsewhere: bool) -> CommandLine {
     let mut script = Script::default();
     script.moves = elsewhere;
     script.read(line, Dialect::Bash, 0);
     finished(script)
 }
 
-/// A program with its arguments, which no shell looks at.
-pub(crate) fn program(argv: &[String], elsewhere: bool) -> Line {
+/// Parses a program and its arguments, which no shell interprets.
+pub(crate) fn program(argv: &[String], elsewhere: bool) -> CommandLine {
     let mut script = Script::default();
     script.moves = elsewhere;
     let size = argv.iter().map(|word| word.len() + 1).sum::<usize>();
@@ -47,8 +47,8 @@ pub(crate) fn program(argv: &[String], elsewhere: bool) -> Line {
     finished(script)
 }
 
-/// Looks into every command for the commands that it runs.
-fn finished(mut script: Script) -> Line {
+/// Searches every command for commands that it runs.
+fn finished(mut script: Script) -> CommandLine {
     let mut at = 0;
     while let Some(command) = script.commands.get(at).cloned() {
         at += 1;
@@ -76,7 +76,7 @@ fn finished(mut script: Script) -> Line {
     if script.startup && script.interactive {
         script.fault("the variable ENV decides what is run");
     }
-    Line {
+    CommandLine {
         commands: script
             .commands
             .into_iter()
@@ -87,15 +87,15 @@ fn finished(mut script: Script) -> Line {
     }
 }
 
-/// Whether a command can change what HOME, PWD, OLDPWD or TMPDIR holds to something that
-/// is not one word.
+/// Whether a command can set HOME, PWD, OLDPWD or TMPDIR to a value that is not a single
+/// word.
 fn moves(words: &[Word]) -> bool {
     let Some((first, rest)) = words.split_first() else {
         return false;
     };
     let name = first.program().unwrap_or_default();
     let any = |test: &dyn Fn(&Word) -> bool| rest.iter().any(test);
-    // A letter of an option may stand right in front of the name: `printf -vHOME`.
+    // The letter of an option may be joined with the name: `printf -vHOME`.
     let names = |word: &Word| {
         let is_option = word.prefix().starts_with('-');
         word.names().any(|name| {
@@ -115,7 +115,7 @@ fn moves(words: &[Word]) -> bool {
         move |word: &Word| starts.iter().any(|start| word.prefix().starts_with(start))
     };
     match name {
-        // With an option, the folder is named as it is behind all links.
+        // With an option, these commands set the real name of the folder.
         "cd" | "pushd" | "popd" => {
             any(&|word| !is_one_word(word))
                 || any(&|word| word.prefix().starts_with('-') && word.known() != Some("-"))
@@ -145,7 +145,7 @@ fn look_into(command: &Simple, script: &mut Script) -> Result<(), String> {
                 depth,
                 dialect: command.dialect,
             })?,
-            // Text of a plain `sh` stays text of it.
+            // Text run by a plain `sh` is parsed as `sh` again.
             Inside::Line(line, Dialect::Bash) => script.read(&line, command.dialect, depth),
             Inside::Line(line, dialect) => script.read(&line, dialect, depth),
             Inside::Hidden(hidden) => read_hidden(hidden, depth, script),

@@ -1,20 +1,20 @@
-//! What rules say about paths and hosts.
+//! Patterns in rules about paths and hosts.
 
 use haft_ops::glob::{Matcher, Reached};
-use haft_ops::scope::closing::Extent;
+use haft_ops::scope::filter::Extent;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// A glob over paths, from the work folder or from the root.
+/// A glob over paths, absolute or relative to the work folder.
 #[derive(Debug, Clone)]
 pub(crate) struct PathPattern {
     text: String,
     absolute: bool,
     matcher: Arc<Matcher>,
-    /// What stands before a final `/**`: the folder itself is meant too, as a
-    /// call that names it reaches all that is in it.
+    /// The part before a final `/**`. The folder itself matches too, because a call that
+    /// names it reaches everything in it.
     folder: Option<Folder>,
 }
 
@@ -36,12 +36,12 @@ impl PathPattern {
         }
         if glob.starts_with('~') {
             return Err(format!(
-                "path \"{glob}\" must be written out: from the work folder, or from /"
+                "path \"{glob}\" must be absolute or relative to the work folder"
             ));
         }
         if glob.ends_with('/') {
             return Err(format!(
-                "path \"{glob}\" would match one folder only; for all that is in it write \"{glob}**\""
+                "path \"{glob}\" would match only the folder itself; use \"{glob}**\" for everything in it"
             ));
         }
         let trimmed = glob.trim_start_matches("./");
@@ -61,19 +61,20 @@ impl PathPattern {
         })
     }
 
-    /// Whether it matches a path: absolute, and below the work folder if it is.
+    /// Whether the glob matches a path, given as absolute and, if it is below the work
+    /// folder, as relative.
     pub(crate) fn matches(&self, absolute: &Path, below: Option<&Path>) -> bool {
         let path = self.compared(absolute, below);
         path.is_some_and(|path| self.matcher.matches(path) || self.is_folder(path))
     }
 
-    /// Whether it matches a path or a folder that the path lies in.
+    /// Whether the glob matches a path or one of its parent folders.
     pub(crate) fn covers(&self, absolute: &Path, below: Option<&Path>) -> bool {
         let path = self.compared(absolute, below);
         path.is_some_and(|path| self.matcher.reached(path).matched || self.is_folder(path))
     }
 
-    /// Where in the glob a path leads.
+    /// Returns how far into the glob a path leads.
     pub(crate) fn reached(&self, absolute: &Path, below: Option<&Path>) -> Option<Reached> {
         let path = self.compared(absolute, below)?;
         Some(self.matcher.reached(path))
@@ -99,8 +100,8 @@ impl PathPattern {
         }
     }
 
-    /// The path before the first wildcard, and whether only a walk from there finds
-    /// what is meant: `docs/**` is all of `docs`, which needs none.
+    /// Returns the path before the first wildcard, and whether finding the matches requires
+    /// a walk from there: `docs/**` is all of `docs` and requires none.
     pub(crate) fn literal(&self) -> (PathBuf, Extent) {
         let parts: Vec<&str> = self
             .text
@@ -124,8 +125,8 @@ impl PathPattern {
         )
     }
 
-    /// A path in an example, as it is compared. No absolute glob is about a path of a
-    /// folder that is not known yet.
+    /// Returns the path of an example in the form used for matching. An absolute glob
+    /// cannot match a relative example, because the work folder is not known yet.
     pub(crate) fn example(&self, path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
         let path = lexical(path);
         if path.is_absolute() {
@@ -139,8 +140,8 @@ impl PathPattern {
     }
 }
 
-/// A path without `.` and with each `..` taken as text. One that leads above
-/// where a relative path starts stays.
+/// Removes `.` and resolves `..` textually. A `..` that leads above the start of a relative
+/// path stays.
 pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -159,7 +160,7 @@ pub(crate) fn lexical(path: &Path) -> PathBuf {
     out
 }
 
-/// A host, or all hosts below one.
+/// A host, or all hosts below a name.
 #[derive(Debug, Clone)]
 pub(crate) struct HostPattern {
     name: String,
@@ -176,7 +177,7 @@ impl HostPattern {
         let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '*' | '/' | '@');
         if name.is_empty() || name.contains(bad) {
             return Err(format!(
-                "host \"{given}\" must be a host, or \"*.\" and the name that others lie below"
+                "host \"{given}\" must be a host name, or \"*.\" and a domain"
             ));
         }
         Ok(Self { name, below })
@@ -203,9 +204,8 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// Names of hosts have no case, and a dot at their end means nothing. An address has
-/// many spellings, and one of the older protocol may be written into the newer one: as a
-/// mapped address, or for a translator (NAT64).
+/// Normalizes a host. Names ignore case and a final dot. Addresses have many spellings, and
+/// an IPv4 address may be embedded in an IPv6 one: as a mapped address, or for NAT64.
 fn host(name: &str) -> String {
     let bare = name
         .strip_prefix('[')

@@ -1,25 +1,25 @@
-//! One rule: what it is about, and what it says to that.
+//! A single rule: what it applies to, and its verdict.
 
-use super::line::{self, Line};
+use super::line::{self, CommandLine};
 use super::pattern::{HostPattern, PathPattern};
 use super::shell::Word;
 use crate::Effect;
 use std::fmt;
 use std::path::Path;
 
-/// What a rule says. The later one is the stricter one.
+/// The verdict of a rule, from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// It may happen.
+    /// The call may run.
     Allow,
-    /// A person is asked.
+    /// The user is asked.
     Ask,
-    /// It may not happen, whoever says yes.
+    /// The call is refused; approval cannot override this.
     Deny,
 }
 
 impl Verdict {
-    /// Its name, as rules write it.
+    /// Returns the name that rules use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,16 +36,16 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Where a rule stands.
+/// Location of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// The file, as messages name it.
+pub struct RuleLocation {
+    /// The file, as shown in messages.
     pub file: String,
-    /// The line, from 1; 0 where there are no lines.
+    /// Line number from 1; 0 if the source has no lines.
     pub line: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RuleLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => f.write_str(&self.file),
@@ -54,32 +54,33 @@ impl fmt::Display for Place {
     }
 }
 
-/// A rule as somebody wrote it, before it is checked by [`Rule::new`].
+/// A rule as written, before [`Rule::new`] checks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Draft {
-    /// What it says.
+pub struct RuleDraft {
+    /// What to do with calls that match.
     pub verdict: Verdict,
-    /// The tool, or `*`.
+    /// Name of the tool, or `*` for all.
     pub tool: String,
-    /// Only calls of this effect.
+    /// Matches only calls with this effect.
     pub effect: Option<Effect>,
-    /// Only simple commands that begin with these words.
+    /// Matches only simple commands that start with these words.
     pub command: Option<Vec<String>>,
-    /// Only paths that this glob matches, from the work folder or absolute.
+    /// Matches only paths that match this glob, which is absolute or relative to the work
+    /// folder.
     pub path: Option<String>,
-    /// Only this host; `*.example.com` for those below a name.
+    /// Matches only this host; `*.example.com` matches all hosts below a name.
     pub host: Option<String>,
-    /// Examples that it must be about.
+    /// Examples that the rule must match.
     pub matching: Vec<String>,
-    /// Examples that it must not be about.
+    /// Examples that the rule must not match.
     pub not_matching: Vec<String>,
-    /// Where it stands.
-    pub place: Place,
+    /// Location of the rule.
+    pub place: RuleLocation,
 }
 
-impl Draft {
-    /// A rule about every call of a tool.
-    pub fn new(verdict: Verdict, tool: impl Into<String>, place: Place) -> Self {
+impl RuleDraft {
+    /// Creates a rule about every call of a tool.
+    pub fn new(verdict: Verdict, tool: impl Into<String>, place: RuleLocation) -> Self {
         Self {
             verdict,
             tool: tool.into(),
@@ -94,36 +95,36 @@ impl Draft {
     }
 }
 
-/// A rule that cannot be used, and why.
+/// A rule that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct BadRule {
-    /// Where it stands.
-    pub place: Place,
-    /// What is wrong with it.
+    /// Location of the rule.
+    pub place: RuleLocation,
+    /// The reason why the rule is invalid.
     pub message: String,
 }
 
-/// A rule that was checked: its globs compile and its examples hold.
+/// A checked rule: its globs compile and its examples hold.
 #[derive(Debug, Clone)]
 pub struct Rule {
     verdict: Verdict,
     tool: String,
     effect: Option<Effect>,
     about: About,
-    place: Place,
+    place: RuleLocation,
 }
 
-/// Whether a rule is about a command.
+/// Whether a rule matches a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
     No,
-    /// It depends on a word that is not literal.
+    /// Depends on a word that is not literal.
     Maybe,
     Yes,
 }
 
-/// Whether words begin with those of a rule, as far as that is known.
+/// Whether the words start with those of a rule, as far as that can be known.
 fn begins_with(words: &[Word], wanted: &[String]) -> Match {
     let mut words = words.iter();
     let mut certain = true;
@@ -138,7 +139,7 @@ fn begins_with(words: &[Word], wanted: &[String]) -> Match {
             if word.can_be(wanted) {
                 return Match::Maybe;
             }
-            // A word that may disappear lets the next one take its place.
+            // A word that may expand to nothing lets the next one take its place.
             if !word.splits() && !word.is_pattern() {
                 return Match::No;
             }
@@ -151,7 +152,7 @@ fn begins_with(words: &[Word], wanted: &[String]) -> Match {
     }
 }
 
-/// What a rule is about, beside the tool.
+/// The resources that a rule matches.
 #[derive(Debug, Clone)]
 enum About {
     Anything,
@@ -161,23 +162,23 @@ enum About {
 }
 
 impl Rule {
-    /// Checks a rule, and its examples against it.
+    /// Checks a rule and its examples.
     ///
     /// # Errors
-    /// When it is about two things, a pattern is none, or an example fails.
-    pub fn new(draft: Draft) -> Result<Self, BadRule> {
+    /// When it combines command, path and host, a pattern is invalid, or an example fails.
+    pub fn new(draft: RuleDraft) -> Result<Self, BadRule> {
         let place = draft.place.clone();
         Self::checked(draft).map_err(|message| BadRule { place, message })
     }
 
-    fn checked(draft: Draft) -> Result<Self, String> {
+    fn checked(draft: RuleDraft) -> Result<Self, String> {
         let tool = draft.tool;
         if tool.is_empty() {
             return Err("the tool is missing: a name, or \"*\" for all".to_owned());
         }
         if tool != "*" && tool.contains('*') {
             return Err(format!(
-                "\"{tool}\" is no tool: a name, or \"*\" for all of them"
+                "\"{tool}\" is not a valid tool name: use a name, or \"*\" for all tools"
             ));
         }
         let about = match (draft.command, draft.path, draft.host) {
@@ -251,9 +252,9 @@ impl Rule {
         ))
     }
 
-    /// Whether the rule alone would settle a line: to allow it every command
-    /// must be meant, to stop it one is enough.
-    fn decides_line(&self, line: &Line) -> bool {
+    /// Whether the rule alone would decide about a line: to allow it, every command must
+    /// match; to stop it, one is enough.
+    fn decides_line(&self, line: &CommandLine) -> bool {
         let mut commands = line.commands.iter();
         if self.verdict == Verdict::Allow {
             line.obstacle.is_none()
@@ -264,8 +265,8 @@ impl Rule {
         }
     }
 
-    /// Whether it is about calls of a tool at all. `touching` is the effect of
-    /// what is touched, which only counts against a call.
+    /// Whether the rule can apply to calls of a tool. `touching` is the effect of using the
+    /// resource; it only matters for rules that do not allow.
     pub(super) fn is_about_tool(&self, tool: &str, effect: Effect, touching: Effect) -> bool {
         let named = self.tool == "*" || self.tool == tool;
         let of_effect = self.effect.is_none_or(|wanted| {
@@ -274,7 +275,7 @@ impl Rule {
         named && of_effect
     }
 
-    /// Whether it is about everything that a tool touches.
+    /// Whether the rule applies to everything that a tool does.
     pub(super) fn is_about_anything(&self) -> bool {
         matches!(self.about, About::Anything)
     }
@@ -283,8 +284,8 @@ impl Rule {
         matches!(self.about, About::Command(_))
     }
 
-    /// Whether a simple command begins with its words. To allow one the program
-    /// must be written as in the rule; to stop one its name is enough.
+    /// Whether a simple command starts with the words of the rule. To allow it, the program
+    /// must be written exactly as in the rule; to stop it, its base name is enough.
     pub(super) fn is_about_command(&self, words: &[Word]) -> Match {
         let About::Command(wanted) = &self.about else {
             return Match::No;
@@ -302,8 +303,9 @@ impl Rule {
         }
     }
 
-    /// Whether it is about a path: absolute, and below the work folder if it is. What
-    /// is not allowed is not allowed with all that is in it.
+    /// Whether the rule matches a path, given as absolute and, if it is below the work
+    /// folder, as relative. A rule that does not allow a folder also covers everything in
+    /// it.
     pub(super) fn is_about_path(&self, absolute: &Path, below: Option<&Path>) -> bool {
         match (&self.about, self.verdict) {
             (About::Path(pattern), Verdict::Allow) => pattern.matches(absolute, below),
@@ -312,7 +314,7 @@ impl Rule {
         }
     }
 
-    /// What paths it is about, if it is about paths.
+    /// Returns the path pattern of a rule about paths.
     pub(super) fn paths(&self) -> Option<&PathPattern> {
         match &self.about {
             About::Path(pattern) => Some(pattern),
@@ -320,7 +322,7 @@ impl Rule {
         }
     }
 
-    /// Only calls of this effect, if it says so.
+    /// Returns the effect that the rule is limited to.
     pub(super) fn effect(&self) -> Option<Effect> {
         self.effect
     }
@@ -329,26 +331,26 @@ impl Rule {
         matches!(&self.about, About::Host(pattern) if pattern.matches(host))
     }
 
-    /// What it says.
+    /// Returns the verdict.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// The tool, or `*`.
+    /// Returns the name of the tool, or `*`.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// Where it stands.
+    /// Returns the location.
     #[must_use]
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &RuleLocation {
         &self.place
     }
 }
 
-/// As one would write it in a file.
+/// Formats the rule as in a configuration file.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{ {}: {}", self.verdict, quoted(&self.tool))?;
@@ -358,7 +360,7 @@ impl fmt::Display for Rule {
         match &self.about {
             About::Anything => {}
             About::Command(words) => {
-                // A text is split at blanks; other words need a list.
+                // Text is split at blanks, so words with blanks need a list.
                 let joined = words.join(" ");
                 let same = joined
                     .split_whitespace()
@@ -377,20 +379,20 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A text as YAML, in quotes unless it cannot be taken for anything else.
+/// Formats text as YAML, quoted unless it cannot be mistaken for anything else.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ' ');
     let word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text.chars().all(plain)
         && !text.ends_with(' ');
-    // Words that YAML, or a reader of it, takes for values.
+    // Words that YAML parsers treat as values.
     let value = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
         .iter()
         .any(|value| text.eq_ignore_ascii_case(value));
     if word && !value {
         text.to_owned()
     } else {
-        // A text of JSON is one of YAML.
+        // JSON strings are valid YAML.
         serde_json::Value::from(text).to_string()
     }
 }

@@ -1,9 +1,9 @@
-//! Reading the text of a shell script: which commands are in it, wherever they stand.
+//! Parsing shell scripts: finds all commands in a script, wherever they are.
 //!
-//! The reader follows bash's grammar: quoting, expansions, here-documents, compound
-//! commands. It never guesses. Whatever it cannot follow stops it with a reason, and the
+//! The parser follows bash's grammar: quoting, expansions, here-documents, compound
+//! commands. It never guesses. Anything it cannot follow stops it with a reason, and the
 //! caller treats the script as unreadable. Nesting, size and the number of commands are
-//! bounded, so that hostile text costs little.
+//! limited, so that hostile text is cheap.
 
 mod ansi;
 mod brace;
@@ -24,7 +24,7 @@ pub(super) use word::Word;
 use cursor::Reader;
 use number::Numbers;
 
-/// Why reading stopped.
+/// The reason why the parser stopped.
 pub(super) type Stop = &'static str;
 
 /// Maximum nesting of substitutions, groups and texts inside other texts.
@@ -33,7 +33,7 @@ pub(super) const DEPTH: usize = 40;
 const WORK: usize = 4 << 20;
 /// Maximum size of a text in bytes. No program can be given a longer word.
 const LONGEST: usize = 128 << 10;
-/// What a word counts, in characters, when it is copied.
+/// Cost of copying a word, in characters.
 const WORD: usize = 64;
 /// Maximum number of simple commands.
 const COMMANDS: usize = 20_000;
@@ -42,23 +42,23 @@ const TOO_LARGE: Stop = "it is too large";
 const TOO_DEEP: Stop = "it is nested too deeply";
 const TOO_MANY: Stop = "it has too many commands";
 
-/// The shell that a text is for.
+/// The shell that runs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Bash,
-    /// A plain `sh`. It may or may not be bash, so text that the two read differently
-    /// stops the reader.
+    /// A plain `sh`, which may or may not be bash. Text that the two parse differently
+    /// stops the parser.
     Posix,
 }
 
-/// Where a command reads its input from, as far as the command itself says.
+/// Source of a command's input, as far as the command itself tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Input {
-    /// Nothing is said: a pipe, a group around it, or what the session gives.
+    /// Not redirected: from a pipe, a surrounding group, or the session.
     Inherited,
-    /// A file.
+    /// A redirected file.
     File(Word),
-    /// The here-document of this number in [`Script::documents`].
+    /// The here-document with this index in [`Script::documents`].
     Document(usize),
     /// A here-string.
     Text(Word),
@@ -67,27 +67,27 @@ pub(super) enum Input {
 /// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Simple {
-    /// Its words after brace expansion; never empty.
+    /// Words after brace expansion; never empty.
     pub(super) words: Vec<Word>,
     pub(super) input: Input,
-    /// How deeply it is nested.
+    /// Nesting depth within the script.
     pub(super) depth: usize,
     /// The shell that runs it.
     pub(super) dialect: Dialect,
 }
 
-/// Text that the shell or a program takes from a variable and runs.
+/// Text in a variable that the shell or a program runs later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hidden {
     /// A command line.
     Line(String),
-    /// Text in which the shell runs the substitutions.
+    /// Text whose substitutions the shell runs.
     Expanded(String),
-    /// A file, of which the name is not known, that an interactive shell reads.
+    /// A file with an unknown name that an interactive shell reads.
     Startup,
 }
 
-/// What was found in a text, and in all texts within it.
+/// Everything found in a text and in all texts inside it.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -95,44 +95,44 @@ pub(super) enum Hidden {
 )]
 pub(super) struct Script {
     pub(super) commands: Vec<Simple>,
-    /// Here-documents, once their bodies have been read.
+    /// Here-documents; `None` until the body has been read.
     pub(super) documents: Vec<Option<Word>>,
     /// Values of variables that are run later.
     pub(super) hidden: Vec<Hidden>,
     /// The first construct that is more than literal words and plain operators.
     pub(super) obstacle: Option<String>,
-    /// The first reason why some command could not be made out.
+    /// The first reason why some command is not known.
     pub(super) unreadable: Option<String>,
-    /// What the shell evaluates as arithmetic or as the name of a variable.
+    /// Text that the shell evaluates as arithmetic or as a variable name.
     numbers: Numbers,
-    /// A variable that holds a folder gets another value.
+    /// Whether a variable with a folder gets another value.
     pub(super) moves: bool,
-    /// A variable that holds a folder is taken for a single word.
+    /// Whether a variable with a folder is assumed to be a single word.
     pub(super) relies: bool,
-    /// An interactive shell would read a file of which the name is not known.
+    /// Whether an interactive shell would read a file with an unknown name.
     pub(super) startup: bool,
-    /// An interactive shell is started.
+    /// Whether an interactive shell is started.
     pub(super) interactive: bool,
     /// Characters read so far.
     work: usize,
 }
 
 impl Script {
-    /// Notes that the text is more than plain commands.
+    /// Records that the text is more than plain commands.
     pub(super) fn note(&mut self, why: &str) {
         if self.obstacle.is_none() {
             self.obstacle = Some(why.to_owned());
         }
     }
 
-    /// Notes that a command could not be made out.
+    /// Records that a command is not known.
     pub(super) fn fault(&mut self, why: impl Into<String>) {
         if self.unreadable.is_none() {
             self.unreadable = Some(why.into());
         }
     }
 
-    /// Takes a command, which may be one too many.
+    /// Adds a command, unless there are too many.
     pub(super) fn push(&mut self, command: Simple) -> Result<(), Stop> {
         if self.commands.len() >= COMMANDS {
             return Err(TOO_MANY);
@@ -141,14 +141,14 @@ impl Script {
         Ok(())
     }
 
-    /// Takes a command whose words are part of one that was taken before.
+    /// Adds a command whose words are part of one that was added before.
     pub(super) fn push_again(&mut self, command: Simple) -> Result<(), Stop> {
         let size: usize = command.words.iter().map(|word| WORD + word.len()).sum();
         self.charge(size)?;
         self.push(command)
     }
 
-    /// Counts characters before they are read or copied.
+    /// Counts characters before they are read or copied, and stops at the limit.
     pub(super) fn charge(&mut self, size: usize) -> Result<(), Stop> {
         self.work = self.work.saturating_add(size);
         match self.work > WORK {
@@ -157,12 +157,12 @@ impl Script {
         }
     }
 
-    /// Reads a text that a shell runs, at this depth.
+    /// Parses a text that a shell runs, at this depth.
     pub(super) fn read(&mut self, text: &str, dialect: Dialect, depth: usize) {
         self.attempt(text, dialect, depth, |reader| reader.script());
     }
 
-    /// Reads a text in which only substitutions are run.
+    /// Parses a text in which only substitutions are run.
     pub(super) fn read_expanded(&mut self, text: &str, depth: usize) {
         self.attempt(text, Dialect::Bash, depth, |reader| {
             reader.document_text().map(drop)
@@ -190,31 +190,31 @@ impl Script {
         self.check_evaluation();
     }
 
-    /// The shell evaluates a variable as arithmetic.
+    /// Records that the shell evaluates a variable as arithmetic.
     pub(super) fn evaluate(&mut self) {
         self.numbers.evaluates = true;
         self.check_evaluation();
     }
 
-    /// A variable gets the value in a word.
+    /// Records that a variable gets the value of a word.
     pub(super) fn assign(&mut self, value: &Word) {
         self.numbers.assign_word(value);
         self.check_evaluation();
     }
 
-    /// There is an array.
+    /// Records that there is an array.
     pub(super) fn array(&mut self) {
         self.numbers.arrays = true;
         self.check_evaluation();
     }
 
-    /// A command like `declare` is given a value that may be the text of an array.
+    /// Records that a command like `declare` gets a value that may be parsed as an array.
     pub(super) fn list(&mut self) {
         self.numbers.list = true;
         self.check_evaluation();
     }
 
-    /// A command like `export` is given what a program prints.
+    /// Records that a command like `export` gets the output of a program.
     pub(super) fn export(&mut self) {
         self.numbers.exports = true;
         self.check_evaluation();

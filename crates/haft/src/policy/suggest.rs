@@ -1,19 +1,18 @@
-//! The rule that a person would write to be asked no more.
+//! Suggesting the rule that would make a question unnecessary.
 
-use super::judge::{Act, Subject};
+use super::judge::{PolicyInput, Subject};
 use super::pattern::lexical;
-use super::rule::{Draft, Place, Rule, Verdict};
+use super::rule::{Rule, RuleDraft, RuleLocation, Verdict};
 use crate::Access;
 
-/// A narrow rule that allows the subject. Whether it helps is for the caller to
-/// find out.
-pub(super) fn rule(act: &Act<'_>, subject: &Subject, place: &Place) -> Option<Rule> {
-    let mut draft = Draft::new(Verdict::Allow, act.tool, place.clone());
+/// Returns a narrow rule that allows the part. The caller checks whether it helps.
+pub(super) fn rule(act: &PolicyInput<'_>, subject: &Subject, place: &RuleLocation) -> Option<Rule> {
+    let mut draft = RuleDraft::new(Verdict::Allow, act.tool, place.clone());
     match subject {
         Subject::Call => {}
         Subject::Command(words) => draft.command = Some(beginning(words)),
         Subject::Path(given, access) => {
-            // Where it really is, if that is known: the rule must name it so.
+            // The real path, if known: the rule must use that name.
             let mut names = act.names.iter().filter(|(name, _)| name == given);
             let path = names
                 .next_back()
@@ -23,7 +22,7 @@ pub(super) fn rule(act: &Act<'_>, subject: &Subject, place: &Place) -> Option<Ru
             if shown.is_empty() || shown.contains(['*', '?', '[', ']', '{', '}', '\\']) {
                 return None;
             }
-            // Who may look at a folder may look at what is in it.
+            // Reading a folder includes reading everything in it.
             let is_folder = *access == Access::Read && haft_ops::scope::is_folder(&path);
             draft.path = Some(format!("{shown}{}", if is_folder { "/**" } else { "" }));
         }
@@ -33,7 +32,7 @@ pub(super) fn rule(act: &Act<'_>, subject: &Subject, place: &Place) -> Option<Ru
     Rule::new(draft).ok()
 }
 
-/// The program, and the word behind it if that looks like one of its commands.
+/// Returns the program and the next word, if that looks like a subcommand.
 fn beginning(words: &[String]) -> Vec<String> {
     let is_command = |word: &&String| {
         word.starts_with(|c: char| c.is_ascii_lowercase())

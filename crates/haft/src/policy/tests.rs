@@ -1,4 +1,4 @@
-//! What the rules say, as tables.
+//! Decisions of the policy, as tables.
 
 mod lines;
 mod spellings;
@@ -7,8 +7,8 @@ mod zap;
 use super::*;
 use std::path::{Path, PathBuf};
 
-/// A rule in a few characters: `allow bash ls -l`, `deny write @docs/**`,
-/// `ask fetch %*.example.com`, `deny * :execute`.
+/// Parses a rule in short form: `allow bash ls -l`, `deny write @docs/**`, `ask fetch
+/// %*.example.com`, `deny * :execute`.
 pub(super) fn rule(text: &str) -> Rule {
     let mut words = text.split(' ');
     let verdict = match words.next() {
@@ -17,11 +17,11 @@ pub(super) fn rule(text: &str) -> Rule {
         Some("deny") => Verdict::Deny,
         other => panic!("{other:?}"),
     };
-    let place = Place {
+    let place = RuleLocation {
         file: "rules".to_owned(),
         line: 1,
     };
-    let mut draft = Draft::new(verdict, words.next().unwrap(), place);
+    let mut draft = RuleDraft::new(verdict, words.next().unwrap(), place);
     let mut command = Vec::new();
     for word in words {
         if let Some(glob) = word.strip_prefix('@') {
@@ -38,19 +38,19 @@ pub(super) fn rule(text: &str) -> Rule {
     Rule::new(draft).unwrap()
 }
 
-pub(super) fn file(whose: Whose, rules: &[&str]) -> RuleFile {
+pub(super) fn file(owner: RuleOwner, rules: &[&str]) -> RuleFile {
     RuleFile {
-        whose,
+        owner,
         rules: rules.iter().map(|text| rule(text)).collect(),
     }
 }
 
 fn policy(rules: &[&str]) -> Policy {
-    Policy::new(vec![file(Whose::Person, rules)])
+    Policy::new(vec![file(RuleOwner::User, rules)])
 }
 
-fn act<'a>(tool: &'a str, effect: Effect, resources: &'a [Resource]) -> Act<'a> {
-    Act {
+fn act<'a>(tool: &'a str, effect: Effect, resources: &'a [Resource]) -> PolicyInput<'a> {
+    PolicyInput {
         tool,
         effect,
         resources,
@@ -67,11 +67,11 @@ fn bash(policy: &Policy, line: &str) -> Verdict {
         .verdict
 }
 
-/// What a line is worth under rules, and how it does under others.
+/// Checks the verdict for each line under the rules.
 fn lines(rules: &[&str], table: &[(&str, Verdict)]) {
     let policy = policy(rules);
-    for (line, wanted) in table {
-        assert_eq!(bash(&policy, line), *wanted, "{line:?} under {rules:?}");
+    for (line, expected) in table {
+        assert_eq!(bash(&policy, line), *expected, "{line:?} under {rules:?}");
     }
 }
 
@@ -110,7 +110,7 @@ fn every_command_of_a_line_is_judged() {
 }
 
 #[test]
-fn what_is_denied_is_found_where_it_can_be_made_out() {
+fn denied_commands_are_found_wherever_they_can_be_analysed() {
     for line in [
         "git log $(rm x)",
         "git log `rm x`",
@@ -148,7 +148,7 @@ fn what_is_denied_is_found_where_it_can_be_made_out() {
     ] {
         lines(&["deny bash rm"], &[(line, Deny)]);
     }
-    // An argument is no command, and text is none.
+    // An argument or a text is not a command.
     for line in [
         "echo $(date) rm",
         "echo `date` rm",
@@ -230,7 +230,7 @@ fn an_assignment_is_not_analysed() {
 }
 
 #[test]
-fn words_are_compared_and_not_characters() {
+fn rules_compare_words_not_characters() {
     // A-09
     lines(
         &["allow bash git log", "ask bash"],
@@ -252,7 +252,7 @@ fn words_are_compared_and_not_characters() {
 }
 
 #[test]
-fn a_wrapper_is_asked_about_whatever_allows_it() {
+fn a_wrapper_needs_approval_even_if_a_rule_allows_it() {
     for line in [
         "env ls",
         "sh -c ls",
@@ -293,7 +293,7 @@ fn a_wrapper_is_asked_about_whatever_allows_it() {
 }
 
 #[test]
-fn a_line_that_is_not_analysed_is_still_judged_by_the_tool() {
+fn rules_about_the_tool_apply_to_lines_that_are_not_analysed() {
     lines(&[], &[("ls $(x)", Allow)]);
     lines(&["allow bash"], &[("ls $(x)", Allow)]);
     lines(&["deny bash"], &[("ls $(x)", Deny), ("ls", Deny)]);
@@ -301,8 +301,8 @@ fn a_line_that_is_not_analysed_is_still_judged_by_the_tool() {
     lines(&["allow other ls"], &[("ls $(x)", Allow)]);
     lines(&["allow * ls"], &[("ls $(x)", Ask)]);
     let two = Policy::new(vec![
-        file(Whose::Project, &["deny bash rm"]),
-        file(Whose::Person, &["allow bash"]),
+        file(RuleOwner::Project, &["deny bash rm"]),
+        file(RuleOwner::User, &["allow bash"]),
     ]);
     assert_eq!(bash(&two, "ls $(x)"), Ask, "a rule of any file counts");
 }
@@ -320,8 +320,8 @@ fn the_first_rule_of_a_file_and_the_strictest_file_decide() {
     );
     let verdict = |project: &[&str], person: &[&str], line| {
         let policy = Policy::new(vec![
-            file(Whose::Project, project),
-            file(Whose::Person, person),
+            file(RuleOwner::Project, project),
+            file(RuleOwner::User, person),
         ]);
         bash(&policy, line)
     };
@@ -333,7 +333,7 @@ fn the_first_rule_of_a_file_and_the_strictest_file_decide() {
 }
 
 #[test]
-fn a_path_is_judged_by_every_name_it_has() {
+fn a_path_is_checked_under_all_of_its_names() {
     let policy = policy(&[
         "deny * @secret/**",
         "allow write @docs/**",
@@ -373,13 +373,13 @@ fn a_path_is_judged_by_every_name_it_has() {
 }
 
 #[test]
-fn a_host_is_exact_or_below_a_name() {
+fn a_host_matches_exactly_or_below_a_name() {
     let policy = policy(&[
         "allow fetch %*.example.com",
         "allow fetch %example.org",
         "ask fetch",
     ]);
-    for (host, wanted) in [
+    for (host, expected) in [
         ("a.example.com", Allow),
         ("A.B.EXAMPLE.com.", Allow),
         ("example.com", Ask),
@@ -389,15 +389,15 @@ fn a_host_is_exact_or_below_a_name() {
         ("www.example.org", Ask),
     ] {
         let resources = [Resource::Host(host.to_owned())];
-        let said = policy.judge(&act("fetch", Effect::Network, &resources));
-        assert_eq!(said.verdict, wanted, "{host}");
+        let judgement = policy.judge(&act("fetch", Effect::Network, &resources));
+        assert_eq!(judgement.verdict, expected, "{host}");
     }
 }
 
 #[test]
-fn no_form_of_an_address_walks_around_a_rule() {
+fn no_spelling_of_an_address_evades_a_rule() {
     let policy = policy(&["deny fetch %1.2.3.4", "deny fetch %[::1]", "allow fetch"]);
-    for (host, wanted) in [
+    for (host, expected) in [
         ("1.2.3.4", Deny),
         ("[::ffff:1.2.3.4]", Deny),
         ("[::ffff:102:304]", Deny),
@@ -407,13 +407,13 @@ fn no_form_of_an_address_walks_around_a_rule() {
         ("[::ffff:1.2.3.5]", Allow),
     ] {
         let resources = [Resource::Host(host.to_owned())];
-        let said = policy.judge(&act("fetch", Effect::Network, &resources));
-        assert_eq!(said.verdict, wanted, "{host}");
+        let judgement = policy.judge(&act("fetch", Effect::Network, &resources));
+        assert_eq!(judgement.verdict, expected, "{host}");
     }
 }
 
 #[test]
-fn an_effect_counts_for_the_tool_and_against_what_it_touches() {
+fn an_effect_applies_to_the_tool_and_to_its_resources() {
     let verdict = |rules: &[&str], effect, resource: &Resource| {
         policy(rules)
             .judge(&act("any", effect, std::slice::from_ref(resource)))
@@ -439,22 +439,22 @@ fn an_effect_counts_for_the_tool_and_against_what_it_touches() {
 }
 
 #[test]
-fn the_session_asks_first_whatever_a_rule_allows() {
+fn ask_first_overrides_rules_that_allow() {
     let mut policy = policy(&["allow bash ls"]);
     policy.ask_first("commands run on another machine", Effect::Execute);
     let resources = [Resource::Command("ls".to_owned())];
-    let said = policy.judge(&act("bash", Effect::Execute, &resources));
-    assert_eq!(said.verdict, Ask);
+    let judgement = policy.judge(&act("bash", Effect::Execute, &resources));
+    assert_eq!(judgement.verdict, Ask);
     assert_eq!(
-        said.parts[0].by,
-        By::Session("commands run on another machine".to_owned())
+        judgement.parts[0].by,
+        DecidedBy::Session("commands run on another machine".to_owned())
     );
     assert_eq!(policy.judge(&act("read", Effect::Read, &[])).verdict, Allow);
 }
 
 #[test]
-fn a_suggestion_is_made_only_where_it_helps() {
-    let place = Place {
+fn a_rule_is_suggested_only_if_it_helps() {
+    let place = RuleLocation {
         file: "x".to_owned(),
         line: 0,
     };
@@ -466,20 +466,20 @@ fn a_suggestion_is_made_only_where_it_helps() {
             .map(|rule| rule.to_string())
     };
     let line = |line: &str| Resource::Command(line.to_owned());
-    let mine = |rules: &[&str]| vec![file(Whose::Person, rules)];
+    let mine = |rules: &[&str]| vec![file(RuleOwner::User, rules)];
     let ask = || mine(&["ask bash"]);
-    let said = |text: &str| Some(text.to_owned());
+    let rule = |text: &str| Some(text.to_owned());
     assert_eq!(
         suggested(ask(), line("git push origin")),
-        said("{ allow: bash, command: git push }")
+        rule("{ allow: bash, command: git push }")
     );
     assert_eq!(
         suggested(ask(), line("ls -la")),
-        said("{ allow: bash, command: ls }")
+        rule("{ allow: bash, command: ls }")
     );
     assert_eq!(
         suggested(ask(), line("'my tool' x; 'my tool' x")),
-        said("{ allow: bash, command: [my tool, x] }")
+        rule("{ allow: bash, command: [my tool, x] }")
     );
     assert_eq!(
         suggested(ask(), line("ls; cat x")),
@@ -491,17 +491,17 @@ fn a_suggestion_is_made_only_where_it_helps() {
     assert_eq!(suggested(mine(&["deny bash ls"]), line("ls")), None);
     assert_eq!(suggested(mine(&["deny bash rm"]), line("ls")), None);
     assert_eq!(
-        suggested(vec![file(Whose::Project, &["ask bash"])], line("ls")),
+        suggested(vec![file(RuleOwner::Project, &["ask bash"])], line("ls")),
         None,
         "what the project asks the person's rule does not answer"
     );
     assert_eq!(
         suggested(ask(), Resource::Host("h.org".to_owned())),
-        said("{ allow: bash, host: h.org }")
+        rule("{ allow: bash, host: h.org }")
     );
     assert_eq!(
         suggested(ask(), Resource::Path("a/b c.txt".to_owned(), Access::Read)),
-        said("{ allow: bash, path: a/b c.txt }")
+        rule("{ allow: bash, path: a/b c.txt }")
     );
     assert_eq!(
         suggested(ask(), Resource::Path("a/*".to_owned(), Access::Read)),
@@ -511,12 +511,12 @@ fn a_suggestion_is_made_only_where_it_helps() {
 
 #[test]
 fn examples_are_checked() {
-    let checked = |edit: &dyn Fn(&mut Draft)| {
-        let place = Place {
+    let checked = |edit: &dyn Fn(&mut RuleDraft)| {
+        let place = RuleLocation {
             file: "haft.yaml".to_owned(),
             line: 7,
         };
-        let mut draft = Draft::new(Verdict::Allow, "bash", place);
+        let mut draft = RuleDraft::new(Verdict::Allow, "bash", place);
         edit(&mut draft);
         Rule::new(draft).map(|_| ()).map_err(|bad| bad.to_string())
     };

@@ -1,6 +1,6 @@
-//! Programs whose words are another command, and words of the shell that change
-//! what the words behind them mean. A rule about the first word says nothing
-//! about what they do, so the commands that they run are looked for.
+//! Programs whose arguments are another command, and builtins that change the meaning of
+//! the words after them. A rule about the first word does not cover what they do, so the
+//! commands that they run are looked for.
 
 mod builtins;
 mod options;
@@ -10,7 +10,7 @@ mod table;
 
 use super::shell::{Dialect, Hidden, Simple, Word, is_number, is_run, run_by};
 
-/// Programs that run what their arguments or their input say.
+/// Programs that run their arguments or their input.
 const WRAPPERS: &[&str] = &[
     ".",
     "ash",
@@ -98,7 +98,7 @@ const WRAPPERS: &[&str] = &[
     "zsh",
 ];
 
-/// Words of the shell that define, assign or run later.
+/// Builtins that define, assign or run something later.
 const STATE: &[&str] = &[
     "alias",
     "bind",
@@ -124,12 +124,12 @@ const STATE: &[&str] = &[
     "unset",
 ];
 
-/// What makes `find` more than a search.
+/// Options that make `find` more than a search.
 const FIND: &[&str] = &[
     "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls",
 ];
 
-/// Why a simple command is more than its words say, if it is.
+/// Returns why a simple command does more than its words tell, if it does.
 pub(super) fn obstacle(words: &[Word]) -> Option<String> {
     let name = words.first()?.program()?;
     let any = |options: &[&str]| {
@@ -139,7 +139,7 @@ pub(super) fn obstacle(words: &[Word]) -> Option<String> {
     if is_wrapper(name) {
         return Some(format!("\"{name}\" runs another command"));
     }
-    // Arrays have indices, and the shell evaluates those even in quotes.
+    // Arrays have indices, which the shell evaluates even in quotes.
     if STATE.contains(&name)
         || (matches!(name, "printf" | "test" | "[" | "wait")
             && words
@@ -151,7 +151,7 @@ pub(super) fn obstacle(words: &[Word]) -> Option<String> {
     if name == "find" && any(FIND) {
         return Some("\"find\" acts on what it finds".to_owned());
     }
-    // A line that git could not be followed in is not analysed anyway.
+    // A line with a `git` that cannot be followed is not analysed anyway.
     if name == "git" && programs::git(words.get(1..)?).is_ok_and(|inside| !inside.is_empty()) {
         return Some("\"git\" runs another command".to_owned());
     }
@@ -162,12 +162,12 @@ pub(super) fn is_wrapper(name: &str) -> bool {
     WRAPPERS.contains(&name) || is_loader(name)
 }
 
-/// The program that loads programs.
+/// Whether the program is the dynamic loader.
 fn is_loader(name: &str) -> bool {
     name.starts_with("ld.so") || (name.starts_with("ld-") && name.contains(".so"))
 }
 
-/// Whether a word names a program by a file that is open or running, such as
+/// Whether a word names a program through an open or running file, such as
 /// `/proc/self/exe`: which program that is cannot be known.
 fn is_open_file(word: &Word, name: &str) -> bool {
     let mut folders = word
@@ -186,29 +186,29 @@ fn is_open_file(word: &Word, name: &str) -> bool {
 /// Something that a command runs.
 #[derive(Debug)]
 pub(super) enum Inside {
-    /// A command of these words.
+    /// A command with these words.
     Words(Vec<Word>),
-    /// What a shell reads.
+    /// Text that a shell reads.
     Line(String, Dialect),
     /// The value of a variable that is run later.
     Hidden(Hidden),
-    /// A variable, as arithmetic.
+    /// A variable that is evaluated as arithmetic.
     Evaluates,
-    /// A variable gets a value that is in this word.
+    /// A variable gets the value of this word.
     Assigns(Word),
-    /// What a program prints becomes variables.
+    /// The output of a program becomes variables.
     Exports,
-    /// A folder in a variable is taken for one word.
+    /// A folder in a variable is assumed to be one word.
     Relies,
     /// There is an array.
     Arrays,
-    /// A value that is not known becomes an array, if the variable is one.
+    /// An unknown value becomes an array, if the variable is one.
     Lists,
-    /// A shell that reads the file that `ENV` names.
+    /// A shell reads the file that `ENV` names.
     Interactive,
 }
 
-/// The commands that a command runs. An error says why they are not known.
+/// Returns the commands that a command runs; the error is why they are not known.
 pub(super) fn inside(command: &Simple, documents: &[Option<Word>]) -> Result<Vec<Inside>, String> {
     let words = &command.words;
     let Some((first, rest)) = words.split_first() else {
@@ -234,7 +234,7 @@ pub(super) fn inside(command: &Simple, documents: &[Option<Word>]) -> Result<Vec
     Ok(inside)
 }
 
-/// What the program of this name runs.
+/// Returns what the program with this name runs.
 fn inside_of(
     name: &str,
     rest: &[Word],
@@ -257,23 +257,23 @@ fn inside_of(
     }
 }
 
-/// The words that follow cannot be told apart.
+/// Returns the reason that the words after a wrapper cannot be classified.
 fn unclear(name: &str) -> String {
     format!("a word behind \"{name}\" is not literal, and may be an option or a command")
 }
 
-/// Nothing is known of what a wrapper does with its words.
+/// Returns the reason that the command of a wrapper is not known.
 fn unknown(name: &str) -> String {
     format!("\"{name}\" runs a command that cannot be made out")
 }
 
-/// The texts of words that are all known.
+/// Returns the texts of words that are all literal.
 fn texts<'w>(name: &str, words: &'w [Word]) -> Result<Vec<&'w str>, String> {
     let texts: Option<Vec<&str>> = words.iter().map(Word::known).collect();
     texts.ok_or_else(|| format!("the text that \"{name}\" runs is not literal"))
 }
 
-/// What setting a variable runs later.
+/// Returns the text that setting a variable runs later.
 fn setting(name: &str, value: Option<&str>) -> Result<Vec<Inside>, String> {
     Ok(run_by(name, value)?
         .map(Inside::Hidden)
@@ -281,8 +281,8 @@ fn setting(name: &str, value: Option<&str>) -> Result<Vec<Inside>, String> {
         .collect())
 }
 
-/// The name and the value of `name=value`, as far as they are known. What `name+=text`
-/// adds to is not known.
+/// Returns the name and value of `name=value`, as far as they are known. The result of
+/// `name+=text` is not known.
 fn assignment(word: &Word) -> Option<(&str, Option<&str>)> {
     let (name, _) = word.prefix().split_once('=')?;
     if let Some(name) = name.strip_suffix('+') {

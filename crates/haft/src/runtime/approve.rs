@@ -1,4 +1,4 @@
-//! Asking a person before a call, where a rule says so.
+//! Asking the user before a call, if a rule says so.
 
 #[cfg(test)]
 mod answers;
@@ -9,11 +9,12 @@ mod tests;
 pub use explain::{Explained, Refused};
 
 use super::clock::Clock;
-use super::{Call, Filled, Form, MOST_SAID, Runtime};
+use super::{Call, Filled, Form, MAX_REASON_CHARS, Runtime};
 use crate::event::{EventKind, Listener};
-use crate::policy::{Act, Part, Place};
+use crate::policy::{JudgedPart, PolicyInput, RuleLocation};
 use crate::{
-    Access, By, Context, Effect, Error, Judgement, Policy, Resource, Rule, Subject, Verdict, Whose,
+    Access, Context, DecidedBy, Effect, Error, Judgement, Policy, Resource, Rule, RuleOwner,
+    Subject, Verdict,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -23,98 +24,96 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What becomes of a call that a rule asks about. A rule that denies holds
-/// whatever this is.
+/// How to handle calls that need approval. Rules that deny a call always apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Approve {
-    /// A person is asked; with nobody there it is refused.
+    /// Ask the user; refuse the call if there is no user to ask.
     #[default]
     Ask,
-    /// Yes to all of them.
+    /// Approve all of them.
     Auto,
-    /// No to all of them.
+    /// Refuse all of them.
     Never,
 }
 
-/// What a person is asked.
+/// A call that needs the user's approval.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Question {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The arguments as they were repaired: with these it will run.
+    /// Arguments after repair; the call runs with exactly these.
     pub arguments: Value,
-    /// What the call will touch, as the arguments name it.
+    /// Resources that the call uses, as named in the arguments.
     pub resources: Vec<Resource>,
-    /// What is said about each of them, and which rules ask.
+    /// Decision of the policy about each part of the call, and the rules behind it.
     pub judgement: Judgement,
-    /// A rule that would allow such calls from now on.
+    /// Rule that would allow such calls from now on.
     pub suggestion: Option<Rule>,
-    /// What the tool itself asks, while it runs.
+    /// Question from the tool itself, asked while it runs.
     pub confirm: Option<String>,
-    /// The sub-agent that wants it, where it is one.
+    /// The sub-agent that makes the call, if it is one.
     pub agent: Option<String>,
 }
 
 impl Question {
-    /// Who asks, and about what, on one line.
+    /// Returns one line with the rule that requires approval and the call it is about.
     #[must_use]
     pub fn reason(&self) -> String {
         reason_of(&self.tool, &self.judgement, "")
     }
 }
 
-/// What they say.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Answer {
-    /// Yes, this once.
+pub enum ApprovalAnswer {
+    /// Approve this call.
     Approve,
-    /// Yes, with these arguments instead: an object, whose fields go over those of the
-    /// call. They are checked and judged as those were.
+    /// Approve with changed arguments. The fields of the object replace those of the call;
+    /// the result is validated and checked like any call.
     ApproveWith {
-        /// The fields that are others.
+        /// The fields to replace.
         arguments: Value,
     },
-    /// Yes, and to all calls of this session that the suggested rule allows.
+    /// Approve, and allow all calls in this session that the suggested rule allows.
     Always,
-    /// Nobody can say now: the call is not made, and may be answered later.
+    /// No answer is possible now: the call is not made and can be answered later.
     Later,
-    /// No.
+    /// Reject this call.
     Reject {
-        /// Why, if they say.
+        /// The reason, if the user gave one.
         reason: Option<String>,
     },
 }
 
-/// Somebody who can be asked. Asked about one call at a time; the future is
-/// dropped when nobody wants to know any more. Nothing here waits for a limited
-/// time: one whose person may have left must say no after a while.
+/// Asks the user for approval, in whatever way the front end has. Only one call is asked
+/// about at a time, and the future is dropped when the answer is no longer needed. There is
+/// no time limit: an approver whose user may have left must reject after a while.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Asks about one call.
-    async fn ask(&self, question: &Question) -> Answer;
+    async fn ask(&self, question: &Question) -> ApprovalAnswer;
 
-    /// Lets them fill in what a tool wants to know. Who cannot show a form declines
-    /// it.
+    /// Shows a form to the user. An approver that cannot show forms declines.
     async fn fill(&self, form: &Form) -> Filled {
         let _ = form;
         Filled::Declined
     }
 }
 
-/// What a session knows about approval.
+/// The approval state of a session.
 #[derive(Default)]
 pub(crate) struct Approval {
     pub(super) policy: RwLock<Arc<Policy>>,
-    /// The rules as they were before a person allowed more.
+    /// The rules before the user allowed more during the session.
     pub(super) first: Arc<Policy>,
     pub(super) approve: Approve,
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) asked_first: Vec<(String, Effect)>,
-    /// Held by the call that a person is being asked about.
+    /// Locked while the user is asked about a call.
     pub(super) one: tokio::sync::Mutex<()>,
 }
 
@@ -129,8 +128,8 @@ impl Approval {
         self
     }
 
-    /// The same for another session.
-    pub(super) fn anew(&self) -> Self {
+    /// Returns a fresh copy for another session.
+    pub(super) fn for_new_session(&self) -> Self {
         Self {
             policy: RwLock::new(Arc::clone(&self.first)),
             first: Arc::clone(&self.first),
@@ -148,13 +147,14 @@ impl Approval {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// A rule of the person's own, for the rest of the session.
+    /// Adds a rule for the rest of the session, before all others.
     fn allow(&self, rule: Rule) {
-        self.put(self.policy().with_first(rule, Whose::Person));
+        self.put(self.policy().with_first(rule, RuleOwner::User));
     }
 }
 
-/// What a call touches, for a person: a file that is changed is named once.
+/// Returns the resources to show to the user: a file that is both read and written is
+/// listed once.
 fn shown(resources: &[Resource]) -> Vec<Resource> {
     let is_written = |read: &String| {
         let written =
@@ -168,17 +168,17 @@ fn shown(resources: &[Resource]) -> Vec<Resource> {
     resources.iter().filter(is_shown).cloned().collect()
 }
 
-/// A yes.
-pub(super) enum Yes {
-    /// To the call as it is.
-    AsAsked,
-    /// With changes to its arguments.
+/// The user's approval.
+pub(super) enum Granted {
+    /// Approved exactly as requested.
+    AsRequested,
+    /// With changed arguments.
     With(Value),
 }
 
 impl Runtime {
-    /// Judges a call by the rules: `None` to go on, a question for a person, or
-    /// the error of a refusal.
+    /// Applies the policy to a call. Returns `None` to run it, a question for the user, or
+    /// an error if it is refused.
     pub(super) fn judge(
         &self,
         call: &Call,
@@ -194,7 +194,7 @@ impl Runtime {
             return Ok(None);
         }
         let names = self.names(resources, paths);
-        let act = Act {
+        let act = PolicyInput {
             tool: &call.tool,
             effect,
             resources,
@@ -211,7 +211,7 @@ impl Runtime {
             Verdict::Ask => approval.approve != Approve::Auto || waits,
             Verdict::Deny => return Err(denied(&call.tool, &judgement)),
         };
-        // Who said no has said no, whatever would be asked today.
+        // An earlier no still counts, even if nothing would be asked now.
         if !is_asked && call.answer.is_none() {
             return Ok(None);
         }
@@ -219,12 +219,12 @@ impl Runtime {
         if has_begun && approval.approve != Approve::Never {
             return Ok(None);
         }
-        // No rule helps against `interrupt_on`.
+        // No rule can override `interrupt_on`.
         let suggestion = match waits {
             true => None,
             false => policy.suggest(&act, &suggested()),
         };
-        let approver = self.asked(call.approver.as_ref());
+        let approver = self.approver_for(call.approver.as_ref());
         let why = match (approval.approve, approver, &call.answer) {
             (Approve::Never, ..) if is_asked => "and --approve never rejects such calls",
             (_, None, None) => "and no user can be asked here",
@@ -245,7 +245,7 @@ impl Runtime {
         Err(not_approved(&call.tool, &judgement, suggestion, waits, why))
     }
 
-    /// Judges one more thing that a running call is about to touch.
+    /// Applies the policy to another resource that a running call is about to use.
     pub(crate) fn may(
         &self,
         tool: &str,
@@ -260,7 +260,7 @@ impl Runtime {
         }
         let resources = [resource];
         let names = self.names(&resources, paths);
-        let act = Act {
+        let act = PolicyInput {
             tool,
             effect,
             resources: &resources,
@@ -273,15 +273,16 @@ impl Runtime {
             Verdict::Allow => true,
             Verdict::Deny => false,
             Verdict::Ask => {
-                let call = Act {
+                let call = PolicyInput {
                     effect: Effect::Execute,
                     resources: &[],
                     names: &[],
                     ..act
                 };
                 let call = policy.judge(&call);
-                let said = |by: &By| call.parts.iter().any(|part| part.by == *by);
-                approval.approve == Approve::Auto || judgement.decisive().all(|part| said(&part.by))
+                let allowed_before = |by: &DecidedBy| call.parts.iter().any(|part| part.by == *by);
+                approval.approve == Approve::Auto
+                    || judgement.decisive().all(|part| allowed_before(&part.by))
             }
         };
         if is_allowed {
@@ -290,42 +291,42 @@ impl Runtime {
         Err(denied(tool, &judgement))
     }
 
-    /// Asks, when it is this call's turn. Anything but a yes is an error.
-    pub(super) async fn ask(&self, call: &Call, question: Question) -> Result<Yes, Error> {
-        let asked = Asked {
+    /// Asks the user when it is this call's turn. Anything but an approval is an error.
+    pub(super) async fn ask(&self, call: &Call, question: Question) -> Result<Granted, Error> {
+        let pending = PendingCall {
             call_id: &call.id,
             tool: &call.tool,
             answer: call.answer.as_ref(),
-            approver: self.asked(call.approver.as_ref()),
+            approver: self.approver_for(call.approver.as_ref()),
             on_event: call.on_event.as_ref(),
         };
-        // The calls that this one is part of do not run while a person thinks.
+        // The clocks of outer calls stop while the user thinks.
         let _paused = self.clock_around(call).map(Clock::pause);
         let answer = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(Error::Cancelled),
-            answer = self.answer(asked, &question) => answer,
+            answer = self.answer(pending, &question) => answer,
         };
         let reason = match answer {
-            Answer::Approve => return Ok(Yes::AsAsked),
-            Answer::ApproveWith { arguments } => return Ok(Yes::With(arguments)),
-            Answer::Always => {
+            ApprovalAnswer::Approve => return Ok(Granted::AsRequested),
+            ApprovalAnswer::ApproveWith { arguments } => return Ok(Granted::With(arguments)),
+            ApprovalAnswer::Always => {
                 if let Some(rule) = question.suggestion {
                     self.session.approval.allow(rule);
                 }
-                return Ok(Yes::AsAsked);
+                return Ok(Granted::AsRequested);
             }
-            Answer::Later => {
+            ApprovalAnswer::Later => {
                 return Err(Error::Waiting {
                     question: reason_of(&call.tool, &question.judgement, ""),
                 });
             }
-            Answer::Reject { reason } => reason.filter(|reason| !reason.trim().is_empty()),
+            ApprovalAnswer::Reject { reason } => reason.filter(|reason| !reason.trim().is_empty()),
         };
-        // What the person said comes first: long lines are cut at the end.
+        // The user's words come first, because long lines are truncated at the end.
         let no = match reason {
             Some(reason) => {
-                let reason = haft_ops::text::brief(reason.trim(), MOST_SAID);
+                let reason = haft_ops::text::brief(reason.trim(), MAX_REASON_CHARS);
                 format!("the user said no: {reason}")
             }
             None => "the user said no".to_owned(),
@@ -338,11 +339,11 @@ impl Runtime {
         })))
     }
 
-    /// Asks what a tool wants to know while it runs.
+    /// Asks the user a question of a running tool.
     pub(crate) async fn confirm(&self, cx: &Context, text: String) -> Result<bool, Error> {
         let approval = &self.session.approval;
         let tool = cx.within.last().map_or("", String::as_str);
-        let approver = self.asked(cx.approver.as_ref());
+        let approver = self.approver_for(cx.approver.as_ref());
         match (approval.approve, approver, &cx.answer) {
             (Approve::Never, ..) | (Approve::Ask, None, None) => return Ok(false),
             (Approve::Auto, _, None) => return Ok(true),
@@ -361,69 +362,71 @@ impl Runtime {
             confirm: Some(text),
             agent: self.session.agent.clone(),
         };
-        let asked = Asked {
+        let pending = PendingCall {
             call_id: cx.call_id(),
             tool,
             answer: cx.answer.as_ref(),
             approver,
             on_event: cx.on_event.as_ref(),
         };
-        match self.answer(asked, &question).await {
-            Answer::Later => Err(Error::Waiting {
+        match self.answer(pending, &question).await {
+            ApprovalAnswer::Later => Err(Error::Waiting {
                 question: question.confirm.unwrap_or_default(),
             }),
-            Answer::Reject { .. } => Ok(false),
-            Answer::Approve | Answer::ApproveWith { .. } | Answer::Always => Ok(true),
+            ApprovalAnswer::Reject { .. } => Ok(false),
+            ApprovalAnswer::Approve
+            | ApprovalAnswer::ApproveWith { .. }
+            | ApprovalAnswer::Always => Ok(true),
         }
     }
 
-    /// The clock of the call that this one is part of.
+    /// Returns the clock of the call that this one is part of.
     pub(super) fn clock_around<'a>(&'a self, call: &'a Call) -> Option<&'a Clock> {
         call.clock.as_ref().or(self.session.clock.as_ref())
     }
 
-    /// Who is asked about a call.
-    pub(super) fn asked<'a>(
+    /// Returns the approver for a call.
+    pub(super) fn approver_for<'a>(
         &'a self,
         own: Option<&'a Arc<dyn Approver>>,
     ) -> Option<&'a Arc<dyn Approver>> {
         own.or(self.session.approval.approver.as_ref())
     }
 
-    /// What a person says. A check that cannot run means no.
-    async fn answer(&self, asked: Asked<'_>, question: &Question) -> Answer {
-        if let Some(answer) = asked.answer {
+    /// Returns the user's answer. An approver that panics means no.
+    async fn answer(&self, pending: PendingCall<'_>, question: &Question) -> ApprovalAnswer {
+        if let Some(answer) = pending.answer {
             return answer.clone();
         }
         let approval = &self.session.approval;
-        let Some(approver) = asked.approver else {
-            return Answer::Reject { reason: None };
+        let Some(approver) = pending.approver else {
+            return ApprovalAnswer::Reject { reason: None };
         };
         let _one = approval.one.lock().await;
         let call = Call {
-            on_event: asked.on_event.cloned(),
-            ..Call::new(asked.tool, Value::Null)
+            on_event: pending.on_event.cloned(),
+            ..Call::new(pending.tool, Value::Null)
         };
         self.emit(&call, || EventKind::ApprovalNeeded {
-            call_id: asked.call_id.to_owned(),
-            tool: asked.tool.to_owned(),
+            call_id: pending.call_id.to_owned(),
+            tool: pending.tool.to_owned(),
             arguments: question.arguments.clone(),
             question: question.confirm.clone(),
         });
         let answer = AssertUnwindSafe(approver.ask(question))
             .catch_unwind()
             .await;
-        answer.unwrap_or_else(|_| Answer::Reject {
+        answer.unwrap_or_else(|_| ApprovalAnswer::Reject {
             reason: Some("the question could not be shown".to_owned()),
         })
     }
 
-    /// Whether a tool may touch something without anybody being asked.
+    /// Whether a tool may use a resource without asking the user.
     pub(crate) fn would_allow(&self, tool: &str, resource: Resource) -> bool {
         let session = &self.session;
         let effect = self.effect_of(tool).unwrap_or(Effect::Execute);
         let resources = [resource];
-        let judgement = session.approval.policy().judge(&Act {
+        let judgement = session.approval.policy().judge(&PolicyInput {
             tool,
             effect,
             resources: &resources,
@@ -438,25 +441,25 @@ impl Runtime {
         }
     }
 
-    /// The names of the paths of a call: as the dialect means them, and as they
-    /// really are.
+    /// Returns the names of a call's paths: as meant in the toolset's style, and with links
+    /// resolved.
     fn names(
         &self,
         resources: &[Resource],
         paths: &[(FilePath, Access)],
     ) -> Vec<(String, PathBuf)> {
         let session = &self.session;
-        let meant = resources.iter().filter_map(|resource| match resource {
+        let interpreted = resources.iter().filter_map(|resource| match resource {
             Resource::Path(given, _) => {
-                let meant = session.paths.meant(&session.scope, given);
-                Some((given.clone(), session.scope.work_dir().join(meant)))
+                let interpreted = session.paths.interpret(&session.scope, given);
+                Some((given.clone(), session.scope.work_dir().join(interpreted)))
             }
             _ => None,
         });
         let real = paths
             .iter()
             .map(|(path, _)| (path.given().to_owned(), path.real().to_owned()));
-        let mut names: Vec<_> = meant.chain(real).collect();
+        let mut names: Vec<_> = interpreted.chain(real).collect();
         let policy = session.approval.policy();
         let aliases = policy.aliases(&session.rule_bases(), &session.scope);
         let others = names.iter().flat_map(|(given, path)| {
@@ -469,13 +472,13 @@ impl Runtime {
     }
 }
 
-/// How many characters of what a call touches are repeated in a refusal: the
-/// caller knows the rest.
-const MOST: usize = 200;
+/// Maximum number of characters of a call that a refusal repeats. The caller knows the
+/// rest.
+const MAX_CALL_CHARS: usize = 200;
 
-/// A rule that is only proposed stands nowhere yet.
-fn suggested() -> Place {
-    Place {
+/// Place of a rule that is only suggested and not in any file.
+fn suggested() -> RuleLocation {
+    RuleLocation {
         file: "(suggested)".to_owned(),
         line: 0,
     }
@@ -487,12 +490,12 @@ fn denied(tool: &str, judgement: &Judgement) -> Error {
     }
 }
 
-/// A call that waits for a person whatever the rules say.
+/// Adds that `interrupt_on` requires approval, whatever the rules say.
 fn interrupted(judgement: Judgement) -> Judgement {
-    let first = Part {
+    let first = JudgedPart {
         subject: Subject::Call,
         verdict: Verdict::Ask,
-        by: By::Session("interrupt_on requires approval for every call".to_owned()),
+        by: DecidedBy::Session("interrupt_on requires approval for every call".to_owned()),
     };
     Judgement {
         verdict: Verdict::Ask,
@@ -500,12 +503,12 @@ fn interrupted(judgement: Judgement) -> Judgement {
     }
 }
 
-/// What is asked about, and who wants to know.
-struct Asked<'a> {
+/// A call that needs an answer.
+struct PendingCall<'a> {
     call_id: &'a str,
     tool: &'a str,
-    /// What was said about it before.
-    answer: Option<&'a Answer>,
+    /// The user's earlier answer.
+    answer: Option<&'a ApprovalAnswer>,
     approver: Option<&'a Arc<dyn Approver>>,
     on_event: Option<&'a Listener>,
 }
@@ -532,11 +535,11 @@ fn not_approved(
     }
 }
 
-/// One line: who asks or denies, about what, and what came of it.
+/// Returns one line: which rule asks or denies, about what, and what happened.
 fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
     let mut decisive = judgement.decisive();
     let mut reason = match decisive.next() {
-        Some(part) => said(tool, part),
+        Some(part) => describe(tool, part),
         None => tool.to_owned(),
     };
     match decisive.count() {
@@ -551,7 +554,8 @@ fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
     on_one_line(reason)
 }
 
-/// What a model or a person wrote must not look like lines of ours.
+/// Escapes control characters, so that text from the model or the user cannot pose as
+/// separate lines.
 fn on_one_line(text: String) -> String {
     match text.contains(char::is_control) {
         true => text.chars().flat_map(escaped).collect(),
@@ -567,30 +571,30 @@ fn escaped(c: char) -> Vec<char> {
     }
 }
 
-fn said(tool: &str, part: &Part) -> String {
+fn describe(tool: &str, part: &JudgedPart) -> String {
     let about = match part.subject {
         Subject::Call => tool.to_owned(),
         _ => format!("{tool}, {}", part.subject),
     };
-    let about = match about.char_indices().nth(MOST) {
+    let about = match about.char_indices().nth(MAX_CALL_CHARS) {
         Some((end, _)) => format!("{}…", haft_ops::text::decode::prefix(&about, end)),
         None => about,
     };
     match (&part.by, part.verdict) {
-        (By::Rule(rule, place), Verdict::Deny) => {
+        (DecidedBy::Rule(rule, place), Verdict::Deny) => {
             format!("{place} denies this call ({rule}): {about}")
         }
-        (By::Rule(rule, place), _) => format!("{place} requires approval ({rule}): {about}"),
-        (By::NotAnalysed(place), _) => {
+        (DecidedBy::Rule(rule, place), _) => format!("{place} requires approval ({rule}): {about}"),
+        (DecidedBy::NotAnalysed(place), _) => {
             format!(
                 "{place} has a rule about commands, and this command cannot be checked against it: {about}"
             )
         }
-        (By::Unreadable { rule, place, why }, _) => format!(
+        (DecidedBy::Unreadable { rule, place, why }, _) => format!(
             "{place} denies commands ({rule}), and this call cannot be checked against it: {why}; \
              write each command with literal words, or have the user change that rule: {about}"
         ),
-        (By::Session(reason), _) => format!("{reason}: {about}"),
-        (By::Nobody, _) => about,
+        (DecidedBy::Session(reason), _) => format!("{reason}: {about}"),
+        (DecidedBy::Default, _) => about,
     }
 }

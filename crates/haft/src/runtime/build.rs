@@ -1,14 +1,14 @@
-//! Describing a session.
+//! Building a session.
 
 mod channels;
 mod folders;
-mod held;
 mod names;
 mod offer;
+mod restore;
 
 use super::approve::{Approval, Approve, Approver};
-use super::files::{self, Backing, Disk, Files, Ground};
-use super::sibling::{Origin, Place};
+use super::files::{self, Backing, Disk, FileSetup, Files};
+use super::sibling::{BackingSource, Origin};
 use super::{Runtime, Session, closing};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
@@ -23,9 +23,9 @@ use crate::toolset::{Paths, UnknownPreset};
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Toolset, erase, toolsets};
 pub use folders::Folders;
 use haft_ops::backend::Kept;
-use haft_ops::exec::Vigil;
+use haft_ops::exec::Monitor;
 use haft_ops::messenger::{Messenger, NoChannels};
-use haft_ops::scope::{FileRules, Places, PrivateTemp, Stands};
+use haft_ops::scope::{FileRules, PrivateTemp, ReplacesShared, ScopeConfig};
 use haft_ops::spill::Spill;
 use names::folder_for;
 pub(super) use names::{absolute, is_plain, session_id};
@@ -37,43 +37,43 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Why there is no session.
+/// Reasons why a session cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// No toolset of that name.
+    /// No toolset has this name.
     #[error("unknown toolset \"{name}\"; there are: {}", toolsets::NAMES.join(", "))]
     UnknownToolset {
-        /// The name.
+        /// The requested name.
         name: String,
     },
-    /// The toolset has no preset of that name.
+    /// The toolset has no preset of this name.
     #[error(transparent)]
     UnknownPreset(#[from] UnknownPreset),
-    /// Two tools of one name.
+    /// Two tools have the same name.
     #[error(transparent)]
     Duplicate(#[from] Duplicate),
-    /// Commands are confined, which takes a folder of the session's own.
+    /// Sandboxed commands need a private folder of the session.
     #[error(
         "commands that are confined need a state folder: give `folders` with `state`, or no commands"
     )]
     NoState,
-    /// Plugins are programs, and nobody has said how to run those.
+    /// Plugins are programs, and the session has no way to run programs.
     #[error("plugins need to be run: give the builder `commands`, or `programs_run`")]
     NoPrograms,
-    /// The toolset's paths need a place to start at.
+    /// A toolset with virtual paths needs a folder or a backend.
     #[error("no backend configured: give the builder `dir`, `backend` or `backend_factory`")]
     NoBackend,
-    /// The backend could not be made.
+    /// The backend could not be created.
     #[error("the backend cannot be used: {0}")]
     Backend(#[source] haft_ops::Error),
-    /// A tree of several backends, for a toolset that works in one folder.
+    /// The toolset works in one folder and cannot use a tree of several backends.
     #[error("routes are for toolsets of absolute paths (deepagents); \"{0}\" works in one folder")]
     Routes(&'static str),
-    /// A route that cannot be.
+    /// A route is invalid: its path, and why.
     #[error("backend: {0} {1}")]
     Route(String, String),
-    /// An id that nothing can be named after.
+    /// The id cannot be used in file names.
     #[error("the id of a session has at most 64 letters, digits, - and _: \"{0}\"")]
     Session(String),
     /// The state folder cannot be used.
@@ -84,7 +84,7 @@ pub enum BuildError {
     Scope(#[source] haft_ops::Error),
 }
 
-/// Describes a session.
+/// Builds a session. [`Runtime::builder`] creates one.
 pub struct Builder {
     dir: Option<PathBuf>,
     toolset: String,
@@ -114,27 +114,27 @@ pub struct Builder {
     pub(crate) startable: Vec<PathBuf>,
     messenger: Option<Arc<dyn Messenger>>,
     state: State,
-    holding: Vec<Kept>,
+    restored_files: Vec<Kept>,
     interrupt_on: BTreeSet<String>,
 }
 
-/// Makes the place of files of a session from its id.
+/// Creates the backing of a session from its id.
 pub(super) type Factory = Arc<dyn Fn(&str) -> Result<Backing, haft_ops::Error> + Send + Sync>;
 
-/// Who says where files live.
+/// Location of the session's files.
 enum Choice {
-    /// Nobody: in the work folder.
+    /// In the work folder, because the caller did not choose.
     WorkFolder,
     Given(Backing),
     Made(Factory),
 }
 
-/// When a tool is offered that belongs to a toolset and lives elsewhere.
+/// When to offer a tool that belongs to a toolset but is defined in another crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// When the preset names it, or every tool is asked for.
+    /// If the preset lists it, or every tool is requested.
     ByPreset,
-    /// Always.
+    /// Always, whatever the preset.
     Always,
 }
 
@@ -179,104 +179,106 @@ impl Builder {
             startable: Vec::new(),
             messenger: None,
             state: State::default(),
-            holding: Vec::new(),
+            restored_files: Vec::new(),
             interrupt_on: BTreeSet::new(),
         }
     }
 
-    /// The work folder.
+    /// Sets the work folder.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// The toolset, by name.
+    /// Selects the toolset by name.
     #[must_use]
     pub fn toolset(mut self, name: impl Into<String>) -> Self {
         self.toolset = name.into();
         self
     }
 
-    /// A toolset of your own.
+    /// Uses the given toolset instead of a built-in one.
     #[must_use]
     pub fn with_toolset(mut self, toolset: Toolset) -> Self {
         self.own_toolset = Some(toolset);
         self
     }
 
-    /// Which of its tools, by the name of a preset.
+    /// Selects the tools of the toolset by the name of a preset.
     #[must_use]
     pub fn preset(mut self, name: impl Into<String>) -> Self {
         self.preset = Selection::Named(name.into());
         self
     }
 
-    /// All of its tools, whatever the presets say.
+    /// Offers all tools of the toolset, whatever the presets list.
     #[must_use]
     pub fn every_tool(mut self) -> Self {
         self.preset = Selection::Every;
         self
     }
 
-    /// With a tool of your own.
+    /// Adds a tool.
     #[must_use]
     pub fn tool(self, tool: impl Tool) -> Self {
         self.any_tool(erase(tool))
     }
 
-    /// With a tool of any kind.
+    /// Adds a tool with JSON arguments.
     #[must_use]
     pub fn any_tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
         self.added.push(tool);
         self
     }
 
-    /// With a tool that belongs to the toolset and lives in another crate. It is held to
-    /// as the toolset's own are: numbers out of range are taken as the nearest in it.
+    /// Adds a tool that belongs to the toolset but is defined in another crate. Its
+    /// arguments are treated as those of the toolset's own tools: numbers out of range are
+    /// clamped.
     #[must_use]
     pub fn own_tool(mut self, tool: Arc<dyn AnyTool>, listed: Listed) -> Self {
         self.brought.push((tool, listed));
         self
     }
 
-    /// More folders with the rights of the work folder.
+    /// Adds folders with the same rights as the work folder.
     #[must_use]
     pub fn roots(mut self, roots: Vec<PathBuf>) -> Self {
         self.roots = roots;
         self
     }
 
-    /// Folders and files that are never written.
+    /// Adds folders and files that are never written.
     #[must_use]
     pub fn protect(mut self, protect: Vec<PathBuf>) -> Self {
         self.protect = protect;
         self
     }
 
-    /// What may be read and written. [`Mode::rules`] makes them.
+    /// Sets which files may be read and written; see [`Mode::rules`].
     #[must_use]
     pub fn rules(mut self, rules: FileRules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// The person's folders.
+    /// Sets the user's folders.
     #[must_use]
     pub fn folders(mut self, folders: Folders) -> Self {
         self.folders = folders;
         self
     }
 
-    /// Another place for files than the work folder: a backend, whose paths start
-    /// at its root, or a [`Backing`].
+    /// Puts files elsewhere than in the work folder: into a backend, whose paths start at
+    /// its root, or a [`Backing`].
     #[must_use]
     pub fn backend(mut self, backing: impl Into<Backing>) -> Self {
         self.backing = Choice::Given(backing.into());
         self
     }
 
-    /// The same, made when the session is, from its id.
+    /// Same as [`Builder::backend`], but the backing is created together with the session,
+    /// from its id.
     #[must_use]
     pub fn backend_factory(
         mut self,
@@ -286,43 +288,42 @@ impl Builder {
         self
     }
 
-    /// The id of the session, where it was given one already: letters, digits, `-` and
-    /// `_`. What it keeps on the disk is named after it.
+    /// Sets the id of the session: letters, digits, `-` and `_`. Default: a new id.
     #[must_use]
     pub fn session(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Where calls are recorded; without it, nowhere.
+    /// Sets the journal. Without one, calls are not recorded.
     #[must_use]
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
         self.journal = Some(journal);
         self
     }
 
-    /// Bounds every call.
+    /// Sets a time limit for every call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
         self
     }
 
-    /// How many of several calls run at a time.
+    /// Sets how many calls of [`Runtime::run_all`] run at once.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
         self.concurrency = calls.max(1);
         self
     }
 
-    /// How commands are run; without it, none is.
+    /// Sets how commands are run. Without it, the session cannot run commands.
     #[must_use]
     pub fn commands(mut self, commands: Commands) -> Self {
         self.commands = Some(commands);
         self
     }
 
-    /// With the tools of a program that speaks JSON lines.
+    /// Adds the tools of a plugin: a program that communicates in JSON lines.
     #[must_use]
     pub fn plugin<A: Into<OsString>>(
         self,
@@ -333,104 +334,103 @@ impl Builder {
         self.add_plugin(Plugin::new(program, arguments))
     }
 
-    /// The same, with everything that can be said of it.
+    /// Same as [`Builder::plugin`], with all options.
     #[must_use]
     pub fn add_plugin(mut self, plugin: Plugin) -> Self {
         self.plugins.push(plugin);
         self
     }
 
-    /// With a program that is a tool. It takes the place of a built-in one with its
-    /// name.
+    /// Adds a program that is a tool. It replaces a built-in tool of the same name.
     #[must_use]
     pub fn executable(mut self, executable: Executable) -> Self {
         self.executables.push(executable);
         self
     }
 
-    /// How programs are run that are tools or bring some, where it is not as commands
-    /// are: those may run elsewhere, and without the network.
+    /// Sets how to run programs that are tools or provide tools, if not in the same way as
+    /// commands: those may run on another machine, or without network access.
     #[must_use]
     pub fn programs_run(mut self, commands: Commands) -> Self {
         self.programs_run = Some(commands);
         self
     }
 
-    /// What programs may read that are tools or bring some, wherever it lies: their
-    /// own files, in a folder that is closed otherwise.
+    /// Adds paths that such programs may always read, usually their own files.
     #[must_use]
     pub fn programs_read(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.programs_read.extend(paths);
         self
     }
 
-    /// Who sends messages; without it, nobody does.
+    /// Sets the messenger. Without one, no messages can be sent.
     #[must_use]
     pub fn messenger(mut self, messenger: Arc<dyn Messenger>) -> Self {
         self.messenger = Some(messenger);
         self
     }
 
-    /// Watches what happens.
+    /// Sets a listener for all events.
     #[must_use]
     pub fn on_event(mut self, watch: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.watch = Some(Arc::new(watch));
         self
     }
 
-    /// The rules that calls are judged by; without any, all are allowed.
+    /// Sets the rules that decide about calls. Without rules, all calls are allowed.
     #[must_use]
     pub fn policy(self, policy: Policy) -> Self {
         self.approval.put(policy);
         self
     }
 
-    /// The folder that relative paths in rules start from, when the work folder was
-    /// not the person's choice; they hold from the work folder too.
+    /// Sets the folder that relative paths in rules start from, for a work folder that the
+    /// user did not choose. They also apply from the work folder.
     #[must_use]
     pub fn rules_begin(mut self, folder: impl Into<PathBuf>) -> Self {
         self.rules_begin = Some(folder.into());
         self
     }
 
-    /// What becomes of calls that a rule asks about.
+    /// Sets how to handle calls that need approval.
     #[must_use]
     pub fn approve(mut self, approve: Approve) -> Self {
         self.approval.approve = approve;
         self
     }
 
-    /// Who is asked; without anybody, such calls are refused.
+    /// Sets who is asked for approval. Without an approver, calls that need approval are
+    /// refused.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approval.approver = Some(approver);
         self
     }
 
-    /// What tools remember from an earlier session.
+    /// Restores the values that tools stored in an earlier session.
     #[must_use]
     pub fn remembering(mut self, state: Map<String, Value>) -> Self {
         self.state = State::from(state);
         self
     }
 
-    /// A person is asked before every call of these tools, by name. Neither a rule nor
-    /// [`Approve::Auto`] changes that.
+    /// Asks the user before every call of these tools, whatever the rules and
+    /// [`Approve::Auto`] say.
     #[must_use]
     pub fn interrupt_on<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.interrupt_on.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    /// A person is asked before every call of this effect. A rule that allows it
-    /// does not change that; [`Approve::Auto`] does.
+    /// Asks the user before every call with this effect, even if a rule allows it.
+    /// [`Approve::Auto`] overrides this.
     #[must_use]
     pub fn ask_first(mut self, reason: impl Into<String>, effect: Effect) -> Self {
         self.approval.asked_first.push((reason.into(), effect));
         self
     }
 
-    /// Makes the session.
+    /// Builds the session.
     ///
     /// # Errors
     /// When a name is unknown or taken, or a folder cannot be used.
@@ -447,7 +447,7 @@ impl Builder {
         };
         let messenger = self.messenger.unwrap_or_else(|| Arc::new(NoChannels));
         let channels = messenger.channels();
-        // What could only fail is not offered.
+        // A tool that could only fail is not offered.
         let runs = self.commands.is_some()
             && (toolset.paths == Paths::Virtual
                 || matches!(
@@ -478,21 +478,21 @@ impl Builder {
             .map(|state| folder_for(state, "outputs", &dir));
         let temp = self.folders.state.as_ref().map(|state| PrivateTemp {
             folder: folder_for(state, "tmp", &dir),
-            stands: self
+            replaces_shared: self
                 .commands
                 .as_ref()
-                .map_or(Stands::ForShared, Commands::temp_stands),
+                .map_or(ReplacesShared::Always, Commands::temp_replaces_shared),
         });
         let place = match self.backing {
-            Choice::Given(backing) => Place::Given(backing),
-            Choice::Made(make) => Place::Made(make),
+            Choice::Given(backing) => BackingSource::Given(backing),
+            Choice::Made(make) => BackingSource::Made(make),
             Choice::WorkFolder if toolset.paths == Paths::Virtual && self.dir.is_none() => {
                 return Err(BuildError::NoBackend);
             }
-            Choice::WorkFolder => Place::Given(Backing::Disk(Disk::default())),
+            Choice::WorkFolder => BackingSource::Given(Backing::Disk(Disk::default())),
         };
-        let ground = Ground {
-            places: Places {
+        let setup = FileSetup {
+            scope_config: ScopeConfig {
                 work_dir: absolute(&dir),
                 roots: self.roots,
                 readable: outputs.iter().cloned().collect(),
@@ -510,9 +510,9 @@ impl Builder {
             },
             moved: outputs.as_ref().map(|outputs| outputs.join(&id)),
             outputs: outputs.clone(),
-            vigil: {
+            monitor: {
                 let state = self.folders.state.as_ref();
-                Arc::new(Vigil::new(
+                Arc::new(Monitor::new(
                     state.map(|state| folder_for(state, "watch", &dir)),
                 ))
             },
@@ -524,15 +524,15 @@ impl Builder {
             startable: self.startable,
             commands: self.commands,
         };
-        let origin = Origin { ground, place };
+        let origin = Origin { setup, place };
         let Files {
             backend,
-            held,
+            memory_files,
             scope,
-            surroundings,
+            exec_context,
             plugins,
         } = origin.files(&id, &toolset)?;
-        held.restore(self.holding);
+        memory_files.restore(self.restored_files);
         let mut bases: Vec<PathBuf> = Vec::new();
         let begin = self.rules_begin.into_iter().chain([absolute(&dir)]);
         for base in begin.chain([scope.work_dir().to_owned()]) {
@@ -563,11 +563,11 @@ impl Builder {
             tools,
             reserve,
             backend,
-            held,
+            memory_files,
             scope,
             paths: toolset.paths,
             bases,
-            surroundings,
+            exec_context,
             processes: Arc::new(OnceLock::new()),
             toolset: Arc::new(toolset),
             journal: self.journal,
@@ -589,8 +589,8 @@ impl Builder {
             programs,
             executables: self.executables,
             sources: self.sources,
-            met: tokio::sync::OnceCell::new(),
-            elder: None,
+            loaded: tokio::sync::OnceCell::new(),
+            tools_from: None,
             origin: Arc::new(origin),
         };
         let session = Arc::new(session);

@@ -1,7 +1,7 @@
 //! One call, as a front end makes it.
 
 use super::clock::Clock;
-use super::{Answer, Approver};
+use super::{ApprovalAnswer, Approver};
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
 use crate::{Content, Error};
@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What is done before a call begins.
-pub(crate) type BeforeIt = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+/// Hook that runs before a call starts.
+pub(crate) type BeforeCall = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// A call to make.
 #[derive(Clone)]
@@ -22,21 +22,22 @@ pub struct Call {
     pub(crate) cancel: CancellationToken,
     pub(crate) on_update: Option<UpdateSink>,
     pub(crate) on_event: Option<Listener>,
-    /// What a person said before about making it.
-    pub(crate) answer: Option<Answer>,
-    /// What they said about something that it asked while it ran.
-    pub(crate) answer_within: Option<Answer>,
-    /// Who is asked about it, instead of whom the session asks.
+    /// The user's earlier answer about making the call.
+    pub(crate) answer: Option<ApprovalAnswer>,
+    /// The user's earlier answer to a question that the tool asked while running.
+    pub(crate) answer_within: Option<ApprovalAnswer>,
+    /// Approver of this call, instead of the session's.
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    pub(crate) on_begin: Option<BeforeIt>,
-    /// The tools that are being called and made this call, the outermost first.
+    pub(crate) on_begin: Option<BeforeCall>,
+    /// Names of the tools that led to this call, outermost first.
     pub(crate) within: Vec<String>,
-    /// The clock of the call that made this one.
+    /// Clock of the call that made this one.
     pub(crate) clock: Option<Clock>,
 }
 
 impl Call {
-    /// A call of `tool`. The arguments may be an object, or text that holds one.
+    /// Creates a call of `tool`. The arguments are an object, or text that contains one as
+    /// JSON.
     #[must_use]
     pub fn new(tool: &str, arguments: Value) -> Self {
         Self {
@@ -55,44 +56,44 @@ impl Call {
         }
     }
 
-    /// With the id that the model gave it.
+    /// Sets the id that the model gave to the call.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// With a token that stops it.
+    /// Sets a token that cancels the call.
     #[must_use]
     pub fn cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// With somebody who wants to see what there is so far.
+    /// Sets a listener for partial results.
     #[must_use]
     pub fn on_update(mut self, listener: impl Fn(&[Content]) + Send + Sync + 'static) -> Self {
         self.on_update = Some(Arc::new(listener));
         self
     }
 
-    /// With somebody who wants to see all events of it, and of calls it makes.
+    /// Sets a listener for all events of this call and of calls that it makes.
     #[must_use]
     pub fn on_event(mut self, listener: impl Fn(&EventKind) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(listener));
         self
     }
 
-    /// With somebody of its own to ask, instead of whom the session asks: who made it
-    /// may be the only one who can reach a person.
+    /// Sets an approver for this call, instead of the session's. Use it if only the caller
+    /// can reach the user.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// With something that is done once it may be made, and waited for before it is. An
-    /// error says why it is not made after all.
+    /// Sets a hook that runs after the call was allowed and before it starts. If it returns
+    /// an error, the call is not made, for that reason.
     #[must_use]
     pub fn on_begin<F>(mut self, before: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
@@ -102,38 +103,38 @@ impl Call {
         self
     }
 
-    /// It is about to be made.
-    pub(super) async fn begins(&self) -> Result<(), String> {
+    /// Runs the hook.
+    pub(super) async fn run_hook(&self) -> Result<(), String> {
         match &self.on_begin {
             Some(before) => before().await,
             None => Ok(()),
         }
     }
 
-    /// With what a person said about it when they were asked before whether it may be
-    /// made. That holds whoever would be asked now, also if nobody would be; what denies
-    /// it still does. Something that it asks while it runs is another question.
+    /// Sets the user's earlier answer to the question whether the call may be made. It is
+    /// used instead of asking, even if there is no approver; rules that deny the call still
+    /// apply. A question that the tool asks while running is a separate one.
     #[must_use]
-    pub fn answered(mut self, answer: Answer) -> Self {
+    pub fn answered(mut self, answer: ApprovalAnswer) -> Self {
         self.answer = Some(answer);
         self
     }
 
-    /// With what a person said about something that it asked while it ran, as with
-    /// [`Context::confirm`](crate::Context::confirm). It was allowed to begin then, and
-    /// is not asked about again; what denies it still does.
+    /// Sets the user's earlier answer to a question that the tool asked while running, with
+    /// [`Context::confirm`](crate::Context::confirm). The call itself was approved before
+    /// and is not asked about again; rules that deny it still apply.
     #[must_use]
-    pub fn answered_within(mut self, answer: Answer) -> Self {
+    pub fn answered_within(mut self, answer: ApprovalAnswer) -> Self {
         self.answer_within = Some(answer);
         self
     }
 }
 
-/// The arguments of a call with a person's changes over them.
+/// Merges the user's changes into the arguments of a call.
 pub(super) fn merged(arguments: &Value, changes: Value) -> Result<Value, Error> {
     let (Value::Object(arguments), Value::Object(changes)) = (arguments, changes) else {
         return Err(Error::Refused(Box::new(Error::invalid(
-            "the changed arguments are no object",
+            "the changed arguments must be an object",
         ))));
     };
     let mut arguments = arguments.clone();

@@ -1,5 +1,4 @@
-//! What changed in the work folder, for whoever has to say what an interrupted call
-//! may have done.
+//! Files that changed in the work folder, to report what an interrupted call may have done.
 
 use super::Runtime;
 use crate::Access;
@@ -9,25 +8,25 @@ use haft_ops::search::IgnoreFiles;
 use std::time::{Duration, Instant, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// How long is looked, and at how many files.
+/// Maximum time to search, and maximum number of files to check.
 const TIME: Duration = Duration::from_secs(2);
 const MOST: usize = 200_000;
 
 /// Files that changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The first of them, as file tools name them.
+    /// The first changed files, as file tools name them.
     pub files: Vec<String>,
-    /// How many there are.
+    /// Number of changed files.
     pub total: usize,
-    /// Whether all files were looked at: those that ignore files name are not.
+    /// Whether the search covered all files. Ignored files are never covered.
     pub is_complete: bool,
 }
 
 impl Runtime {
-    /// The files of the work folder that changed since then, at most `most` by name. What a
-    /// process that was killed had started may still write for a moment: it is looked after
-    /// that.
+    /// Returns the files of the work folder that changed since `since`, and the names of at
+    /// most `most` of them. Waits a moment first, because processes started by a killed
+    /// process may still be writing.
     pub async fn changed_since(&self, since: SystemTime, most: usize) -> Changes {
         let have_ended = orphans_ended(TIME).await;
         let session = &self.session;

@@ -1,29 +1,29 @@
-//! How long a call takes, and how long it may. Time in which a person is asked or a program
-//! starts does not count, neither for the call nor for the calls that it is part of.
+//! Measures how long a call takes and enforces its limit. Time spent waiting for the user
+//! or starting a program does not count, neither for the call nor for the calls around it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time of one call. Clones are the same one.
+/// The clock of one call. Clones share the same time.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     limit: Option<Duration>,
     state: Arc<Mutex<Hands>>,
-    /// The clock of the call that this one is part of. It stops whenever this one does.
+    /// Clock of the call that this one is part of. It pauses whenever this one does.
     outer: Option<Arc<Clock>>,
 }
 
 #[derive(Debug)]
 struct Hands {
     begun: Instant,
-    /// How long it stood still so far.
+    /// Total length of finished pauses.
     paused: Duration,
-    /// Since when it stands still, and for how many.
+    /// Start of the current pause, and how many callers asked for it.
     standing: Option<(Instant, u32)>,
 }
 
 impl Hands {
-    /// Returns how long it stood still, up to `now`.
+    /// Returns the total length of pauses up to `now`.
     fn stood(&self, now: Instant) -> Duration {
         let standing = self.standing.map(|(since, _)| now.duration_since(since));
         self.paused + standing.unwrap_or_default()
@@ -47,18 +47,18 @@ impl Clock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the call may take.
+    /// Returns the time limit of the call.
     pub(crate) fn limit(&self) -> Option<Duration> {
         self.limit
     }
 
-    /// When the time is over, as it looks now.
+    /// Returns when the time is up, as of now: a pause moves it.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let hands = self.hands();
         Some(hands.begun + self.limit? + hands.stood(Instant::now()))
     }
 
-    /// Returns how long the call has run, without the pauses.
+    /// Returns how long the call has run, without pauses.
     pub(crate) fn ran(&self) -> Duration {
         let hands = self.hands();
         let now = Instant::now();
@@ -66,7 +66,7 @@ impl Clock {
             .saturating_sub(hands.stood(now))
     }
 
-    /// Stands still until what this returns is dropped.
+    /// Pauses the clock until the returned guard is dropped.
     pub(crate) fn pause(&self) -> Paused {
         let mut hands = self.hands();
         let (since, many) = hands.standing.unwrap_or((Instant::now(), 0));
@@ -78,7 +78,7 @@ impl Clock {
         }
     }
 
-    /// Waits until the time is over, and `grace` longer.
+    /// Waits until the time is up, and `grace` longer.
     pub(crate) async fn over(&self, grace: Duration) {
         loop {
             let Some(deadline) = self.deadline() else {
@@ -93,7 +93,7 @@ impl Clock {
     }
 }
 
-/// While it is there, no time passes for the call.
+/// Guard of a pause.
 #[derive(Debug)]
 pub(crate) struct Paused {
     clock: Clock,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_moves_the_deadline_by_as_long_as_it_lasted() {
+    fn a_pause_moves_the_deadline_by_its_length() {
         let clock = Clock::new(Some(Duration::from_secs(5)), None);
         let before = clock.deadline().unwrap();
         let outer = clock.pause();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_stops_the_calls_around_it_too() {
+    fn a_pause_also_stops_the_clocks_of_outer_calls() {
         let outer = Clock::new(None, None);
         let inner = Clock::new(None, Some(outer.clone()));
         let paused = inner.pause();

@@ -1,30 +1,31 @@
-//! What the rules of a session close beyond what its calls name.
+//! Applying rules about paths beyond those that a call names: to search results, commands
+//! and prompts.
 
 use super::{Approve, Runtime, Session};
 use crate::external::plugin::Programs;
 use crate::policy::{PathRules, lexical};
-use crate::{Effect, Place, Policy};
-use haft_ops::exec::Surroundings;
-use haft_ops::scope::closing::Why;
-use haft_ops::scope::{Closing, FileRules, Places, Reading, Writing};
+use crate::{Effect, Policy, RuleLocation};
+use haft_ops::exec::ExecContext;
+use haft_ops::scope::filter::ExclusionReason;
+use haft_ops::scope::{FileRules, PathFilter, Reading, ScopeConfig, Writing};
 use haft_ops::{Access, FilePath, Scope};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is known of a path.
+/// The way in which a call came to use a path.
 #[derive(Clone, Copy)]
 pub(crate) enum Known<'a> {
-    /// The call names it so, and was judged by that: what a person was asked about for
-    /// it, they said yes to.
+    /// Named in the arguments as given here, and checked with them: any question about it
+    /// has been answered with yes.
     Approved(&'a str),
-    /// It was given so while the call ran.
+    /// Given as written here while the call ran.
     Given(&'a str),
-    /// It was found.
+    /// Found, for example by a search.
     Found,
 }
 
 impl Session {
-    /// Where relative paths of rules start.
+    /// Returns the folders that relative paths in rules start from.
     pub(super) fn rule_bases(&self) -> Vec<PathBuf> {
         let mut bases = self.bases.clone();
         let work_dir = self.scope.work_dir();
@@ -34,8 +35,8 @@ impl Session {
         bases
     }
 
-    /// A path that a call of a tool names or finds: what is found from it is judged as
-    /// if the call had named it.
+    /// Attaches the policy to a path that a tool names or finds: paths found below it are
+    /// checked as if the call had named them.
     pub(crate) fn judged(&self, tool: &str, path: FilePath, known: Known<'_>) -> FilePath {
         let policy = self.approval.policy();
         if !policy.has_paths() {
@@ -51,8 +52,8 @@ impl Session {
         };
         let named = match known {
             Known::Approved(given) | Known::Given(given) => {
-                let meant = self.paths.meant(&self.scope, given);
-                lexical(&self.scope.work_dir().join(meant))
+                let interpreted = self.paths.interpret(&self.scope, given);
+                lexical(&self.scope.work_dir().join(interpreted))
             }
             Known::Found => path.place().to_owned(),
         };
@@ -61,11 +62,11 @@ impl Session {
             Known::Approved(_) => rules.with_approved(&[&named, path.real()]),
             Known::Given(_) | Known::Found => rules,
         };
-        path.judged_by(Arc::new(rules), named)
+        path.with_filter(Arc::new(rules), named)
     }
 
-    /// The rules about files that become part of a prompt without any call.
-    fn prompt_rules(&self) -> Option<Arc<dyn Closing>> {
+    /// Returns the rules for files that become part of a prompt without a call.
+    fn prompt_rules(&self) -> Option<Arc<dyn PathFilter>> {
         let policy = self.approval.policy();
         let rules = PathRules::prompt(&policy, self.rule_bases(), self.scope.clone())?;
         Some(match self.approval.approve {
@@ -74,19 +75,19 @@ impl Session {
         })
     }
 
-    /// Why a tool is left out: the rules close one of the files that its description comes
-    /// from, and the description would become part of the prompt.
+    /// Returns why a tool is not loaded: a rule closes one of the files that its
+    /// description comes from, and the description would become part of the prompt.
     pub(super) fn kept_from_prompt(&self, files: &[PathBuf]) -> Option<String> {
         let rules = self.prompt_rules().filter(|_| !files.is_empty())?;
         let closed = files.iter().find_map(|file| {
             let real = haft_ops::scope::real(file).unwrap_or_else(|| file.clone());
-            let closed = rules.closes(&[file, &real])?;
+            let closed = rules.excludes(&[file, &real])?;
             Some((file, closed.why))
         });
         closed.map(|(file, why)| {
             let does = match why {
-                Why::Denied => "denies",
-                Why::Asks => "asks about",
+                ExclusionReason::Denied => "denies",
+                ExclusionReason::NeedsApproval => "asks about",
             };
             format!(
                 "the policy {does} {}, and what the tool says of itself would become part of \
@@ -104,17 +105,17 @@ impl Session {
         PathRules::commands(&policy, tool, self.rule_bases(), self.scope.clone())
     }
 
-    /// The surroundings of commands of a tool, from which is hidden what the rules
-    /// close to them.
-    pub(crate) fn closed_to(&self, tool: &str, surroundings: &Surroundings) -> Surroundings {
-        let mut surroundings = surroundings.clone();
+    /// Returns the environment for commands of a tool, with everything hidden that the
+    /// rules close to them.
+    pub(crate) fn closed_to(&self, tool: &str, exec_context: &ExecContext) -> ExecContext {
+        let mut exec_context = exec_context.clone();
         let rules = self.command_rules(Some(tool));
-        surroundings.closing = rules.map(|rules| Arc::new(rules) as Arc<dyn Closing>);
-        surroundings
+        exec_context.filter = rules.map(|rules| Arc::new(rules) as Arc<dyn PathFilter>);
+        exec_context
     }
 
-    /// What is hidden from the commands of a tool: each glob, and where it is written.
-    pub(crate) fn hidden_from(&self, tool: &str) -> Vec<(String, Place)> {
+    /// Returns what is hidden from the commands of a tool: each glob and its location.
+    pub(crate) fn hidden_from(&self, tool: &str) -> Vec<(String, RuleLocation)> {
         let rules = self.command_rules(Some(tool));
         let hidden = rules.iter().flat_map(PathRules::closing);
         hidden
@@ -124,35 +125,35 @@ impl Session {
 }
 
 impl Runtime {
-    /// A folder of the work folder, for who shows what is in it to a person or a model
-    /// apart from any call: what is closed to all tools is left out.
+    /// Returns a folder for showing its content to the user or the model outside any call.
+    /// Paths that are closed to all tools are left out.
     #[must_use]
     pub fn shown_from(&self, folder: FilePath) -> FilePath {
         self.session.judged("", folder, Known::Found)
     }
 
-    /// The files in and below a folder as far as they may become part of a prompt
-    /// without any call. Links out of the folder are not followed. Secret places and
-    /// haft's own folders are closed in every mode, unless the folder lies in one of
-    /// haft's own; so is what the rules deny to all tools, or ask about.
+    /// Returns the files below a folder that may become part of a prompt without a call.
+    /// Links out of the folder are not followed. Secret paths and haft's own folders are
+    /// closed in every mode, unless the folder is inside one of haft's own. Files that a
+    /// rule denies to all tools, or asks about, are closed too.
     ///
     /// # Errors
     /// When the folder cannot be opened.
     pub fn prompt_files(&self, folder: &Path) -> haft_ops::Result<PromptFiles> {
         let session = &self.session;
-        let places = &session.origin.ground.places;
+        let config = &session.origin.setup.scope_config;
         let real = haft_ops::scope::real(folder).unwrap_or_else(|| folder.to_owned());
         let is_elsewhere = |own: &&PathBuf| {
             let own = haft_ops::scope::real(own);
             own.is_none_or(|own| !real.starts_with(own))
         };
-        let scope = Scope::disk(Places {
+        let scope = Scope::disk(ScopeConfig {
             work_dir: folder.to_owned(),
             roots: Vec::new(),
             readable: Vec::new(),
-            home: places.home.clone(),
+            home: config.home.clone(),
             git_configs: Vec::new(),
-            own: places.own.iter().filter(is_elsewhere).cloned().collect(),
+            own: config.own.iter().filter(is_elsewhere).cloned().collect(),
             protect: Vec::new(),
             temp: None,
             rules: FileRules {
@@ -166,34 +167,34 @@ impl Runtime {
         })
     }
 
-    /// A file of the session that is to become part of a prompt without any call. If the
-    /// rules keep it from that, [`FilePath::closed`] says so.
+    /// Checks a file that is to become part of a prompt without a call. If the rules forbid
+    /// it, [`FilePath::exclusion`] says so.
     #[must_use]
     pub fn for_prompt(&self, path: FilePath) -> FilePath {
         let named = path.place().to_owned();
         match self.session.prompt_rules() {
-            Some(rules) => path.judged_by(rules, named),
+            Some(rules) => path.with_filter(rules, named),
             None => path,
         }
     }
 
-    /// The person's home folder, if the session knows it.
+    /// Returns the user's home folder, if known.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
-        self.session.origin.ground.places.home.as_deref()
+        self.session.origin.setup.scope_config.home.as_deref()
     }
 }
 
-/// The files below a folder that may become part of a prompt.
+/// Files below a folder that may become part of a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptFiles {
     scope: Scope,
-    rules: Option<Arc<dyn Closing>>,
+    rules: Option<Arc<dyn PathFilter>>,
 }
 
 impl PromptFiles {
-    /// A file by its path from the folder, or an absolute path in it. What the rules
-    /// close is [`FilePath::closed`].
+    /// Checks a file, given relative to the folder or as an absolute path inside it. If the
+    /// rules forbid it, [`FilePath::exclusion`] says so.
     ///
     /// # Errors
     /// As [`Scope::resolve`].
@@ -203,21 +204,20 @@ impl PromptFiles {
         Ok(match &self.rules {
             Some(rules) => {
                 let named = lexical(&self.scope.work_dir().join(file));
-                path.judged_by(Arc::clone(rules), named)
+                path.with_filter(Arc::clone(rules), named)
             }
             None => path,
         })
     }
 
-    /// Where files may be.
+    /// Returns the scope: roots and path rules.
     #[must_use]
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 }
 
-/// How programs are run that are no tool of their own: what is closed to all tools is
-/// hidden from them.
+/// Returns how to run programs, with everything hidden that is closed to all tools.
 pub(super) fn programs(
     programs: Option<Programs>,
     policy: &Policy,
@@ -226,10 +226,14 @@ pub(super) fn programs(
 ) -> Option<Programs> {
     let mut programs = programs?;
     let rules = PathRules::commands(policy, None, bases.to_owned(), scope.clone());
-    let rules = rules.map(|rules| Arc::new(rules) as Arc<dyn Closing>);
-    for run in [&mut programs.own, &mut programs.guests, &mut programs.alone] {
+    let rules = rules.map(|rules| Arc::new(rules) as Arc<dyn PathFilter>);
+    for run in [
+        &mut programs.own,
+        &mut programs.guests,
+        &mut programs.scratch_only,
+    ] {
         let mut closed = (**run).clone();
-        closed.closing.clone_from(&rules);
+        closed.filter.clone_from(&rules);
         *run = Arc::new(closed);
     }
     Some(programs)

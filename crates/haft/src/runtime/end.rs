@@ -1,15 +1,15 @@
-//! The end of a session: what it started is ended, and then somebody looks for the last
-//! time at what was not to be touched.
+//! The end of a session: everything it started is ended, and protected paths are checked
+//! one last time.
 
 use super::{Runtime, Session};
 use crate::commands;
-use haft_ops::exec::{Surroundings, Touched};
+use haft_ops::exec::{ExecContext, Finding};
 use std::path::Path;
 use std::sync::Arc;
 
 impl Session {
-    /// A path for the model: relative to the work folder, absolute outside it.
-    /// Control characters are made visible, so that a name stays on its line.
+    /// Formats a path for the model: relative to the work folder, absolute outside it.
+    /// Control characters are escaped, so that a name stays on one line.
     pub(crate) fn shown(&self, real: &Path) -> String {
         let real = self.scope.seen(real);
         let shown = real.strip_prefix(self.scope.work_dir()).unwrap_or(&real);
@@ -26,46 +26,45 @@ impl Session {
         }
     }
 
-    /// Everything that programs are started in: commands, and those that are tools or
-    /// bring some.
-    fn all_surroundings(&self) -> Vec<&Surroundings> {
+    /// Returns everything that programs are started in: commands, tools, and plugins.
+    fn all_exec_contexts(&self) -> Vec<&ExecContext> {
         let programs = self.programs.iter();
-        let programs = programs.flat_map(|one| [&one.own, &one.guests, &one.alone]);
-        let commands = self.surroundings.iter();
+        let programs = programs.flat_map(|one| [&one.own, &one.guests, &one.scratch_only]);
+        let commands = self.exec_context.iter();
         commands.chain(programs.map(Arc::as_ref)).collect()
     }
 }
 
 impl Runtime {
-    /// Looks at what sessions left that were killed in this work folder, once.
+    /// Checks once what killed sessions in this work folder left behind.
     pub(super) async fn recall(&self) {
-        if let Some(first) = self.session.all_surroundings().first() {
+        if let Some(first) = self.session.all_exec_contexts().first() {
             first.recall().await;
         }
     }
 
-    /// Ends everything that the session started, and looks for the last time at what it
-    /// was not to touch. Answers with what there is to tell a person, a line each, which
-    /// is recorded as well. What runs when nobody calls this ends all the same; the next
-    /// session in the work folder looks then.
+    /// Ends everything that the session started and checks protected paths one last time.
+    /// Returns findings for the user, one line each, which are recorded as well. Without
+    /// this call, the processes end all the same, and the next session in the work folder
+    /// makes the check.
     pub async fn close(&self) -> Vec<String> {
         let session = &self.session;
-        let all = session.all_surroundings();
-        for surroundings in &all {
-            surroundings.close().await;
+        let all = session.all_exec_contexts();
+        for exec_context in &all {
+            exec_context.close().await;
         }
-        let mut touched: Vec<Touched> = Vec::new();
+        let mut findings: Vec<Finding> = Vec::new();
         if let Some(processes) = session.processes.get() {
-            touched.extend(processes.close().await);
+            findings.extend(processes.close().await);
         }
-        for surroundings in &all {
-            for one in surroundings.end().await {
-                if !touched.contains(&one) {
-                    touched.push(one);
+        for exec_context in &all {
+            for one in exec_context.end().await {
+                if !findings.contains(&one) {
+                    findings.push(one);
                 }
             }
         }
-        let notes = commands::touched(&touched, session);
+        let notes = commands::findings(&findings, session);
         if let (Some(journal), false) = (&session.journal, notes.is_empty())
             && let Err(error) = journal.note(notes.join("\n")).await
         {

@@ -1,61 +1,61 @@
-//! Where the files of a session live, and what its commands see of them.
+//! The files of a session: where they live, and which of them commands see.
 
 use super::build::{BuildError, absolute};
-use super::held::HeldFiles;
+use super::memory_files::MemoryFiles;
 use crate::commands::Commands;
 use crate::external::plugin::Programs;
 use crate::toolset::{Paths, Reach, Toolset};
 use haft_ops::backend::local::{Litter, Local};
 use haft_ops::backend::{Composite, Limited, Mount};
-use haft_ops::exec::{Surroundings, Vigil};
+use haft_ops::exec::{ExecContext, Monitor};
 use haft_ops::executor::sandbox::Network;
-use haft_ops::scope::{FileRules, Places, Reading, Seen, Writing};
+use haft_ops::scope::{FileRules, Reading, ScopeConfig, Visibility, Writing};
 use haft_ops::{Backend, Scope, private};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// The folder of a virtual tree that has the outputs of the session.
+/// Folder of a virtual tree with the session's saved outputs.
 pub(super) const OUTPUTS: &str = "/.haft/outputs";
 
-/// How much a session holds in memory, at each place that is to be there.
+/// Maximum size of the files in memory, in bytes, for each part of the tree.
 const STATE: u64 = 256 << 20;
 
-/// Where the files of a session live.
+/// Location of a session's files.
 #[derive(Clone)]
 pub enum Backing {
-    /// On this machine's disk.
+    /// On the disk of this machine.
     Disk(Disk),
-    /// In a backend of its own; paths start at its root.
+    /// In the given backend; paths start at its root.
     Own(Arc<dyn Backend>),
-    /// In memory, as long as the session.
+    /// In memory, until the session ends.
     State,
-    /// Each path of a tree in another one. The longest that fits decides, and is
-    /// taken off; what none fits is in the work folder.
+    /// In several backings by path prefix. The longest matching prefix decides and is
+    /// removed from the path; other paths are in the work folder.
     Routes(Vec<(String, Backing)>),
 }
 
-/// A folder of the disk as the place of files.
+/// A folder on disk that holds the files of a session.
 #[derive(Debug, Clone)]
 pub struct Disk {
-    /// The folder; the work folder if there is none.
+    /// The folder; `None` for the work folder.
     pub root: Option<PathBuf>,
-    /// How paths name what is in it, in a toolset of absolute paths.
+    /// Meaning of absolute paths, for toolsets that use them.
     pub naming: Naming,
-    /// The largest file that such a toolset reads, in bytes.
+    /// Maximum size of a file that such a toolset reads, in bytes.
     pub largest: u64,
 }
 
-/// How absolute paths name the files of a folder.
+/// Meaning of absolute paths in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// From the folder: `/a` is `a` in it.
+    /// Relative to the folder: `/a` is the file `a` in it.
     Virtual,
-    /// As the machine does: the folder's own path comes first.
+    /// Real paths, which start with the path of the folder.
     Real,
 }
 
 impl Disk {
-    /// Files up to 10 MB are read.
+    /// Default of `largest`: 10 MB.
     pub const LARGEST: u64 = 10 << 20;
 }
 
@@ -70,21 +70,21 @@ impl Default for Disk {
 }
 
 impl Backing {
-    /// In memory, as long as the session.
+    /// Returns a backing in memory that lasts as long as the session.
     #[must_use]
     pub fn state() -> Self {
         Self::State
     }
 
-    /// With memory in the places where files are to be in it.
-    fn made(self, at: &str, held: &mut HeldFiles) -> Self {
+    /// Creates the parts of the tree that are in memory.
+    fn made(self, at: &str, memory_files: &mut MemoryFiles) -> Self {
         match self {
-            Self::State => Self::Own(held.place(at, STATE)),
+            Self::State => Self::Own(memory_files.place(at, STATE)),
             Self::Routes(routes) => Self::Routes(
                 routes
                     .into_iter()
                     .map(|(at, backing)| {
-                        let made = backing.made(&at, held);
+                        let made = backing.made(&at, memory_files);
                         (at, made)
                     })
                     .collect(),
@@ -93,7 +93,7 @@ impl Backing {
         }
     }
 
-    /// Whether each session has files of its own there.
+    /// Whether each session has its own files there.
     pub(super) fn is_of_a_session(&self) -> bool {
         match self {
             Self::State => true,
@@ -109,54 +109,57 @@ impl<B: Backend> From<B> for Backing {
     }
 }
 
-/// What a session is made from, as far as files are concerned.
+/// Everything that the files and commands of a session are created from.
 #[derive(Clone)]
-pub(super) struct Ground {
-    /// The folders and rules, for commands as the mode says.
-    pub(super) places: Places,
+pub(super) struct FileSetup {
+    /// Folders and rules of commands, as the sandbox mode says.
+    pub(super) scope_config: ScopeConfig,
     /// Other paths of the work folder, through links.
     pub(super) called: Vec<PathBuf>,
     pub(super) outputs: Option<PathBuf>,
-    /// Where what commands must not leave behind is put.
+    /// Folder that receives files which commands must not leave behind.
     pub(super) moved: Option<PathBuf>,
     pub(super) state: Option<PathBuf>,
     pub(super) commands: Option<Commands>,
-    /// How plugins are run, when there are any.
+    /// Settings for running plugins, if there are any.
     pub(super) plugins: Option<Commands>,
-    /// What plugins may read wherever it lies: themselves.
+    /// Files that plugins may always read: their own.
     pub(super) programs_read: Vec<PathBuf>,
-    /// Where the person's own programs start none from, beside the roots.
+    /// Folders from which the user's own programs start nothing, in addition to the roots.
     pub(super) inert: Vec<PathBuf>,
     pub(super) startable: Vec<PathBuf>,
-    /// What is watched in this session and those beside it.
-    pub(super) vigil: Arc<Vigil>,
+    /// Watches protected paths for this session and its siblings.
+    pub(super) monitor: Arc<Monitor>,
 }
 
 /// The files of a session.
 pub(super) struct Files {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) scope: Scope,
-    /// Those of them that are in memory.
-    pub(super) held: HeldFiles,
-    pub(super) surroundings: Option<Surroundings>,
-    /// How plugins are run, and where.
+    /// The files that are in memory.
+    pub(super) memory_files: MemoryFiles,
+    pub(super) exec_context: Option<ExecContext>,
+    /// Settings for running plugins.
     pub(super) plugins: Option<Programs>,
 }
 
-impl Ground {
-    /// Makes them, as the toolset writes paths.
+impl FileSetup {
+    /// Creates the files of a session for the toolset's style of paths.
     pub(super) fn files(self, backing: Backing, toolset: &Toolset) -> Result<Files, BuildError> {
-        let mut held = HeldFiles::default();
-        let files = match (toolset.paths, backing.made("/", &mut held)) {
+        let mut memory_files = MemoryFiles::default();
+        let files = match (toolset.paths, backing.made("/", &mut memory_files)) {
             (Paths::Virtual, backing) => self.tree(backing)?,
             (_, Backing::Own(backend)) => {
-                let (dir, roots) = (self.places.work_dir.clone(), self.places.roots.clone());
+                let (dir, roots) = (
+                    self.scope_config.work_dir.clone(),
+                    self.scope_config.roots.clone(),
+                );
                 Files {
                     backend,
-                    held: HeldFiles::default(),
+                    memory_files: MemoryFiles::default(),
                     scope: Scope::detached(),
-                    surroundings: None,
-                    plugins: self.surroundings(dir, roots)?.1,
+                    exec_context: None,
+                    plugins: self.exec_context(dir, roots)?.1,
                 }
             }
             (_, Backing::Disk(Disk { root, .. })) => self.disk(root, toolset.reach)?,
@@ -164,7 +167,10 @@ impl Ground {
                 return Err(BuildError::Routes(toolset.name));
             }
         };
-        Ok(Files { held, ..files })
+        Ok(Files {
+            memory_files,
+            ..files
+        })
     }
 
     fn local(&self) -> Local {
@@ -173,33 +179,33 @@ impl Ground {
 
     fn disk(mut self, root: Option<PathBuf>, reach: Reach) -> Result<Files, BuildError> {
         if let Some(root) = root {
-            self.places.work_dir = self.places.work_dir.join(root);
+            self.scope_config.work_dir = self.scope_config.work_dir.join(root);
         }
-        let scope = Scope::disk(reach.of(self.places.clone())).map_err(BuildError::Scope)?;
+        let scope = Scope::disk(reach.of(self.scope_config.clone())).map_err(BuildError::Scope)?;
         let backend = Arc::new(self.local());
-        let (surroundings, plugins) =
-            self.surroundings(scope.work_dir().to_owned(), scope.roots())?;
+        let (exec_context, plugins) =
+            self.exec_context(scope.work_dir().to_owned(), scope.roots())?;
         Ok(Files {
             backend,
-            held: HeldFiles::default(),
+            memory_files: MemoryFiles::default(),
             scope,
-            surroundings,
+            exec_context,
             plugins,
         })
     }
 
-    /// One tree of absolute paths.
+    /// Creates a virtual tree with absolute paths.
     fn tree(mut self, backing: Backing) -> Result<Files, BuildError> {
-        let session = Scope::disk(self.places.clone()).map_err(BuildError::Scope)?;
+        let session = Scope::disk(self.scope_config.clone()).map_err(BuildError::Scope)?;
         let mut work_dir = session.work_dir().to_owned();
         let called = std::mem::take(&mut self.called).into_iter();
-        let called = called.chain([self.places.work_dir.clone()]);
+        let called = called.chain([self.scope_config.work_dir.clone()]);
         let called = called.map(|name| (name, work_dir.clone())).collect();
         let mut roots = session.roots();
-        // What is protected in the work folder is so through every mount.
+        // Files protected in the work folder are protected through every mount.
         for folder in roots.iter().chain([&work_dir]) {
             let names = ["haft.yaml", ".git/config", ".git/hooks"];
-            self.places
+            self.scope_config
                 .protect
                 .extend(names.map(|name| folder.join(name)));
         }
@@ -214,7 +220,7 @@ impl Ground {
                     let at = route(&at)?;
                     if mounts.iter().any(|mount: &Mount| mount.at == at) {
                         let at = at.display().to_string();
-                        return Err(BuildError::Route(at, "is there twice".to_owned()));
+                        return Err(BuildError::Route(at, "is given twice".to_owned()));
                     }
                     mounts.push(self.mount(at, backing)?);
                 }
@@ -223,8 +229,8 @@ impl Ground {
                 let largest = disk.largest;
                 let first = self.mount("/".into(), Backing::Disk(disk))?;
                 first.scope.work_dir().clone_into(&mut work_dir);
-                let places = [vec![work_dir.clone()], session.roots()].concat();
-                for root in places {
+                let folders = [vec![work_dir.clone()], session.roots()].concat();
+                for root in folders {
                     let disk = Disk {
                         root: Some(root.clone()),
                         naming: Naming::Virtual,
@@ -235,8 +241,8 @@ impl Ground {
             }
             backing => mounts.push(self.mount("/".into(), backing)?),
         }
-        // Commands work where the tree begins, when that is on the disk, and in its
-        // other folders as in roots.
+        // Commands start in the folder at the root of the tree, if that is on disk. Other
+        // folders on disk count as roots.
         for mount in mounts.iter().filter(|mount| mount.scope.is_on_disk()) {
             let folder = mount.scope.work_dir();
             if mount.at == Path::new("/") {
@@ -247,22 +253,22 @@ impl Ground {
         }
         if let Some(outputs) = &self.outputs {
             private::folder(outputs).map_err(BuildError::State)?;
-            mounts.push(kept(outputs).map_err(BuildError::Scope)?);
+            mounts.push(outputs_mount(outputs).map_err(BuildError::Scope)?);
         }
-        let (surroundings, plugins) = self.surroundings(work_dir.clone(), roots)?;
+        let (exec_context, plugins) = self.exec_context(work_dir.clone(), roots)?;
         let (backend, scope) = Composite::new(mounts, work_dir);
         let mut scope = scope.called(called);
-        if surroundings
+        if exec_context
             .as_ref()
-            .is_some_and(|run| run.elsewhere.is_none())
+            .is_some_and(|run| run.remote_folder.is_none())
         {
             scope = scope.with_commands();
         }
         Ok(Files {
             backend: Arc::new(backend),
-            held: HeldFiles::default(),
+            memory_files: MemoryFiles::default(),
             scope,
-            surroundings,
+            exec_context,
             plugins,
         })
     }
@@ -272,24 +278,26 @@ impl Ground {
             Backing::Own(backend) => (backend, Scope::detached()),
             Backing::Disk(disk) => {
                 let root = disk.root.as_deref().unwrap_or(Path::new(""));
-                let places = Places {
-                    work_dir: self.places.work_dir.join(root),
+                let scope_config = ScopeConfig {
+                    work_dir: self.scope_config.work_dir.join(root),
                     roots: Vec::new(),
                     readable: Vec::new(),
-                    ..self.places.clone()
+                    ..self.scope_config.clone()
                 };
                 let scope =
-                    Scope::disk(Reach::Roots.of(places)).map_err(|error| match &disk.root {
-                        None => BuildError::Scope(error),
-                        Some(root) => BuildError::Route(
-                            root.display().to_string(),
-                            format!("cannot be used: {error}"),
-                        ),
+                    Scope::disk(Reach::Roots.of(scope_config)).map_err(|error| {
+                        match &disk.root {
+                            None => BuildError::Scope(error),
+                            Some(root) => BuildError::Route(
+                                root.display().to_string(),
+                                format!("cannot be used: {error}"),
+                            ),
+                        }
                     })?;
                 self.check(root, &scope)?;
                 (Arc::new(Limited::new(self.local(), disk.largest)), scope)
             }
-            // What is to be in memory was made above.
+            // Parts in memory were created above.
             Backing::State | Backing::Routes(_) => {
                 let at = at.display().to_string();
                 return Err(BuildError::Route(at, "has routes of its own".to_owned()));
@@ -299,13 +307,14 @@ impl Ground {
             at,
             backend,
             scope,
-            seen: Seen::FromAbove,
+            visibility: Visibility::Listed,
         })
     }
 
-    /// Whoever may write in the work folder could make a link in it lead anywhere.
+    /// Refuses a root that the work folder could redirect: anyone who may write there could
+    /// replace a link in it.
     fn check(&self, root: &Path, scope: &Scope) -> Result<(), BuildError> {
-        let work_dir = Scope::disk(self.places.clone()).map_err(BuildError::Scope)?;
+        let work_dir = Scope::disk(self.scope_config.clone()).map_err(BuildError::Scope)?;
         let is_named_inside = !root.is_absolute() || root.starts_with(work_dir.work_dir());
         if is_named_inside
             && root.components().all(|part| part != Component::ParentDir)
@@ -320,49 +329,49 @@ impl Ground {
         Ok(())
     }
 
-    /// As they are now, for as long as the session lasts: a link that is changed
-    /// later leads commands no further than file tools.
-    fn surroundings(self, work_dir: PathBuf, roots: Vec<PathBuf>) -> Result<Run, BuildError> {
-        let places = Places {
+    /// Resolves all paths now, for the whole session, so that a link that is changed later
+    /// does not let commands reach more than file tools.
+    fn exec_context(self, work_dir: PathBuf, roots: Vec<PathBuf>) -> Result<Run, BuildError> {
+        let scope_config = ScopeConfig {
             work_dir,
             roots,
-            ..self.places
+            ..self.scope_config
         };
         let moved = self.moved;
         let network = self
             .commands
             .as_ref()
             .map_or(Network::Off, Commands::network);
-        // What a program does is told by whoever looks next.
-        let vigil = self.vigil;
-        let surroundings = |commands: Commands, places: &Places| {
-            let made = commands.surroundings(places, moved.clone(), &vigil);
+        // Changes by any program are reported by whichever check comes next.
+        let monitor = self.monitor;
+        let exec_context = |commands: Commands, scope_config: &ScopeConfig| {
+            let made = commands.exec_context(scope_config, moved.clone(), &monitor);
             made.map_err(|_| BuildError::NoState)
         };
         let commands = self
             .commands
-            .map(|commands| surroundings(commands, &places));
+            .map(|commands| exec_context(commands, &scope_config));
         let commands = commands.transpose()?;
-        let mut for_plugins = places.clone();
-        // Outputs may have been programs of commands.
+        let mut for_plugins = scope_config.clone();
+        // Saved outputs may have been programs that commands created.
         let mut inert = self.inert;
-        inert.extend(places.readable.iter().cloned());
+        inert.extend(scope_config.readable.iter().cloned());
         for_plugins.readable.extend(self.programs_read);
-        let alone = alone(&for_plugins);
+        let scratch_only = scratch_only(&for_plugins);
         let plugins = match self.plugins {
             None => None,
             Some(own) => Some(Programs {
-                alone: Arc::new(surroundings(
+                scratch_only: Arc::new(exec_context(
                     own.clone().with_network(Network::Off),
-                    &alone,
+                    &scratch_only,
                 )?),
-                nowhere: alone.work_dir.clone(),
-                guests: Arc::new(surroundings(
+                nowhere: scratch_only.work_dir.clone(),
+                guests: Arc::new(exec_context(
                     own.clone().with_network(network),
                     &for_plugins,
                 )?),
-                own: Arc::new(surroundings(own, &for_plugins)?),
-                dir: places.work_dir.clone(),
+                own: Arc::new(exec_context(own, &for_plugins)?),
+                dir: scope_config.work_dir.clone(),
                 inert,
                 startable: self.startable,
             }),
@@ -371,12 +380,12 @@ impl Ground {
     }
 }
 
-/// How commands are run; how programs are that are tools or bring some.
-type Run = (Option<Surroundings>, Option<Programs>);
+/// Settings for running commands, and for running tool programs and plugins.
+type Run = (Option<ExecContext>, Option<Programs>);
 
-/// The outputs of the session: read, never written, and met by name only.
-fn kept(outputs: &Path) -> haft_ops::Result<Mount> {
-    let places = Places {
+/// Mounts the session's saved outputs: read-only, and not listed.
+fn outputs_mount(outputs: &Path) -> haft_ops::Result<Mount> {
+    let scope_config = ScopeConfig {
         work_dir: outputs.to_owned(),
         roots: Vec::new(),
         readable: Vec::new(),
@@ -393,12 +402,12 @@ fn kept(outputs: &Path) -> haft_ops::Result<Mount> {
     Ok(Mount {
         at: OUTPUTS.into(),
         backend: Arc::new(Local::new()),
-        scope: Scope::disk(places)?,
-        seen: Seen::ByNameOnly,
+        scope: Scope::disk(scope_config)?,
+        visibility: Visibility::ByNameOnly,
     })
 }
 
-/// A route as an absolute path without detours.
+/// Returns a route as an absolute path without `.` and `..`.
 fn route(at: &str) -> Result<PathBuf, BuildError> {
     let path = Path::new(at);
     let wrong = |why: &str| Err(BuildError::Route(at.to_owned(), why.to_owned()));
@@ -410,33 +419,33 @@ fn route(at: &str) -> Result<PathBuf, BuildError> {
         return wrong("must be a plain path");
     }
     if path.starts_with("/.haft") {
-        return wrong("is where kept outputs are");
+        return wrong("is reserved for saved outputs");
     }
     Ok(path.components().collect())
 }
 
-/// The places of programs that have no files: a scratch folder of their own, and what
-/// the system needs to start them. With the sandbox off they are kept from nothing.
-fn alone(places: &Places) -> Places {
-    let mut alone = places.clone();
-    if crate::commands::is_off(places.rules) {
-        return alone;
+/// Returns the places for programs that need no files: a private scratch folder and what
+/// the system needs to start them. With the sandbox off, they can reach everything.
+fn scratch_only(scope_config: &ScopeConfig) -> ScopeConfig {
+    let mut scratch_only = scope_config.clone();
+    if crate::commands::is_off(scope_config.rules) {
+        return scratch_only;
     }
-    alone.rules = alone.rules.tightened(FileRules {
+    scratch_only.rules = scratch_only.rules.tightened(FileRules {
         reading: Reading::RootsAndSystem,
         writing: Writing::Nothing,
     });
-    alone.roots.clear();
-    alone.protect.clear();
-    if let Some(temp) = &mut alone.temp {
+    scratch_only.roots.clear();
+    scratch_only.protect.clear();
+    if let Some(temp) = &mut scratch_only.temp {
         temp.folder.as_mut_os_string().push("-alone");
     }
-    // A program has to run somewhere: here it sees nothing that it would not anyway.
-    alone.work_dir = PathBuf::from("/usr/bin");
-    alone
+    // A program has to start somewhere; this folder shows it nothing new.
+    scratch_only.work_dir = PathBuf::from("/usr/bin");
+    scratch_only
 }
 
-/// The disk, with what killed processes left behind cleaned up.
+/// Returns the disk, after removing what killed processes left behind.
 fn local(state: Option<&Path>) -> Local {
     match state {
         None => Local::new(),
@@ -448,7 +457,7 @@ fn local(state: Option<&Path>) -> Local {
     }
 }
 
-/// A folder of the person's, made absolute before anything depends on it.
+/// Makes protected paths absolute before anything depends on them.
 pub(super) fn protected(protect: Vec<PathBuf>, work_dir: &Path) -> Vec<PathBuf> {
     let work_dir = absolute(work_dir);
     let named = protect

@@ -1,7 +1,7 @@
-//! What a tool asks a person to fill in while it runs.
+//! Forms that a tool shows to the user while it runs.
 //!
-//! Another matter than approval: nothing is allowed by it, so neither the rules nor
-//! `--approve auto` can answer in the person's place.
+//! Unlike approvals, forms allow nothing, so neither rules nor `--approve auto` can answer
+//! them.
 
 use super::Runtime;
 #[cfg(test)]
@@ -15,36 +15,37 @@ use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// A few fields for a person.
+/// A form with a few fields.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Form {
-    /// The call that wants to know.
+    /// Id of the call that shows it.
     pub call_id: String,
-    /// Its tool.
+    /// Name of the tool that shows it.
     pub tool: String,
-    /// What they are asked.
+    /// Text above the fields.
     pub message: String,
-    /// The fields: the JSON Schema of a flat object.
+    /// JSON Schema of a flat object with the fields.
     pub schema: Value,
 }
 
 impl Form {
-    /// Whether these fields are what is asked for. What is not will not count as filled
-    /// in, so whoever shows a form to a person looks before the person has gone.
+    /// Checks all fields against the schema. Front ends should check before the user leaves
+    /// the form, because invalid fields count as not filled in.
     ///
     /// # Errors
-    /// `Error::Invalid` says what is wrong with them, any other that nothing ever fits.
+    /// `Error::Invalid` lists the problems. Any other error means that the schema cannot be
+    /// satisfied.
     pub fn check(&self, fields: &Value) -> Result<(), Error> {
         fitted(&self.schema, fields.clone()).map(drop)
     }
 
-    /// The same for one field of them, before the others are known.
+    /// Checks one field, before the others are known.
     ///
     /// # Errors
     /// As [`Form::check`].
     pub fn check_field(&self, name: &str, value: &Value) -> Result<(), Error> {
-        // What is said of several fields together is not looked at.
+        // Constraints that involve several fields are not checked.
         let own = ["$schema", "$id", "$defs", "definitions", "properties"];
         let own = own.map(|key| (key, self.schema.get(key)));
         let schema: Value = own
@@ -55,15 +56,15 @@ impl Form {
     }
 }
 
-/// What became of a form.
+/// The user's response to a form.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Filled {
-    /// Filled in, with an object that fits its schema.
+    /// Filled in, with an object that matches the schema.
     Accepted(Value),
-    /// They would rather not, or nobody is there.
+    /// Refused by the user, or no user is available.
     Declined,
-    /// Put away without an answer.
+    /// Closed without an answer.
     Dismissed,
 }
 
@@ -82,12 +83,12 @@ impl Approval {
     }
 }
 
-/// What does not fit was not filled in.
+/// Declines fields that do not match the schema.
 fn fitting(schema: &Value, fields: Value) -> Filled {
     match fitted(schema, fields) {
         Ok(fields) => Filled::Accepted(fields),
         Err(error) => {
-            tracing::warn!(%error, "a form was filled in with something else");
+            tracing::warn!(%error, "a form was filled in with invalid values");
             Filled::Dismissed
         }
     }
@@ -106,7 +107,7 @@ impl Runtime {
             message,
             schema,
         };
-        let approver = self.asked(cx.approver.as_ref());
+        let approver = self.approver_for(cx.approver.as_ref());
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Filled::Dismissed,

@@ -1,5 +1,5 @@
-//! A session within a session: the same files, rules and person, with fewer tools and
-//! its own memory.
+//! A session inside another one: the same files, rules and approver, but fewer tools and
+//! its own state.
 
 use super::clock::Clock;
 use super::{Runtime, Session};
@@ -10,30 +10,31 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// What a session within another has. Its calls are judged by the same rules, in the same
-/// places, by the same person, so they can never do more than that one's could.
+/// Settings of a session inside another one, such as that of a sub-agent. It has the same
+/// rules, paths and approver, so it can never do more than the outer session.
 #[derive(Debug, Clone, Default)]
 pub struct Narrow {
-    /// Its id.
+    /// Id of the session.
     pub id: String,
-    /// The names of its tools; those that the outer session lacks are left out.
+    /// Names of its tools. Those that the outer session lacks are left out.
     pub tools: Vec<String>,
-    /// The names of tools it has although the outer session's preset leaves them out.
+    /// Names of tools to add although the preset of the outer session leaves them out.
     pub granted: Vec<String>,
-    /// More tools whose calls wait for a person.
+    /// Further tools whose calls always need approval.
     pub interrupt_on: BTreeSet<String>,
-    /// Who works in it: a person who is asked about a call is told.
+    /// Name of the sub-agent, shown to the user in questions.
     pub agent: Option<String>,
 }
 
 impl Runtime {
-    /// A session within this one.
+    /// Creates a session inside this one.
     #[must_use]
     pub fn narrowed(&self, narrow: Narrow) -> Self {
         self.narrowed_within(narrow, None)
     }
 
-    /// The same for the work of one call, whose clock stops while a person is asked.
+    /// Creates a session in which one call does its work. The clock of that call stops
+    /// while the user is asked.
     pub(crate) fn narrowed_within(&self, narrow: Narrow, clock: Option<&Clock>) -> Self {
         let outer = &*self.session;
         let tools = Tools::default();
@@ -63,11 +64,11 @@ impl Runtime {
             agent,
             clock: clock.or(outer.clock.as_ref()).cloned(),
             backend: Arc::clone(&outer.backend),
-            held: outer.held.clone(),
+            memory_files: outer.memory_files.clone(),
             scope: outer.scope.clone(),
             paths: outer.paths,
             bases: outer.bases.clone(),
-            surroundings: outer.surroundings.clone(),
+            exec_context: outer.exec_context.clone(),
             processes: Arc::clone(&outer.processes),
             toolset: Arc::clone(&outer.toolset),
             journal: outer.journal.clone(),
@@ -85,8 +86,8 @@ impl Runtime {
             plugins: Vec::new(),
             executables: Vec::new(),
             sources: Vec::new(),
-            met: tokio::sync::OnceCell::new(),
-            elder: None,
+            loaded: tokio::sync::OnceCell::new(),
+            tools_from: None,
             origin: Arc::clone(&outer.origin),
         };
         let session = Arc::new(session);
@@ -95,7 +96,7 @@ impl Runtime {
     }
 }
 
-/// Outputs of a session within another lie beside those of the outer one.
+/// Places the outputs of an inner session next to those of the outer one.
 fn beside(spill: &Spill, id: &str) -> Spill {
     let called = spill.called_folder().with_file_name(id);
     Spill::new(spill.folder().with_file_name(id)).called(called)

@@ -1,5 +1,5 @@
-//! The pictures of a reply, before anybody keeps or sends them: a model's service refuses
-//! every later request of a conversation that has a damaged one in it.
+//! Checks the images of a reply before it is recorded or sent: a provider rejects every
+//! later request of a conversation that contains a damaged image.
 
 use crate::{Content, Reply};
 use base64::Engine;
@@ -11,21 +11,21 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long all pictures of a reply may take.
-const LONGEST: Duration = Duration::from_secs(30);
+/// Maximum time for decoding all images of a reply.
+const MAX_TIME: Duration = Duration::from_secs(30);
 
 const TOO_LATE: &str = "the call was cancelled, or decoding took too long";
 
-/// Decodes all pictures that somebody else's tool brought. What cannot be decoded becomes a
-/// text that says so, what is too large is scaled, and the type is what the bytes are. A
-/// reply of which nothing is left is a failure.
+/// Decodes all images that an external tool returned. An image that cannot be decoded is
+/// replaced by a text with the reason, a large one is scaled, and the media type is set
+/// from the bytes. A reply without any content left is an error.
 pub(super) async fn check(reply: &mut Reply, cancel: &CancellationToken) {
     let is_picture = |block: &&Content| matches!(block, Content::Image { .. });
     let total = reply.content.iter().filter(is_picture).count();
     if total == 0 {
         return;
     }
-    let end = Instant::now() + LONGEST;
+    let end = Instant::now() + MAX_TIME;
     let mut number = 0;
     let mut is_something_left = false;
     for block in std::mem::take(&mut reply.content) {
@@ -61,9 +61,9 @@ pub(super) async fn check(reply: &mut Reply, cancel: &CancellationToken) {
     reply.is_error |= !is_something_left;
 }
 
-/// The picture as it may be sent and what was done to it, or why it may not.
-fn decode(data: String, said: &str) -> Result<(Content, Option<String>), String> {
-    // Lines of 76 characters are usual, too.
+/// Returns an image that can be sent and how it was changed, or why it cannot be sent.
+fn decode(data: String, media_type: &str) -> Result<(Content, Option<String>), String> {
+    // Base64 is often wrapped at 76 characters.
     let data = match data.contains(|c: char| c.is_ascii_whitespace()) {
         true => data.split_ascii_whitespace().collect(),
         false => data,
@@ -73,10 +73,10 @@ fn decode(data: String, said: &str) -> Result<(Content, Option<String>), String>
     };
     let length = bytes.len();
     let Some(media_type) = image_type(&bytes) else {
-        let said: String = said.escape_default().take(60).collect();
+        let media_type: String = media_type.escape_default().take(60).collect();
         let kind = kind_name(&bytes).unwrap_or("not a picture haft can read");
         return Err(format!(
-            "it came as \"{said}\" with {} and is {kind}; models can see PNG, JPEG, GIF and WebP",
+            "it came as \"{media_type}\" with {} and is {kind}; models can see PNG, JPEG, GIF and WebP",
             size(length as u64)
         ));
     };
@@ -105,7 +105,7 @@ fn decode(data: String, said: &str) -> Result<(Content, Option<String>), String>
 mod tests {
     use super::*;
 
-    /// One grey pixel.
+    /// A PNG with one gray pixel.
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
 
     fn image(data: &str, media_type: &str) -> Content {
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_good_picture_stays_as_it_is_and_its_type_is_what_it_is() {
+    async fn a_valid_image_is_unchanged_and_gets_its_real_type() {
         let good = image(PNG, "image/png");
-        for said in ["image/png", "image/jpeg", "text/html\r\nX: y", ""] {
+        for media_type in ["image/png", "image/jpeg", "text/html\r\nX: y", ""] {
             assert_eq!(
-                checked(&[image(PNG, said)]).await,
+                checked(&[image(PNG, media_type)]).await,
                 std::slice::from_ref(&good)
             );
         }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_decoded_becomes_words_in_its_place() {
+    async fn an_image_that_cannot_be_decoded_is_replaced_by_text() {
         let text = |text: &str| Content::Text { text: text.into() };
         let bytes = STANDARD.decode(PNG).unwrap();
         let mut flipped = bytes.clone();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reply_of_which_nothing_is_left_is_a_failure() {
+    async fn a_reply_without_content_left_is_an_error() {
         let text = |text: &str| Content::Text { text: text.into() };
         let damaged = image("QQ==", "image/png");
         for (blocks, is_error) in [
@@ -189,8 +189,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_claim_of_any_size_needs_no_memory() {
-        // A PNG of 20,000 × 20,000 whose data is missing.
+    async fn a_claimed_size_allocates_no_memory() {
+        // A PNG of 20,000 × 20,000 pixels without data.
         let mut bytes = STANDARD.decode(PNG).unwrap();
         bytes[16..24].copy_from_slice(&[0, 0, 0x4e, 0x20, 0, 0, 0x4e, 0x20]);
         let found = checked(&[image(&STANDARD.encode(bytes), "image/png")]).await;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_decoded_for_a_call_that_was_cancelled() {
+    async fn nothing_is_decoded_for_a_cancelled_call() {
         let mut reply = Reply::default().and(image(PNG, "image/png"));
         let cancel = CancellationToken::new();
         cancel.cancel();

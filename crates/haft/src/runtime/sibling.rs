@@ -1,35 +1,34 @@
-//! A session beside another: the same tools, rules and places, and nothing else in
-//! common.
+//! A session next to another one: it shares tools, rules and folders, and nothing else.
 
 use super::build::{BuildError, Factory, is_plain, session_id};
-use super::files::{Backing, Files, Ground};
+use super::files::{Backing, FileSetup, Files};
 use super::{Runtime, Session, closing};
 use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::state::State;
 use crate::toolset::Toolset;
-use haft_ops::exec::Surroundings;
+use haft_ops::exec::ExecContext;
 use haft_ops::spill::Spill;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-/// What a session beside another has of its own.
+/// Settings of a sibling session.
 #[derive(Clone, Default)]
 pub struct Sibling {
-    /// Its id; without it, it is given one.
+    /// Id of the session; `None` for a new one.
     pub id: Option<String>,
-    /// Where its calls are recorded; without it, nowhere.
+    /// Journal of its calls; `None` to record nothing.
     pub journal: Option<Arc<dyn Journal>>,
 }
 
-/// What the files of a session were made from.
+/// Source of a session's files.
 pub(super) struct Origin {
-    pub(super) ground: Ground,
-    pub(super) place: Place,
+    pub(super) setup: FileSetup,
+    pub(super) place: BackingSource,
 }
 
-/// Where they are.
-pub(super) enum Place {
+/// The backing, or the function that creates it.
+pub(super) enum BackingSource {
     Given(Backing),
     Made(Factory),
 }
@@ -37,31 +36,31 @@ pub(super) enum Place {
 impl Origin {
     pub(super) fn files(&self, id: &str, toolset: &Toolset) -> Result<Files, BuildError> {
         let backing = match &self.place {
-            Place::Given(backing) => backing.clone(),
-            Place::Made(make) => make(id).map_err(BuildError::Backend)?,
+            BackingSource::Given(backing) => backing.clone(),
+            BackingSource::Made(make) => make(id).map_err(BuildError::Backend)?,
         };
-        self.ground.clone().files(backing, toolset)
+        self.setup.clone().files(backing, toolset)
     }
 
-    /// Whether another session has other files.
+    /// Whether another session would have other files.
     fn is_of_a_session(&self) -> bool {
         match &self.place {
-            Place::Given(backing) => backing.is_of_a_session(),
-            Place::Made(_) => true,
+            BackingSource::Given(backing) => backing.is_of_a_session(),
+            BackingSource::Made(_) => true,
         }
     }
 }
 
 impl Runtime {
-    /// A session beside this one. Tools, programs that bring some, rules and places are
-    /// the same; what tools remember, processes, files in memory, outputs, the record and
-    /// what a person allowed for a session are its own. This one lives as long as it.
+    /// Creates a sibling of this session. Tools, plugins, rules and folders are shared.
+    /// State, processes, files in memory, outputs, the journal and the user's answers are
+    /// its own. This session lives at least as long as its siblings.
     ///
     /// # Errors
-    /// When files of its own cannot be made, or nothing can be named after its id.
+    /// When its files cannot be created, or its id cannot be used in file names.
     pub fn sibling(&self, sibling: Sibling) -> Result<Self, BuildError> {
-        let elder = self.session.elder.as_ref().unwrap_or(self);
-        let older = &*elder.session;
+        let tools_from = self.session.tools_from.as_ref().unwrap_or(self);
+        let older = &*tools_from.session;
         let id = match sibling.id {
             Some(id) if is_plain(&id) => id,
             Some(id) => return Err(BuildError::Session(id)),
@@ -72,9 +71,9 @@ impl Runtime {
         } else {
             Files {
                 backend: Arc::clone(&older.backend),
-                held: older.held.clone(),
+                memory_files: older.memory_files.clone(),
                 scope: older.scope.clone(),
-                surroundings: older.surroundings.clone(),
+                exec_context: older.exec_context.clone(),
                 plugins: older.programs.clone(),
             }
         };
@@ -88,11 +87,11 @@ impl Runtime {
             tools: older.tools.clone(),
             reserve: older.reserve.clone(),
             backend: files.backend,
-            held: files.held,
+            memory_files: files.memory_files,
             scope: files.scope,
             paths: older.paths,
             bases: older.bases.clone(),
-            surroundings: files.surroundings.as_ref().map(Surroundings::part),
+            exec_context: files.exec_context.as_ref().map(ExecContext::part),
             processes: Arc::new(OnceLock::new()),
             toolset: Arc::clone(&older.toolset),
             journal: sibling.journal,
@@ -103,7 +102,7 @@ impl Runtime {
             timeout: older.timeout,
             concurrency: older.concurrency,
             watch: older.watch.clone(),
-            approval: Arc::new(older.approval.anew()),
+            approval: Arc::new(older.approval.for_new_session()),
             interrupt_on: older.interrupt_on.clone(),
             agent: None,
             clock: None,
@@ -113,8 +112,8 @@ impl Runtime {
             plugins: Vec::new(),
             executables: Vec::new(),
             sources: Vec::new(),
-            met: tokio::sync::OnceCell::new(),
-            elder: Some(elder.clone()),
+            loaded: tokio::sync::OnceCell::new(),
+            tools_from: Some(tools_from.clone()),
             origin: Arc::clone(&older.origin),
             id,
         };

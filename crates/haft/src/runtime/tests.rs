@@ -14,12 +14,12 @@ use std::sync::Mutex;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Does as it is told.
+/// Does what the arguments say.
 #[derive(Deserialize, JsonSchema)]
-struct Told {
+struct ObeyArgs {
     /// What to do.
     what: String,
-    /// Which file it writes.
+    /// The file to write.
     file: Option<String>,
 }
 
@@ -30,16 +30,16 @@ struct Obedient {
 impl Tool for Obedient {
     const NAME: &'static str = "obey";
     const EFFECT: Effect = Effect::Write;
-    type Args = Told;
+    type Args = ObeyArgs;
 
-    fn resources(&self, args: &Told) -> Vec<Resource> {
+    fn resources(&self, args: &ObeyArgs) -> Vec<Resource> {
         args.file
             .iter()
             .map(|file| Resource::Path(file.clone(), Access::Write))
             .collect()
     }
 
-    async fn call(&self, args: Told, cx: &Context) -> Result<Reply, Error> {
+    async fn call(&self, args: ObeyArgs, cx: &Context) -> Result<Reply, Error> {
         let log = |word: &str| {
             self.log
                 .lock()
@@ -76,7 +76,7 @@ impl Tool for Obedient {
     }
 }
 
-/// One grey pixel.
+/// A PNG with one gray pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDATx\xdac\x68\0\0\0\x82\0\x81\xda\x45\x08\x3b\0\0\0\0IEND\xaeB`\x82";
 
 struct Bench {
@@ -132,7 +132,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_reply_and_the_session_goes_on() {
+async fn a_panic_becomes_a_reply_and_the_session_continues() {
     let bench = plain();
     let reply = bench.runtime.call("obey", json!({"what": "panic"})).await;
     assert!(reply.is_error());
@@ -167,7 +167,7 @@ async fn a_tool_that_hangs_is_dropped_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn cancelling_lets_a_tool_say_what_it_has() {
+async fn a_cancelled_tool_can_reply_with_partial_results() {
     let bench = plain();
     let cancel = CancellationToken::new();
     let call = Call::new("obey", json!({"what": "watch"})).cancel(cancel.clone());
@@ -201,7 +201,7 @@ async fn invalid_arguments_never_reach_the_tool() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_names_the_ones_there_are() {
+async fn an_unknown_tool_lists_the_existing_ones() {
     let reply = plain().runtime.call("obay", json!({})).await;
     assert!(reply.is_error());
     assert_eq!(
@@ -228,7 +228,7 @@ async fn the_policy_refuses_before_the_tool_runs() {
 }
 
 #[tokio::test]
-async fn replies_come_in_the_order_of_the_calls_and_writes_of_one_file_one_by_one() {
+async fn replies_keep_the_order_of_calls_and_writes_of_one_file_are_serial() {
     let bench = bench(|builder| builder.concurrency(8));
     let calls = (0..20).map(|at| {
         Call::new("obey", json!({"what": format!("w{at}"), "file": "same"})).id(format!("{at}"))
@@ -246,7 +246,7 @@ async fn replies_come_in_the_order_of_the_calls_and_writes_of_one_file_one_by_on
 }
 
 #[tokio::test]
-async fn a_cancelled_place_in_the_queue_lets_nobody_overtake() {
+async fn a_cancelled_call_in_the_queue_lets_no_call_overtake() {
     let bench = plain();
     let queue = &bench.runtime.session.queue;
     let path = bench
@@ -262,14 +262,14 @@ async fn a_cancelled_place_in_the_queue_lets_nobody_overtake() {
     let mut turn = std::pin::pin!(last.turn());
     assert!(
         futures::poll!(turn.as_mut()).is_pending(),
-        "the first one still runs"
+        "the first call is still running"
     );
     drop(running);
     turn.await;
 }
 
 #[tokio::test]
-async fn a_document_is_never_cut() {
+async fn a_json_document_is_never_truncated() {
     let bench = plain();
     let reply = bench
         .runtime
@@ -280,7 +280,7 @@ async fn a_document_is_never_cut() {
 }
 
 #[tokio::test]
-async fn text_at_an_address_is_cut_like_any_other() {
+async fn the_text_of_a_resource_is_truncated_too() {
     let bench = plain();
     let reply = bench
         .runtime
@@ -301,7 +301,7 @@ async fn text_at_an_address_is_cut_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_long_reply_is_cut_kept_whole_and_says_so() {
+async fn a_long_reply_is_truncated_saved_in_full_and_noted() {
     let bench = plain();
     let reply = bench.runtime.call("obey", json!({"what": "flood"})).await;
     let text = reply.text();
@@ -374,7 +374,11 @@ async fn intent_is_recorded_before_and_the_outcome_after() {
     let [(intent, Some(outcome))] = &journal.calls()[..] else {
         panic!()
     };
-    assert_eq!(intent.arguments, json!({"what": "x"}), "as it was repaired");
+    assert_eq!(
+        intent.arguments,
+        json!({"what": "x"}),
+        "recorded after repair"
+    );
     assert_eq!(outcome.reply["details"]["repairs"][0]["parameter"], "what");
 }
 
@@ -399,7 +403,7 @@ async fn a_call_that_cannot_be_recorded_is_not_made() {
 }
 
 #[tokio::test]
-async fn tools_come_and_go_while_the_session_lives() {
+async fn tools_can_be_added_and_removed_in_a_running_session() {
     let bench = plain();
     let schema =
         json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
@@ -429,7 +433,7 @@ async fn tools_come_and_go_while_the_session_lives() {
     );
     assert!(
         bench.runtime.tools().add_any(Arc::new(double())).is_err(),
-        "a second one of that name is refused"
+        "a second tool with that name is refused"
     );
     bench.runtime.tools().replace(Arc::new(double()));
     assert_eq!(
@@ -449,7 +453,7 @@ async fn tools_come_and_go_while_the_session_lives() {
 }
 
 #[tokio::test]
-async fn another_backend_takes_the_place_of_the_disk() {
+async fn another_backend_replaces_the_disk() {
     let runtime = Runtime::builder()
         .every_tool()
         .backend(Memory::new())
@@ -470,7 +474,7 @@ async fn another_backend_takes_the_place_of_the_disk() {
 }
 
 #[test]
-fn presets_choose_and_unknown_names_list_what_there_is() {
+fn presets_select_tools_and_unknown_names_list_the_existing_ones() {
     let names = |preset: &str| {
         Runtime::builder()
             .preset(preset)
@@ -494,7 +498,7 @@ fn presets_choose_and_unknown_names_list_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_final_answer_says_so() {
+async fn a_final_answer_is_marked_as_final() {
     assert!(
         plain()
             .runtime

@@ -1,20 +1,21 @@
-//! Other names for the same parameter: where only one can be meant, it is meant.
+//! Aliases of parameters: renames an unknown parameter if only one known parameter can be
+//! meant.
 
 use super::names::{CLAIMS, Claim, FOLDERS, GROUPS, OPPOSITES, fold};
 use super::notes::Notes;
 use crate::Problem;
 use serde_json::{Map, Value};
 
-/// Who sends more names that the tool does not have means none of its parameters by
-/// them: they are told which are unknown.
-const MOST_UNKNOWN: usize = 100;
+/// Maximum number of unknown names that are looked up. With more, none of them is an alias,
+/// and they are reported as unknown.
+const MAX_UNKNOWN: usize = 100;
 
-/// What a name that the tool does not have stands for.
-enum Meant {
+/// The meaning of an unknown name.
+enum AliasMatch {
     This(String),
-    /// This one, and the other way round.
+    /// This parameter, with the opposite value.
     Opposite(String),
-    /// It would be this one, if that did not count in something else.
+    /// Would be this parameter, but in another unit or kind.
     Misfit(String),
     Nothing,
 }
@@ -26,45 +27,45 @@ pub(super) fn rename(arguments: &mut Map<String, Value>, schema: &Value, notes: 
     let unknown: Vec<String> = arguments
         .keys()
         .filter(|name| !known.contains_key(*name))
-        .take(MOST_UNKNOWN + 1)
+        .take(MAX_UNKNOWN + 1)
         .cloned()
         .collect();
-    if unknown.len() > MOST_UNKNOWN {
+    if unknown.len() > MAX_UNKNOWN {
         return;
     }
     for name in unknown {
         let Some(given) = arguments.get(&name).cloned() else {
             continue;
         };
-        let (meant, value, how) = match meant(&name, &given, known) {
-            // Nothing was given, under whatever name.
-            Meant::This(_) | Meant::Opposite(_) if given.is_null() => {
+        let (parameter_name, value, how) = match resolve_alias(&name, &given, known) {
+            // A null under any name means that nothing was given.
+            AliasMatch::This(_) | AliasMatch::Opposite(_) if given.is_null() => {
                 arguments.remove(&name);
                 continue;
             }
-            Meant::This(meant) => (meant, given, "taken from"),
-            Meant::Opposite(meant) => match truth(&given) {
-                Some(truth) => (meant, Value::Bool(!truth), "the opposite of"),
+            AliasMatch::This(parameter_name) => (parameter_name, given, "taken from"),
+            AliasMatch::Opposite(parameter_name) => match truth(&given) {
+                Some(truth) => (parameter_name, Value::Bool(!truth), "the opposite of"),
                 None => continue,
             },
-            Meant::Misfit(near) => {
+            AliasMatch::Misfit(near) => {
                 arguments.remove(&name);
                 notes.problem(misfit(&name, &near, known));
                 continue;
             }
-            Meant::Nothing => continue,
+            AliasMatch::Nothing => continue,
         };
         arguments.remove(&name);
         let change = format!("{how} \"{name}\"");
-        notes.set(arguments, (&meant, value), &name, change);
+        notes.set(arguments, (&parameter_name, value), &name, change);
     }
 }
 
-/// The one parameter a name can mean.
-fn meant(name: &str, value: &Value, known: &Map<String, Value>) -> Meant {
+/// Returns the single parameter that a name can mean.
+fn resolve_alias(name: &str, value: &Value, known: &Map<String, Value>) -> AliasMatch {
     let folded = fold(name);
     if let Some(same) = known.keys().find(|known| fold(known) == folded) {
-        return Meant::This(same.clone());
+        return AliasMatch::This(same.clone());
     }
     let claims: Vec<&Claim> = CLAIMS
         .iter()
@@ -73,7 +74,7 @@ fn meant(name: &str, value: &Value, known: &Map<String, Value>) -> Meant {
     let mut candidates = Vec::new();
     let mut misfits = Vec::new();
     for (known, parameter) in known {
-        // A flag is never a text or a number by another name.
+        // A flag is never an alias of a text or a number.
         if value.is_boolean() && parameter.get("type").is_some_and(|kind| kind != "boolean") {
             continue;
         }
@@ -92,21 +93,24 @@ fn meant(name: &str, value: &Value, known: &Map<String, Value>) -> Meant {
         }
     }
     match (candidates.as_slice(), misfits.as_slice()) {
-        ([one], _) => Meant::This((*one).clone()),
-        ([], [near]) => Meant::Misfit((*near).clone()),
+        ([one], _) => AliasMatch::This((*one).clone()),
+        ([], [near]) => AliasMatch::Misfit((*near).clone()),
         ([], []) => opposite(&folded, known),
-        _ => Meant::Nothing,
+        _ => AliasMatch::Nothing,
     }
 }
 
-fn opposite(folded: &str, known: &Map<String, Value>) -> Meant {
+fn opposite(folded: &str, known: &Map<String, Value>) -> AliasMatch {
     let opposites = OPPOSITES.iter().find(|(names, _)| names.contains(&folded));
-    let meant = opposites.and_then(|(_, of)| known.keys().find(|known| fold(known) == *of));
-    meant.map_or(Meant::Nothing, |meant| Meant::Opposite(meant.clone()))
+    let parameter_name =
+        opposites.and_then(|(_, of)| known.keys().find(|known| fold(known) == *of));
+    parameter_name.map_or(AliasMatch::Nothing, |parameter_name| {
+        AliasMatch::Opposite(parameter_name.clone())
+    })
 }
 
-/// Whether a parameter is a file and cannot be a folder. What it is stands at the
-/// beginning: the rest may say to which folder it is relative.
+/// Whether a parameter is a file and cannot be a folder. Only the start of the description
+/// counts: the rest may mention the folder that it is relative to.
 fn is_file(parameter: &Value) -> bool {
     let what = description(parameter).split([',', '.', '(']).next();
     what.is_some_and(|what| has_word(what, "file") && !has_word(what, "directory"))
@@ -122,7 +126,8 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
         .any(|other| other.eq_ignore_ascii_case(word))
 }
 
-/// Says what the parameter is, so that nobody puts the same value under its name.
+/// Returns a problem that describes the similar parameter, so that the model does not just
+/// reuse the value under that name.
 fn misfit(name: &str, near: &str, known: &Map<String, Value>) -> Problem {
     let description = known.get(near).map(description).unwrap_or_default();
     let description = description.trim_end_matches('.');
@@ -131,7 +136,7 @@ fn misfit(name: &str, near: &str, known: &Map<String, Value>) -> Problem {
     ))
 }
 
-/// A flag, also as text.
+/// Parses a flag, which may be given as text.
 pub(super) fn truth(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(truth) => Some(*truth),

@@ -1,11 +1,11 @@
-//! Values of another type that can only mean one thing.
+//! Converting values of the wrong type that have only one possible meaning.
 
 use super::names::{IDS, VALUES, fold};
 use super::notes::Notes;
 use super::{Ranges, alias, parse, words};
 use serde_json::{Map, Number, Value};
 
-/// Deeper values are left as they are: no model nests its arguments like that.
+/// Maximum depth of values that are converted. No model nests arguments deeper.
 const MAX_DEPTH: usize = 16;
 
 pub(super) fn arguments(
@@ -23,7 +23,7 @@ pub(super) fn arguments(
             .and_then(Value::as_array)
             .is_some_and(|names| names.iter().any(|required| required == name))
     };
-    // An optional parameter that is null was left out.
+    // A null for an optional parameter means that it was not given.
     arguments.retain(|name, value| {
         let Some(schema) = properties.get(name).filter(|_| !required(name)) else {
             return true;
@@ -52,7 +52,7 @@ fn admits_null(schema: &Value) -> bool {
     }
 }
 
-/// Text without a word in it, or with `null`, where a number or a flag may be.
+/// Whether a value is blank text or `null` where a number or flag is expected.
 fn is_blank(value: &Value, schema: &Value) -> bool {
     let kind = schema.get("type").and_then(Value::as_str);
     let is_text = |text: &str| text.trim().is_empty() || text.trim() == "null";
@@ -106,7 +106,7 @@ fn coerce(
     }
 }
 
-/// What is only done for tools of our own.
+/// Conversions that are only made for tools of a toolset.
 fn ours(value: &mut Value, schema: &Value, name: &str, notes: &mut Notes) {
     if let Some(clamped) = clamp(value, schema).or_else(|| shortest(value, schema, name)) {
         let change = format!("{} is out of range, taken as {clamped}", brief(value));
@@ -129,8 +129,7 @@ fn ours(value: &mut Value, schema: &Value, name: &str, notes: &mut Notes) {
     }
 }
 
-/// The names inside of an object, and what it has beside them: nobody keeps that,
-/// and it is said.
+/// Renames the fields inside an object, and drops unknown ones with a note.
 fn inner_names(
     fields: &mut Map<String, Value>,
     schema: &Value,
@@ -143,14 +142,14 @@ fn inner_names(
     fields.retain(|field, _| {
         let is_known = properties.contains_key(field);
         if !is_known {
-            inner.repair(field, "dropped: there is no place for it");
+            inner.repair(field, "dropped: unknown field");
         }
         is_known
     });
     notes.inside(name, inner);
 }
 
-/// The one value of an enum that is spelled another way.
+/// Returns the single enum value that a text means in another spelling.
 fn option(text: &str, schema: &Value) -> Option<Value> {
     let options = schema.get("enum").and_then(Value::as_array)?;
     let folded = fold(text);
@@ -170,7 +169,7 @@ fn option(text: &str, schema: &Value) -> Option<Value> {
     found.next().filter(|_| found.next().is_none()).cloned()
 }
 
-/// A whole number, also as text.
+/// Parses an integer, which may be given as text.
 pub(super) fn integer(value: &Value) -> Option<i64> {
     value
         .as_i64()
@@ -191,7 +190,7 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
         ("number", Value::String(text)) => serde_json::from_str::<Number>(text.trim())
             .ok()
             .map(Value::Number),
-        // Only whole numbers: 1.10 and 1E5 do not come back as they were written.
+        // Only integers: 1.10 and 1E5 would not keep their spelling.
         ("string", Value::Number(number)) if !number.is_f64() => {
             Some(Value::String(number.to_string()))
         }
@@ -207,9 +206,9 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
     }
 }
 
-/// The text of an id that came as `1.0`.
+/// Converts an id that was sent as a number such as `1.0` to text.
 fn id(name: &str, value: &Value, kind: &str) -> Option<Value> {
-    // Beyond this not every whole number is one of its own.
+    // Larger floats cannot represent every integer.
     let is_exact = value.is_f64() && value.as_f64().is_some_and(|v| v.abs() < 2_f64.powi(53));
     if kind != "string" || !is_exact || !IDS.contains(&fold(name).as_str()) {
         return None;
@@ -217,11 +216,10 @@ fn id(name: &str, value: &Value, kind: &str) -> Option<Value> {
     whole(value).map(|whole| Value::String(whole.to_string()))
 }
 
-/// A float that is a whole number, as an integer.
+/// Converts a float without a fraction to an integer.
 fn whole(value: &Value) -> Option<Value> {
     let float = value.as_f64().filter(|float| float.fract() == 0.0)?;
-    // Beyond 2^63 the nearest integer we can hold, which is said: its text
-    // differs from what came.
+    // Beyond 2^63, the nearest integer that fits. The repair shows the changed number.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the cast saturates, which is what is wanted"
@@ -232,7 +230,7 @@ fn whole(value: &Value) -> Option<Value> {
 
 fn clamp(value: &Value, schema: &Value) -> Option<Value> {
     let number = value.as_f64()?;
-    // A fraction is no integer, in range or out of it.
+    // A fraction is not an integer, whether in range or not.
     if number.fract() != 0.0 && schema.get("type").is_some_and(|kind| kind == "integer") {
         return None;
     }
@@ -250,9 +248,8 @@ fn clamp(value: &Value, schema: &Value) -> Option<Value> {
     None
 }
 
-/// The shortest time that a command gets, in seconds: what rounds to nothing would read
-/// as if there had been no time at all. Nothing and less are no time but the usual one,
-/// so no schema can say it.
+/// Minimum time limit of a command, in seconds. Shorter limits would be shown as 0. A
+/// schema cannot express this, because 0 and less mean the default.
 const SHORTEST: f64 = 0.1;
 
 fn shortest(value: &Value, schema: &Value, name: &str) -> Option<Value> {
@@ -261,7 +258,7 @@ fn shortest(value: &Value, schema: &Value, name: &str) -> Option<Value> {
     (is_short && is_limit).then(|| SHORTEST.into())
 }
 
-/// A value, short enough for a list of repairs.
+/// Formats a value for a list of repairs.
 fn brief(value: &Value) -> String {
     haft_ops::text::brief(value, 40)
 }

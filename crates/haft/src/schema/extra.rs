@@ -1,5 +1,4 @@
-//! What came with the arguments and asks for nothing: it is dropped, and that
-//! is listed.
+//! Dropping extra arguments that ask for nothing; each is listed as a repair.
 
 use super::alias::truth;
 use super::names::{NEW, OFF, OLD, ON_IN_SEARCH, REASONS, WRAPPERS, fold};
@@ -7,7 +6,7 @@ use super::notes::Notes;
 use super::parse;
 use serde_json::{Map, Value};
 
-/// Drops what the tool does not have and what would change nothing.
+/// Drops parameters that the tool does not have and that would change nothing.
 pub(super) fn drop(
     arguments: &mut Map<String, Value>,
     known: &Map<String, Value>,
@@ -22,11 +21,11 @@ pub(super) fn drop(
         let why = if value.is_null() {
             "it is null"
         } else if value.is_string() && name_says(REASONS) {
-            "it says why, not what"
+            "only a reason for the call"
         } else if (truth(value) == Some(false) && name_says(OFF))
             || (truth(value) == Some(true) && searches && name_says(ON_IN_SEARCH))
         {
-            "that is so anyway"
+            "already the default"
         } else {
             return true;
         };
@@ -35,8 +34,8 @@ pub(super) fn drop(
     });
 }
 
-/// Takes the arguments out of what was put around them: an object whose only
-/// field holds all of them, a list of edits that has one.
+/// Unwraps the arguments: an object whose only field contains all of them, or a list with a
+/// single edit.
 pub(super) fn unwrap(
     arguments: &mut Map<String, Value>,
     known: &Map<String, Value>,
@@ -50,12 +49,12 @@ pub(super) fn unwrap(
         && let Some(Value::Object(inner)) = arguments.get(&name).and_then(unstrung)
     {
         *arguments = inner;
-        notes.repair(&name, "its fields are the arguments");
+        notes.repair(&name, "unwrapped");
     }
     one_edit(arguments, known, notes);
 }
 
-/// `edits` with one edit in it, for a tool that makes one at a time.
+/// Unwraps `edits` with a single edit, for a tool that makes one edit at a time.
 fn one_edit(arguments: &mut Map<String, Value>, known: &Map<String, Value>, notes: &mut Notes) {
     let has = |names: &[&str]| {
         known
@@ -76,10 +75,10 @@ fn one_edit(arguments: &mut Map<String, Value>, known: &Map<String, Value>, note
     }
     arguments.remove("edits");
     arguments.extend(edit.clone());
-    notes.repair("edits", "it has one, which was taken");
+    notes.repair("edits", "the only edit was unwrapped");
 }
 
-/// A value, or the one that its text is.
+/// Returns a value, or the value that its text contains as JSON.
 fn unstrung(value: &Value) -> Option<Value> {
     match value {
         Value::String(text) => parse::nested(text),

@@ -1,5 +1,5 @@
-//! Schemas fit for models and MCP: one flat object, nothing referenced, nothing
-//! nullable, in the order the fields were written.
+//! Generating schemas for models and MCP: one flat object without references and nulls,
+//! with fields in the order of the struct.
 
 use super::references;
 use crate::Error;
@@ -7,14 +7,14 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// A schema that somebody else wrote may not be larger than this.
+/// Maximum size of an external schema, in bytes.
 const MAX_BYTES: usize = 256 << 10;
-/// Nor nested deeper.
+/// Maximum nesting depth of an external schema.
 const MAX_DEPTH: usize = 64;
-/// Nor have more parts.
+/// Maximum number of parts of an external schema.
 const MAX_NODES: usize = 20_000;
 
-/// The description and the parameters of an arguments type.
+/// Returns the description and the parameters of an arguments type.
 pub(crate) fn of<T: JsonSchema>() -> (String, Value) {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -40,13 +40,13 @@ pub(crate) fn of<T: JsonSchema>() -> (String, Value) {
         if let Some(required) = schema.remove("required") {
             parameters.insert("required".to_owned(), required);
         }
-        // A name we do not know is an error that says which one was meant.
+        // An unknown name is an error that suggests the right one.
         parameters.insert("additionalProperties".to_owned(), false.into());
     }
     (description, Value::Object(parameters))
 }
 
-/// Removes what a model has no use for.
+/// Removes parts that a model does not need.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -69,7 +69,8 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// `Option<T>` says "or null"; a parameter that is not given is left out.
+/// Removes "or null" from the schema of an `Option<T>`, because a parameter that is not
+/// given is left out.
 fn drop_null(fields: &mut Map<String, Value>) {
     if let Some(Value::Array(kinds)) = fields.get_mut("type") {
         kinds.retain(|kind| kind != "null");
@@ -93,7 +94,7 @@ fn drop_null(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Joins the lines of a paragraph; blank lines and lists stay.
+/// Joins the lines of a paragraph; keeps blank lines and lists.
 fn unwrapped(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -111,8 +112,8 @@ fn unwrapped(text: &str) -> String {
     out
 }
 
-/// Compiles a schema. References lead nowhere outside, and patterns run on the
-/// engine that cannot be made to backtrack.
+/// Compiles a schema. References cannot leave it, and patterns use the regex engine that
+/// does not backtrack.
 pub(super) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
     jsonschema::options()
         .with_pattern_options(jsonschema::PatternOptions::regex())
@@ -120,7 +121,7 @@ pub(super) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Refuses a schema of somebody else that is none, or that would take long.
+/// Refuses an external schema that is invalid or would be slow to check.
 pub(crate) fn check(name: &str, schema: &Value) -> Result<(), Error> {
     let refuse = |reason: &str| {
         Err(Error::Fault(format!(

@@ -1,8 +1,8 @@
-//! What models call things. They carry names from the tools they were trained
-//! on; a name is in one of these tables only where it says one thing.
+//! Names that models use for parameters. They remember names from the tools they were
+//! trained on. A name is in one of these tables only if it has a single meaning.
 
-/// Names that mean the same, folded. A name may stand in several groups: it is
-/// only taken where the tool has exactly one of them.
+/// Groups of folded names with the same meaning. A name may be in several groups; it is
+/// only accepted if the tool has exactly one parameter of them.
 pub(super) const GROUPS: &[&[&str]] = &[
     &[
         "path",
@@ -73,8 +73,8 @@ pub(super) const GROUPS: &[&[&str]] = &[
         "linelimit",
         "head",
     ],
-    // Without an offset: who says where a window begins also says from where
-    // it counts, which is not for a table to ignore.
+    // Not in a group with `offset`: a line number is counted from 1, and a table cannot
+    // convert it.
     &["startline", "firstline", "fromline", "linestart"],
     &["endline", "lastline", "toline", "lineend"],
     &["contextlines", "context", "c"],
@@ -108,12 +108,11 @@ pub(super) const GROUPS: &[&[&str]] = &[
     &["status", "state"],
 ];
 
-/// Parameters that name somebody or something elsewhere. A blank one names nothing, and
-/// a whole number names the same however it is written.
+/// Parameters with an id of something elsewhere. A blank id means that none is given, and
+/// an integer is the same id in any notation.
 pub(super) const IDS: &[&str] = &["chanid", "chatid"];
 
-/// Names that say a folder. They are not taken for a parameter that is a file:
-/// a file of that name is not what was asked for.
+/// Names that mean a folder. They are not accepted for a parameter that is a file.
 pub(super) const FOLDERS: &[&str] = &[
     "dir",
     "directory",
@@ -125,7 +124,7 @@ pub(super) const FOLDERS: &[&str] = &[
     "searchdirectory",
 ];
 
-/// What is to be replaced.
+/// Names for the text to replace.
 pub(super) const OLD: &[&str] = &[
     "oldtext",
     "oldstring",
@@ -139,7 +138,7 @@ pub(super) const OLD: &[&str] = &[
     "find",
 ];
 
-/// What comes in its place.
+/// Names for the replacement.
 pub(super) const NEW: &[&str] = &[
     "newtext",
     "newstring",
@@ -153,9 +152,8 @@ pub(super) const NEW: &[&str] = &[
     "replace",
 ];
 
-/// A name that says more than which parameter is meant: a unit, a kind of
-/// pattern. It is taken only where the description of the parameter has the
-/// word; a number in another unit would be a guess.
+/// A name that states a unit or a kind of pattern. It is only accepted if the description
+/// of the parameter contains that word; a number in another unit would be a guess.
 pub(super) struct Claim {
     pub(super) names: &'static [&'static str],
     pub(super) parameter: &'static str,
@@ -223,17 +221,17 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// Names that say the opposite of a parameter.
+/// Names that mean the opposite of a parameter.
 pub(super) const OPPOSITES: &[(&[&str], &str)] = &[(
     &["ignorecase", "caseinsensitive", "insensitive", "i"],
     "casesensitive",
 )];
 
-/// The same word in full, where a tool has the short one as a value of an enum.
-/// Another word is not: what it stands for is for the model to say.
+/// Words that are the long form of an enum value. Other words are not converted: only the
+/// model knows what it meant.
 pub(super) const VALUES: &[(&str, &str)] = &[("directory", "dir")];
 
-/// Texts that say why a call is made. They change nothing about it.
+/// Texts that explain why a call is made. They do not change it.
 pub(super) const REASONS: &[&str] = &[
     "description",
     "explanation",
@@ -248,8 +246,8 @@ pub(super) const REASONS: &[&str] = &[
     "thoughts",
 ];
 
-/// Flags that, when false, ask for what every tool does anyway. When true they
-/// ask for something else, and that must be said.
+/// Flags that are already the default if false. If true, they ask for something that the
+/// tool cannot do, so they are reported.
 pub(super) const OFF: &[&str] = &[
     "requiresapproval",
     "needsapproval",
@@ -268,17 +266,17 @@ pub(super) const OFF: &[&str] = &[
     "dangerouslydisablesandbox",
 ];
 
-/// Flags that, when true, ask for what a search of ours does anyway.
+/// Flags that are already the default of our search if true.
 pub(super) const ON_IN_SEARCH: &[&str] = &["n", "linenumbers", "showlinenumbers"];
 
-/// The one thing some models put all the others into.
+/// Names of a field that some models wrap all arguments in.
 pub(super) const WRAPPERS: &[&str] = &["arguments", "args", "parameters", "params", "input"];
 
-/// No name that says something is longer.
+/// Maximum length of a name, in bytes.
 const LONGEST: usize = 1_000;
 
-/// Letters and digits only, lower case: `filePath`, `file-path` and `file_path`
-/// are one name. What is too long for one becomes something that no name is.
+/// Reduces a name to lower-case letters and digits, so that `filePath`, `file-path` and
+/// `file_path` are equal. A name that is too long becomes one that matches nothing.
 pub(super) fn fold(name: &str) -> String {
     if name.len() > LONGEST {
         return "\0".to_owned();

@@ -1,4 +1,4 @@
-//! What is said of the arguments while they are prepared.
+//! Repairs and problems that are collected while arguments are prepared.
 
 use super::Repair;
 use super::coerce::integer;
@@ -7,15 +7,14 @@ use crate::{Invalid, Problem};
 use haft_ops::text::brief::{NAME, brief};
 use serde_json::{Map, Value};
 
-/// More problems than this help nobody.
-pub(super) const MOST_PROBLEMS: usize = 10;
-/// Nor does anybody read more repairs.
-const MOST_REPAIRS: usize = 50;
-/// How many characters of a repair are kept.
+/// Maximum number of problems that are reported.
+pub(super) const MAX_PROBLEMS: usize = 10;
+/// Maximum number of repairs that are listed.
+const MAX_REPAIRS: usize = 50;
+/// Maximum length of a repair, in characters.
 const REPAIR: usize = 300;
 
-/// However much there is to say about the arguments, only so much of it is kept; the
-/// rest is counted.
+/// The collected repairs and problems. Beyond the limits they are only counted.
 #[derive(Default)]
 pub(super) struct Notes {
     repairs: Vec<Repair>,
@@ -26,7 +25,7 @@ pub(super) struct Notes {
 
 impl Notes {
     pub(super) fn repair(&mut self, parameter: &str, change: impl AsRef<str>) {
-        if self.repairs.len() >= MOST_REPAIRS {
+        if self.repairs.len() >= MAX_REPAIRS {
             self.more_repairs += 1;
             return;
         }
@@ -37,12 +36,12 @@ impl Notes {
     }
 
     pub(super) fn problem(&mut self, problem: Problem) {
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(problem.shortened());
             return;
         }
         self.more_problems += 1;
-        // What is missing matters more than what is too much.
+        // Missing parameters matter more than unknown ones.
         let is_missing = |problem: &Problem| matches!(problem, Problem::Missing(_));
         let mut others = self.problems.iter_mut().rev();
         if is_missing(&problem)
@@ -52,12 +51,12 @@ impl Notes {
         }
     }
 
-    /// Counts problems that nobody looked at.
+    /// Counts problems that were not examined.
     pub(super) fn more_problems(&mut self, more: usize) {
         self.more_problems += more;
     }
 
-    /// The repairs, if nothing is wrong.
+    /// Returns the repairs, or the problems if there are any.
     pub(super) fn into_repairs(self) -> Result<Vec<Repair>, Invalid> {
         let Self {
             mut repairs,
@@ -66,7 +65,7 @@ impl Notes {
             more_problems,
         } = self;
         if !problems.is_empty() {
-            // Missing ones first: that line is what a caller reads.
+            // Missing parameters come first, because callers show the first line.
             problems.sort_by_key(|problem| !matches!(problem, Problem::Missing(_)));
             if more_problems > 0 {
                 problems.push(Problem::Other(format!("and {more_problems} more problems")));
@@ -82,8 +81,8 @@ impl Notes {
         Ok(repairs)
     }
 
-    /// Gives a parameter the value that came under another name. Who says both
-    /// must say the same.
+    /// Gives a parameter the value that came under another name. If both names were given,
+    /// the values must be equal.
     pub(super) fn set(
         &mut self,
         arguments: &mut Map<String, Value>,
@@ -91,13 +90,13 @@ impl Notes {
         alias: &str,
         change: String,
     ) {
-        // An id that is blank says nothing, so the other one counts.
+        // A blank id has no meaning, so the other value counts.
         let is_blank = |value: &Value| {
             IDS.contains(&fold(name).as_str())
                 && value.as_str().is_some_and(|text| text.trim().is_empty())
         };
-        let said = |value: &&Value| !value.is_null() && !is_blank(value);
-        match arguments.get(name).filter(said) {
+        let has_value = |value: &&Value| !value.is_null() && !is_blank(value);
+        match arguments.get(name).filter(has_value) {
             Some(_) if is_blank(&value) => {
                 self.repair(name, format!("\"{alias}\" was blank and was dropped"));
             }
@@ -106,7 +105,10 @@ impl Notes {
                 self.repair(name, change);
             }
             Some(same) if *same == value || is_same_number(same, &value) => {
-                self.repair(name, format!("\"{alias}\" said the same and was dropped"));
+                self.repair(
+                    name,
+                    format!("\"{alias}\" had the same value and was dropped"),
+                );
             }
             Some(_) => self.problem(Problem::Conflict {
                 name: name.to_owned(),
@@ -115,7 +117,7 @@ impl Notes {
         }
     }
 
-    /// Takes over what was noted about the inside of a parameter.
+    /// Adds the notes about the inside of a parameter.
     pub(super) fn inside(&mut self, parameter: &str, inner: Self) {
         let within = |name: &str| format!("{parameter}.{name}");
         for Repair {
@@ -139,7 +141,7 @@ impl Notes {
     }
 }
 
-/// 5 and "5" say the same.
+/// Whether both are the same number, as in 5 and "5".
 fn is_same_number(one: &Value, other: &Value) -> bool {
     integer(one).is_some_and(|number| integer(other) == Some(number))
 }

@@ -1,33 +1,32 @@
-//! JSON as models write it.
+//! Parsing arguments that models wrote as text.
 
-use super::mend::mended;
+use super::lenient_json::normalize;
 use crate::{Invalid, Problem, json};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// How often arguments may be text that holds them: more is no slip any more.
+/// Maximum number of times that arguments may be encoded as text inside text.
 const MAX_ENCODED: usize = 3;
 
-/// Parses the arguments of a call from text. Nothing at all is an empty object.
-/// What can only be meant in one way is repaired: a code fence around it, a
-/// comma before a closing bracket, a line break inside a string, the quotes and
-/// words of Python.
+/// Parses the arguments of a call from text. Empty text is an empty object. Syntax with
+/// only one possible meaning is repaired: a code fence around the JSON, trailing commas,
+/// line breaks in strings, the quotes and constants of Python.
 ///
 /// # Errors
-/// When it is not JSON, with the place where it stops to be, when a name stands twice
-/// in one object, or when it has more values than is reasonable ([`json::MOST_VALUES`]).
+/// When the text is not JSON (with the position of the error), an object contains a name
+/// twice, or it has too many values ([`json::MAX_VALUES`]).
 pub fn parse_arguments(text: &str) -> Result<Value, Invalid> {
     parse(text).map(|(value, _)| value)
 }
 
-/// The same, and what was repaired.
+/// Same as [`parse_arguments`], and returns the repairs.
 pub(super) fn parse(text: &str) -> Result<(Value, Vec<String>), Invalid> {
     let mut repairs = Vec::new();
     let value = decoded(text, 0, &mut repairs)?;
     Ok((value, repairs))
 }
 
-/// An object or a list that came as text where one was wanted.
+/// Parses an object or a list that was given as text.
 pub(super) fn nested(text: &str) -> Option<Value> {
     let text = text.trim();
     text.starts_with(['{', '['])
@@ -45,7 +44,7 @@ fn decoded(text: &str, depth: usize, repairs: &mut Vec<String>) -> Result<Value,
     }
     let first = match parsed(text)? {
         Ok(Value::Null) => return Ok(Value::Object(serde_json::Map::new())),
-        // A string that holds JSON again: some models encode twice.
+        // A string that contains JSON: some models encode twice.
         Ok(Value::String(inner))
             if depth < MAX_ENCODED
                 && (inner.trim().is_empty() || inner.trim_start().starts_with(['{', '"', '`'])) =>
@@ -56,14 +55,17 @@ fn decoded(text: &str, depth: usize, repairs: &mut Vec<String>) -> Result<Value,
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    let mended = mended(text);
-    let value = parsed(&mended.text)?.map_err(|_| invalid(&first))?;
-    repairs.push(format!("the JSON was mended: {}", mended.found.join(", ")));
+    let normalized = normalize(text);
+    let value = parsed(&normalized.text)?.map_err(|_| invalid(&first))?;
+    repairs.push(format!(
+        "invalid JSON was repaired: {}",
+        normalized.found.join(", ")
+    ));
     Ok(value)
 }
 
-/// Parses a text, unless that would cost too much. What only looks as if it would is no
-/// JSON, and may still be mended.
+/// Parses a text, unless that would cost too much. Text that only seems to cost too much is
+/// not JSON, and may still be repaired.
 fn parsed(text: &str) -> Result<Result<Value, serde_json::Error>, Invalid> {
     let Some(why) = json::excess(text.as_bytes()) else {
         return Ok(json::parse_strict(text.as_bytes()));

@@ -1,16 +1,16 @@
-//! What references in a schema come to when they are followed: a few lines can stand
-//! for more parts than anybody could check.
+//! Counting the parts of a schema with all references followed: a few lines can stand for
+//! more parts than could ever be checked.
 
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// How many parts a schema may have with every reference followed.
-const MOST: u64 = 100_000;
+/// Maximum number of parts with all references followed.
+const MAX_PARTS: u64 = 100_000;
 
-/// How many steps a chain of parts and references may have.
-const LONGEST: usize = 200;
+/// Maximum length of a chain of parts and references.
+const MAX_CHAIN: usize = 200;
 
-/// What is checked of the same value, and not of a part of it.
+/// Keywords whose subschemas apply to the same value, not to a part of it.
 const IN_PLACE: [&str; 10] = [
     "$ref",
     "$dynamicRef",
@@ -24,7 +24,7 @@ const IN_PLACE: [&str; 10] = [
     "dependentSchemas",
 ];
 
-/// What is checked only where something refers to it, or is no schema.
+/// Keywords that are only checked where something refers to them, or that are not schemas.
 const ASIDE: [&str; 6] = [
     "$defs",
     "definitions",
@@ -34,7 +34,7 @@ const ASIDE: [&str; 6] = [
     "examples",
 ];
 
-/// Says why a schema is more than it seems.
+/// Returns why a schema is too large with its references followed.
 pub(super) fn check(schema: &Value) -> Result<(), &'static str> {
     let mut walk = Walk {
         root: schema,
@@ -42,7 +42,7 @@ pub(super) fn check(schema: &Value) -> Result<(), &'static str> {
         open: Vec::new(),
     };
     match walk.parts(schema, true)? {
-        parts if parts > MOST => Err("has too many parts, with its references followed"),
+        parts if parts > MAX_PARTS => Err("has too many parts, with its references followed"),
         _ => Ok(()),
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn check(schema: &Value) -> Result<(), &'static str> {
 struct Walk<'a> {
     root: &'a Value,
     known: HashMap<*const Value, u64>,
-    /// The way here, and whether each step went into a part of the value.
+    /// The path to the current part, and whether each step enters a part of the value.
     open: Vec<(*const Value, bool)>,
 }
 
@@ -62,14 +62,15 @@ impl<'a> Walk<'a> {
         }
         if let Some(at) = self.open.iter().position(|(open, _)| *open == here) {
             let mut since = self.open.iter().skip(at + 1);
-            // A tree refers to itself from inside. In place it never ends.
+            // A tree may refer to itself for a part of the value. For the same value, it
+            // never ends.
             return if is_inside || since.any(|(_, is_inside)| *is_inside) {
                 Ok(1)
             } else {
                 Err("refers to itself without end ($ref)")
             };
         }
-        if self.open.len() > LONGEST {
+        if self.open.len() > MAX_CHAIN {
             return Err("has references that lead too far ($ref)");
         }
         self.open.push((here, is_inside));
@@ -115,7 +116,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_tree_may_refer_to_itself_and_nothing_else_may() {
+    fn only_trees_may_refer_to_themselves() {
         let node = json!({ "type": "object", "properties": { "children": { "type": "array", "items": { "$ref": "#/$defs/node" } } } });
         let tree =
             json!({ "properties": { "a": { "$ref": "#/$defs/node" } }, "$defs": { "node": node } });
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn few_lines_that_stand_for_very_many_are_refused() {
+    fn a_small_schema_that_expands_to_many_parts_is_refused() {
         let mut definitions = serde_json::Map::new();
         for at in 0..12 {
             let next = json!({ "$ref": format!("#/$defs/n{}", at + 1) });

@@ -94,7 +94,7 @@ fn the_first_line_names_what_is_missing() {
 }
 
 #[test]
-fn wrong_values_name_the_parameter_what_was_wanted_and_what_came() {
+fn errors_name_the_parameter_the_expected_and_the_given_value() {
     let table = [
         (
             json!({"city": ["a"]}),
@@ -148,7 +148,7 @@ fn wrong_values_name_the_parameter_what_was_wanted_and_what_came() {
 }
 
 #[test]
-fn several_problems_are_all_named_in_one_line() {
+fn several_problems_are_reported_on_one_line() {
     assert_eq!(
         refused(json!({"dyas": 1, "night": 3})),
         "validation error: missing required parameter \"city\"; parameter \"night\" must be a boolean, got 3; unknown parameter \"dyas\", did you mean \"days\"?"
@@ -156,7 +156,7 @@ fn several_problems_are_all_named_in_one_line() {
 }
 
 #[test]
-fn what_can_mean_one_thing_only_is_understood_and_listed() {
+fn unambiguous_arguments_are_repaired_and_listed() {
     let (arguments, repairs) = prepared(
         json!({"City": 42, "days": "5", "night": "TRUE", "tags": "[\"a\"]", "units": null}),
     );
@@ -194,12 +194,12 @@ fn what_can_mean_one_thing_only_is_understood_and_listed() {
     assert_eq!(
         (untouched, repairs.len()),
         (json!({"city": "x", "days": 3}), 0),
-        "what fits is left alone"
+        "valid arguments are unchanged"
     );
 }
 
 #[test]
-fn numbers_out_of_range_are_clamped_for_our_own_tools_only() {
+fn numbers_out_of_range_are_clamped_only_for_tools_of_a_toolset() {
     for (given, taken) in [
         (json!(99), 10),
         (json!(-3), 1),
@@ -223,7 +223,7 @@ fn numbers_out_of_range_are_clamped_for_our_own_tools_only() {
 }
 
 #[test]
-fn what_would_not_come_back_as_it_was_written_is_refused() {
+fn numbers_that_would_lose_their_spelling_are_refused() {
     for number in [json!(1.1), json!(1e5), json!(1.2e22)] {
         assert!(
             refused(json!({"city": number})).contains("\"city\" must be a string"),
@@ -240,22 +240,22 @@ fn what_would_not_come_back_as_it_was_written_is_refused() {
     assert!(twice.contains("\"city\" is given twice"), "{twice}");
     assert_eq!(
         prepared(json!("{\"city\": \"x\",}")).1,
-        [": the JSON was mended: a comma too many"]
+        [": invalid JSON was repaired: trailing commas"]
     );
 }
 
 #[test]
-fn a_blank_id_is_none_and_a_whole_number_is_one() {
+fn a_blank_id_is_not_given_and_an_integer_id_is_accepted() {
     let schema = json!({"type": "object", "properties": {"chanId": {"type": "string"}, "chatId": {"type": "string"}, "content": {"type": "string"}}, "required": ["chanId", "chatId"], "additionalProperties": false});
     let checker = Checker::new(&schema, Ranges::Clamp);
     let taken = |arguments: Value| checker.prepare(arguments).unwrap().0;
-    let wanted = json!({"chanId": "wh", "chatId": "1"});
+    let requested = json!({"chanId": "wh", "chatId": "1"});
     for given in [
         json!({"chanId": "", "channel_id": "wh", "chatId": 1.0}),
         json!({"chanId": "wh", "channel_id": " ", "chatId": 1}),
         json!({"channelId": " ", "channel": "wh", "chatId": "1"}),
     ] {
-        assert_eq!(taken(given.clone()), wanted, "{given}");
+        assert_eq!(taken(given.clone()), requested, "{given}");
     }
     let refused = |arguments| checker.prepare(arguments).unwrap_err().to_string();
     let two = refused(json!({"chanId": "a", "channel_id": "b", "chatId": "1"}));
@@ -267,13 +267,13 @@ fn a_blank_id_is_none_and_a_whole_number_is_one() {
         fraction.contains("\"chatId\" must be a string"),
         "{fraction}"
     );
-    // A text may be empty on purpose.
+    // Text may be empty on purpose.
     let text = refused(json!({"chanId": "a", "chatId": "1", "content": "", "text": "b"}));
     assert!(text.contains("text"), "{text}");
 }
 
 #[test]
-fn a_time_too_short_to_be_one_is_the_shortest() {
+fn a_time_limit_that_is_too_short_is_raised() {
     let schema = json!({"type": "object", "properties": {"timeout": {"type": "number", "description": "Seconds it may take."}}, "additionalProperties": false});
     let checker = Checker::new(&schema, Ranges::Clamp);
     for (given, taken, repairs) in [
@@ -282,9 +282,9 @@ fn a_time_too_short_to_be_one_is_the_shortest() {
         (0.0, 0.0, 0),
         (-1.0, -1.0, 0),
     ] {
-        let (arguments, said) = checker.prepare(json!({"timeout": given})).unwrap();
+        let (arguments, message) = checker.prepare(json!({"timeout": given})).unwrap();
         assert_eq!(
-            (arguments["timeout"].as_f64(), said.len()),
+            (arguments["timeout"].as_f64(), message.len()),
             (Some(taken), repairs)
         );
     }
@@ -332,7 +332,7 @@ fn an_alias_of_two_parameters_is_not_guessed() {
 }
 
 #[test]
-fn a_name_that_says_a_unit_is_taken_where_the_parameter_has_it() {
+fn a_name_with_a_unit_is_accepted_if_the_parameter_has_that_unit() {
     let taken = |unit: &str, name: &str| {
         let schema = json!({
             "type": "object",
@@ -358,7 +358,7 @@ fn a_name_that_says_a_unit_is_taken_where_the_parameter_has_it() {
 }
 
 #[test]
-fn schemas_of_others_are_bounded() {
+fn external_schemas_are_limited() {
     let mut deep = json!({"type": "string"});
     for _ in 0..100 {
         deep = json!({"type": "object", "properties": {"x": deep}});
@@ -417,10 +417,10 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever comes, it is refused or it fits the schema: nothing in between
-    /// reaches a tool, and nothing panics.
+    /// Arguments are either refused or match the schema: nothing in between reaches a tool,
+    /// and nothing panics.
     #[test]
-    fn what_is_prepared_is_valid(arguments in any_json()) {
+    fn prepared_arguments_are_valid(arguments in any_json()) {
         if let Ok((prepared, _)) = checker(Ranges::Clamp).prepare(arguments) {
             let validator = generate::compile(&of::<Weather>().1).unwrap();
             prop_assert!(validator.is_valid(&prepared), "{prepared}");
@@ -428,15 +428,15 @@ proptest! {
         }
     }
 
-    /// What is JSON already says the same when it is mended.
+    /// Valid JSON is unchanged by the lenient parser.
     #[test]
-    fn mending_changes_nothing_that_is_whole(value in any_json()) {
-        let mended = mend::mended(&value.to_string());
-        prop_assert_eq!(mended.text, value.to_string());
-        prop_assert!(mended.found.is_empty());
+    fn valid_json_is_not_changed(value in any_json()) {
+        let normalized = lenient_json::normalize(&value.to_string());
+        prop_assert_eq!(normalized.text, value.to_string());
+        prop_assert!(normalized.found.is_empty());
     }
 
-    /// Text that is no JSON never panics either.
+    /// Text that is not JSON never panics either.
     #[test]
     fn any_text_is_parsed_or_refused(text in "\\PC{0,60}") {
         let _ = parse_arguments(&text);
@@ -444,19 +444,19 @@ proptest! {
 }
 
 #[test]
-fn however_much_is_wrong_little_is_said() {
+fn errors_are_short_however_much_is_wrong() {
     let unknown: Map<String, Value> = (0..50_000)
         .map(|number| (format!("k{number}"), json!(1)))
         .collect();
-    let said = refused(Value::Object(unknown));
+    let message = refused(Value::Object(unknown));
     assert!(
-        said.contains("missing required parameter \"city\""),
-        "{said}"
+        message.contains("missing required parameter \"city\""),
+        "{message}"
     );
-    assert!(said.contains("unknown parameter \"k0\""), "{said}");
+    assert!(message.contains("unknown parameter \"k0\""), "{message}");
     assert!(
-        said.contains("more problems") && said.len() < 4_000,
-        "{said}"
+        message.contains("more problems") && message.len() < 4_000,
+        "{message}"
     );
 
     let long = "x".repeat(1 << 20);
@@ -470,10 +470,10 @@ fn however_much_is_wrong_little_is_said() {
         Value::String(format!("{{\"{long}\": 1, \"{long}\": 2}}")),
         Value::String(format!("[{}1]", "1,".repeat(200_000))),
     ] {
-        let said = refused(arguments);
-        assert!(said.len() < 4_000, "{} {said:.300}", said.len());
+        let message = refused(arguments);
+        assert!(message.len() < 4_000, "{} {message:.300}", message.len());
     }
-    // Conflicts and repairs are counted too.
+    // Conflicts and repairs are limited too.
     let same: Map<String, Value> = (0..5_000)
         .map(|number| (format!("ci{}ty", "_".repeat(number % 90)), json!(number)))
         .chain([("city".to_owned(), json!("x"))])
@@ -486,7 +486,7 @@ fn however_much_is_wrong_little_is_said() {
 }
 
 #[test]
-fn somebody_elses_schema_says_little_about_a_long_value() {
+fn errors_about_long_values_are_short() {
     let schema = json!({
         "type": "object",
         "properties": { "a": { "type": "string", "pattern": "^b", "maxLength": 3 } },
@@ -495,9 +495,9 @@ fn somebody_elses_schema_says_little_about_a_long_value() {
     let error = checker
         .prepare(json!({ "a": "x".repeat(1 << 20) }))
         .unwrap_err();
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.contains("parameter \"a\"") && said.len() < 2_000,
-        "{said:.300}"
+        message.contains("parameter \"a\"") && message.len() < 2_000,
+        "{message:.300}"
     );
 }

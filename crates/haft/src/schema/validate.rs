@@ -1,14 +1,14 @@
 //! Validation errors as sentences about parameters.
 
-use super::notes::{MOST_PROBLEMS, Notes};
+use super::notes::{MAX_PROBLEMS, Notes};
 use crate::Problem;
 use haft_ops::text::brief::{FEW, brief, few};
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
-/// What the validator says about a value, in characters at most. It repeats the value.
-const SAID: usize = 300;
+/// Maximum length of a validator message, in characters. It repeats the value.
+const MAX_MESSAGE: usize = 300;
 
 pub(super) fn problems(
     validator: &Validator,
@@ -24,7 +24,7 @@ pub(super) fn problems(
         .and_then(Value::as_object)
         .map(|properties| properties.keys().cloned().collect())
         .unwrap_or_default();
-    for error in validator.iter_errors(arguments).take(MOST_PROBLEMS) {
+    for error in validator.iter_errors(arguments).take(MAX_PROBLEMS) {
         let name = parameter(error.instance_path().as_str());
         let got = shown(error.instance());
         match error.kind() {
@@ -39,8 +39,8 @@ pub(super) fn problems(
                 }));
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
-                notes.more_problems(unexpected.len().saturating_sub(MOST_PROBLEMS));
-                for extra in unexpected.iter().take(MOST_PROBLEMS) {
+                notes.more_problems(unexpected.len().saturating_sub(MAX_PROBLEMS));
+                for extra in unexpected.iter().take(MAX_PROBLEMS) {
                     let similar =
                         haft_ops::text::spelling::closest(extra, known.iter().cloned(), 1).pop();
                     notes.problem(Problem::Unknown {
@@ -52,7 +52,7 @@ pub(super) fn problems(
             }
             ValidationErrorKind::Type { kind } => notes.problem(Problem::Wrong {
                 name,
-                wanted: wanted(kind),
+                wanted: type_name(kind),
                 got,
             }),
             ValidationErrorKind::Enum { options } => {
@@ -76,16 +76,16 @@ pub(super) fn problems(
                 wanted: format!("at most {limit}"),
                 got,
             }),
-            _ if name.is_empty() => notes.problem(Problem::Other(brief(error, SAID))),
+            _ if name.is_empty() => notes.problem(Problem::Other(brief(error, MAX_MESSAGE))),
             _ => {
-                let said = brief(error, SAID);
-                notes.problem(Problem::Other(format!("parameter \"{name}\": {said}")));
+                let message = brief(error, MAX_MESSAGE);
+                notes.problem(Problem::Other(format!("parameter \"{name}\": {message}")));
             }
         }
     }
 }
 
-/// `/edits/0/old` as `edits[0].old`.
+/// Formats `/edits/0/old` as `edits[0].old`.
 fn parameter(pointer: &str) -> String {
     let mut name = String::new();
     for part in pointer.split('/').skip(1) {
@@ -102,7 +102,7 @@ fn parameter(pointer: &str) -> String {
     name
 }
 
-fn wanted(kind: &TypeKind) -> String {
+fn type_name(kind: &TypeKind) -> String {
     let names: Vec<String> = match kind {
         TypeKind::Single(kind) => vec![with_article(&kind.to_string())],
         TypeKind::Multiple(kinds) => kinds
@@ -121,7 +121,7 @@ fn with_article(kind: &str) -> String {
     }
 }
 
-/// What kind of value this is, in words.
+/// Returns the kind of a value, in words.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -133,7 +133,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// A value for a message: itself when short, its kind when not.
+/// Formats a value for a message: the value itself if short, its kind otherwise.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) | Value::Object(_) | Value::Null => kind_of(value).to_owned(),

@@ -1,7 +1,6 @@
-//! A part of a file, said as its first and last line, for a tool that takes an
-//! offset and a number of lines. Line numbers count from 1, as editors show
-//! them; from where the offset counts, its description says. Converted exactly,
-//! or refused.
+//! Converting a range of lines, given as its first and last line, for a tool that takes an
+//! offset and a number of lines. Line numbers count from 1, as in editors; the description
+//! of the offset says what it counts from. The conversion is exact, or refused.
 
 use super::alias::truth;
 use super::coerce::integer;
@@ -39,8 +38,8 @@ const BOTH: &[&str] = &["viewrange", "linerange"];
 
 const WHOLE: &[&str] = &["shouldreadentirefile", "readentirefile"];
 
-/// A line number and the name it came under.
-struct Line {
+/// A line number and the name it was given under.
+struct LineNumber {
     name: String,
     number: i64,
 }
@@ -53,8 +52,8 @@ pub(super) fn rename(
     let Some(base) = base(known) else {
         return;
     };
-    let (first, last) = asked(arguments, known, notes);
-    // The first line, counted from 1, whoever says it.
+    let (first, last) = take_lines(arguments, known, notes);
+    // The first line, counted from 1, whichever parameter gave it.
     let begin = match (&first, arguments.get("offset")) {
         (Some(first), _) => Some(first.number),
         (None, None | Some(Value::Null)) => Some(1),
@@ -62,7 +61,7 @@ pub(super) fn rename(
             integer(offset).map(|offset| offset.max(base).saturating_sub(base).saturating_add(1))
         }
     };
-    if let Some(Line { name, number }) = &first {
+    if let Some(LineNumber { name, number }) = &first {
         let offset = number.saturating_sub(1).saturating_add(base);
         let change = if base == 1 {
             format!("taken from \"{name}\"")
@@ -75,7 +74,7 @@ pub(super) fn rename(
         return;
     };
     let Some(begin) = begin else {
-        // Not understood, so it is not to vanish.
+        // Not understood, so it is put back and reported.
         arguments.insert(last.name, last.number.into());
         return;
     };
@@ -97,7 +96,7 @@ pub(super) fn rename(
     notes.set(arguments, ("limit", lines.into()), &last.name, change);
 }
 
-/// Drops the wish to read all of a file, where nothing says to read a part of it.
+/// Drops a flag that asks for the whole file, if no part is requested.
 pub(super) fn whole(
     arguments: &mut Map<String, Value>,
     known: &Map<String, Value>,
@@ -110,13 +109,13 @@ pub(super) fn whole(
     arguments.retain(|name, value| {
         let is_wish = WHOLE.contains(&fold(name).as_str()) && truth(value) == Some(true);
         if is_wish {
-            notes.repair(name, "dropped: that is so anyway");
+            notes.repair(name, "dropped: already the default");
         }
         !is_wish
     });
 }
 
-/// From where the offset of a tool counts, if it has one and says it.
+/// Returns what the offset of a tool counts from, according to its description.
 fn base(known: &Map<String, Value>) -> Option<i64> {
     let description = known.get("offset")?.get("description")?.as_str()?;
     known.get("limit")?;
@@ -127,12 +126,13 @@ fn base(known: &Map<String, Value>) -> Option<i64> {
     }
 }
 
-/// Takes the lines out of the arguments; what is no line number is a problem.
-fn asked(
+/// Takes the line numbers out of the arguments. Anything that is not a line number is a
+/// problem.
+fn take_lines(
     arguments: &mut Map<String, Value>,
     known: &Map<String, Value>,
     notes: &mut Notes,
-) -> (Option<Line>, Option<Line>) {
+) -> (Option<LineNumber>, Option<LineNumber>) {
     let (mut first, mut last) = (None, None);
     let names: Vec<String> = arguments
         .keys()
@@ -146,7 +146,7 @@ fn asked(
         if !is_first && !is_last && !is_both {
             continue;
         }
-        // Null is nothing given, and is dropped as such.
+        // Null means that nothing was given.
         let Some(value) = arguments.remove(&name).filter(|value| !value.is_null()) else {
             continue;
         };
@@ -157,7 +157,7 @@ fn asked(
         };
         let Some((begin, end)) = numbers else {
             let wanted = if is_both {
-                "the numbers of the first and the last line"
+                "the numbers of the first and last line"
             } else {
                 "an integer"
             };
@@ -178,7 +178,7 @@ fn asked(
     (first, last)
 }
 
-fn put(line: &mut Option<Line>, name: &str, number: i64, notes: &mut Notes) {
+fn put(line: &mut Option<LineNumber>, name: &str, number: i64, notes: &mut Notes) {
     match line {
         Some(other) if other.number != number => notes.problem(Problem::Conflict {
             name: other.name.clone(),
@@ -186,7 +186,7 @@ fn put(line: &mut Option<Line>, name: &str, number: i64, notes: &mut Notes) {
         }),
         Some(_) => {}
         None => {
-            *line = Some(Line {
+            *line = Some(LineNumber {
                 name: name.to_owned(),
                 number,
             });

@@ -1,10 +1,10 @@
-//! A command as a line for a shell or as a list of words, where the tool wants
-//! the other.
+//! Converting a command between a line for a shell and a list of words, if the tool expects
+//! the other form.
 
 use serde_json::Value;
 
-/// The words that a line is, if it is a JSON list of them. `[ "a" ]` is not:
-/// that is a test, and a shell knows it.
+/// Returns the words of a line that is a JSON list. `[ "a" ]` with spaces is not: that is a
+/// shell test.
 pub(super) fn listed(line: &str) -> Option<Value> {
     let line = line.trim();
     if !line.starts_with("[\"") || crate::json::excess(line.as_bytes()).is_some() {

@@ -1,26 +1,26 @@
-//! What to do about a failure, in words that several text toolsets share.
+//! Advice about failures that several text toolsets share.
 
 use haft_ops::executor::Refusal;
 
-/// How many tools a message names: a session may have hundreds from other servers.
-const MOST_TOOLS: usize = 60;
+/// Maximum number of tools in a message: a session may have hundreds from MCP servers.
+const MAX_TOOLS: usize = 60;
 
-/// Said of a path in `/tmp` that is not there.
+/// Hint about a path in `/tmp` that does not exist.
 pub(super) const PRIVATE_TEMP: &str = "In the sandbox /tmp is a private folder of this work folder, shared with its commands; the machine's own is not seen.";
 
-/// Which tools there are, for who called one that is not.
+/// Lists the existing tools after a call of an unknown one.
 pub(super) fn other_tools(similar: &[String], known: &[String]) -> String {
-    let meant = similar
+    let suggestion = similar
         .first()
         .map(|name| format!("Did you mean \"{name}\"? "));
     format!(
         "{}Available tools: {}.",
-        meant.unwrap_or_default(),
-        haft_ops::text::few(known, MOST_TOOLS)
+        suggestion.unwrap_or_default(),
+        haft_ops::text::few(known, MAX_TOOLS)
     )
 }
 
-/// Said when a file had other names, which now have the old content.
+/// Note that a file had other names, which now have the old content.
 pub(super) fn broken_links(others: u64) -> String {
     let names = if others == 1 {
         "one other name".to_owned()
@@ -36,9 +36,9 @@ pub(super) fn in_temp(path: &str) -> bool {
         .any(|temp| path.starts_with(temp))
 }
 
-/// The lines that a text begins on, each once: `line 3`, `lines 2, 5`.
+/// Formats the lines that a text starts on, without duplicates: `line 3`, `lines 2, 5`.
 pub(super) fn on_lines(lines: &[usize], count: usize) -> String {
-    // At most twenty are known.
+    // At most twenty lines are reported.
     let more = if lines.len() >= 20 && count > 20 {
         ", …"
     } else {
@@ -55,7 +55,8 @@ pub(super) fn on_lines(lines: &[usize], count: usize) -> String {
     }
 }
 
-/// A command that did not begin, and what to do about it, as a clause.
+/// Returns what happened to a command that could not be started, and what to do about it,
+/// as a clause.
 pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
     let next = match refusal {
         Refusal::Unconfined => {
@@ -64,7 +65,7 @@ pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (Str
                 "`haft doctor` says what this machine can enforce; `--sandbox off` runs commands unconfined".to_owned(),
             );
         }
-        Refusal::Closed => {
+        Refusal::CannotHide => {
             return (
                 format!("the command was not run: {detail}"),
                 "a person can change the rule in haft.yaml; `--sandbox off` runs commands that nothing is hidden from".to_owned(),
@@ -101,13 +102,13 @@ pub(super) fn cannot_start(what: String, refusal: Refusal, detail: &str) -> (Str
     (what, next.to_owned())
 }
 
-/// The same for toolsets that speak in sentences.
+/// Same as [`cannot_start`], as sentences.
 pub(super) fn did_not_start(what: String, refusal: Refusal, detail: &str) -> (String, String) {
     let (what, next) = cannot_start(what, refusal, detail);
     (what, sentence(&next))
 }
 
-/// The clause of a remedy as a sentence.
+/// Turns the clause of a remedy into a sentence.
 pub(super) fn sentence(clause: &str) -> String {
     let mut chars = clause.chars();
     match chars.next() {

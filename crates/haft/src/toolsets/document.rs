@@ -1,11 +1,11 @@
-//! What toolsets of JSON replies share: documents that grow by a field, and what is
-//! said in them of ends and failures.
+//! Shared parts of the toolsets with JSON replies: adding fields, and describing exits and
+//! failures.
 
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Context, Error, Invalid, Offered, Problem};
 use haft_ops::executor::Exit;
-use haft_ops::scope::closing::LeftOut;
-use haft_ops::spill::Kept;
+use haft_ops::scope::filter::LeftOut;
+use haft_ops::spill::StoredOutput;
 use serde_json::Value;
 
 /// Adds a field to an object.
@@ -15,7 +15,7 @@ pub(super) fn add(object: &mut Value, name: &str, value: impl Into<Value>) {
     }
 }
 
-/// Adds a hint, below the one that is there already.
+/// Adds a hint below an existing one.
 pub(super) fn add_hint(answer: &mut Value, hint: &str) {
     let hint = match answer.get("hint").and_then(Value::as_str) {
         Some(before) => format!("{before}\n{hint}"),
@@ -24,14 +24,14 @@ pub(super) fn add_hint(answer: &mut Value, hint: &str) {
     add(answer, "hint", hint);
 }
 
-/// A parameter that this use of a tool needs and that is not there.
+/// Returns the error for a parameter that is required for this use of a tool.
 pub(super) fn missing(name: &str) -> Error {
     Error::Invalid(Invalid {
         problems: vec![Problem::Missing(name.to_owned())],
     })
 }
 
-/// Says that a file had other names, which now have the old content.
+/// Notes that a file had other names, which now have the old content.
 pub(super) fn broken_links(answer: &mut Value, others: u64) {
     if others > 0 {
         let hint =
@@ -40,21 +40,21 @@ pub(super) fn broken_links(answer: &mut Value, others: u64) {
     }
 }
 
-/// Says how many entries rules leave out, where they do.
+/// Notes how many entries rules leave out, if any.
 pub(super) fn add_left_out(answer: &mut Value, left_out: LeftOut) {
-    let mut said = serde_json::Map::new();
+    let mut summary = serde_json::Map::new();
     let counts = [("denied", left_out.denied), ("rules_ask", left_out.asks)];
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-        said.insert(name.to_owned(), count.into());
+        summary.insert(name.to_owned(), count.into());
     }
-    if !said.is_empty() {
-        add(answer, "left_out", said);
+    if !summary.is_empty() {
+        add(answer, "left_out", summary);
     }
 }
 
-/// Puts as many entries into a field as `most` bytes hold. What is left out is said,
-/// and kept with the rest in a file, one entry a line, so that it can be paged.
-/// Answers whether some are left out.
+/// Adds as many entries as fit into `most` bytes. The others are counted and saved to a
+/// file, one per line, so that they can be read in pages. Returns whether some are left
+/// out.
 pub(super) fn add_entries(
     answer: &mut Value,
     name: &str,
@@ -82,8 +82,8 @@ pub(super) fn add_entries(
     is_cut
 }
 
-/// Says where the whole of an output is: for file tools, and for commands where they
-/// know it by another name.
+/// Adds the path of the full output: for file tools, and for commands if they use a
+/// different path.
 pub(super) fn add_output(answer: &mut Value, path: &str, cx: &Context) {
     add(answer, "output_path", path);
     if let Some(host) = cx.host_path(path) {
@@ -91,8 +91,7 @@ pub(super) fn add_output(answer: &mut Value, path: &str, cx: &Context) {
     }
 }
 
-/// The number of an end: 128 and the signal's when one ended it, -1 when nobody
-/// knows.
+/// Returns the exit code: 128 plus the signal's number for a signal, -1 if unknown.
 pub(super) fn exit_code(status: Exit) -> i32 {
     match status {
         Exit::Code(code) => code,
@@ -101,46 +100,47 @@ pub(super) fn exit_code(status: Exit) -> i32 {
     }
 }
 
-/// A note without the brackets that set it off from an output.
+/// Removes the brackets around a note.
 pub(super) fn plain(note: &str) -> &str {
     note.strip_prefix('[')
         .and_then(|note| note.strip_suffix(']'))
         .unwrap_or(note)
 }
 
-/// What a failed replacement teaches; `new` is the parameter with the new text.
-pub(super) fn taught(lesson: &haft_ops::Lesson, new: &str) -> String {
-    let mut taught = String::new();
+/// Explains a failed replacement; `new` is the parameter with the new text.
+pub(super) fn explain_mismatch(lesson: &haft_ops::Lesson, new: &str) -> String {
+    let mut explain_mismatch = String::new();
     if let Some(line) = lesson.already.first() {
-        taught.push_str(&format!(
+        explain_mismatch.push_str(&format!(
             "{new} is already there, on line {line}: the edit may have been made before\n"
         ));
     }
     if lesson.text.is_empty() {
-        taught.push_str(
+        explain_mismatch.push_str(
             "nothing in the file is like it; read the file again and copy the text exactly",
         );
     } else {
-        taught.push_str(&lesson.text);
+        explain_mismatch.push_str(&lesson.text);
     }
-    taught
+    explain_mismatch
 }
 
-/// What happened and what to do about it; `operation` has the toolset's own words.
-pub(super) fn said_of(
+/// Returns what happened and what to do about it; `operation` formats errors of operations
+/// in the toolset's style.
+pub(super) fn describe(
     error: &Error,
     tools: &Offered,
     operation: fn(&haft_ops::Error, &Offered) -> (String, String),
 ) -> (String, String) {
     match error {
         Error::Operation(error) => operation(error, tools),
-        Error::Refused(inner) => said_of(inner, tools, operation),
+        Error::Refused(inner) => describe(inner, tools, operation),
         Error::UnknownTool { similar, known, .. } => {
-            let meant = similar
+            let suggestion = similar
                 .first()
                 .map(|name| format!("did you mean \"{name}\"? "));
             let known = known.join(", ");
-            let next = format!("{}available tools: {known}", meant.unwrap_or_default());
+            let next = format!("{}available tools: {known}", suggestion.unwrap_or_default());
             (error.to_string(), next)
         }
         Error::NotApproved { reason, remedy } => {
@@ -151,7 +151,7 @@ pub(super) fn said_of(
     }
 }
 
-/// A failure as a document: what happened in the field `name`, then what to do.
+/// Formats a failure as a document: what happened in the field `name`, then what to do.
 pub(super) fn failure(mut answer: Value, name: &str, (what, next): (String, String)) -> Value {
     add(&mut answer, name, what);
     if !next.is_empty() {
@@ -160,23 +160,26 @@ pub(super) fn failure(mut answer: Value, name: &str, (what, next): (String, Stri
     answer
 }
 
-/// What stands under a text of another tool that was cut.
-pub(super) fn cut_note(cut: &Cut<'_>, keep: Keep, kept: Option<&Kept>) -> String {
+/// Returns the note below a truncated text of another tool.
+pub(super) fn cut_note(cut: &Cut<'_>, keep: Keep, stored: Option<&StoredOutput>) -> String {
     let end = if keep == Keep::Tail { "last" } else { "first" };
     let shown = format!(
         "the {end} {} of {}",
         format_size(cut.kept_bytes as u64),
         format_size(cut.total_bytes as u64)
     );
-    match kept {
-        Some(kept) if kept.omitted == 0 => {
-            format!("[truncated: {shown}; output_path: {}]", kept.path.display())
+    match stored {
+        Some(stored) if stored.omitted == 0 => {
+            format!(
+                "[truncated: {shown}; output_path: {}]",
+                stored.path.display()
+            )
         }
-        Some(kept) => format!(
+        Some(stored) => format!(
             "[truncated: {shown}; output_path: {}, without {} from the middle]",
-            kept.path.display(),
-            format_size(kept.omitted)
+            stored.path.display(),
+            format_size(stored.omitted)
         ),
-        None => format!("[truncated: {shown}; the whole was not kept]"),
+        None => format!("[truncated: {shown}; the full output was not saved]"),
     }
 }

@@ -1,8 +1,8 @@
-//! A command line, as the tools take it that run one with a shell.
+//! Checks command lines for tools that run a shell.
 
 use crate::Error;
 
-/// Refuses what no shell can be given.
+/// Refuses commands that no shell can run.
 pub(super) fn check(command: &str) -> Result<(), Error> {
     if command.trim().is_empty() {
         return Err(Error::invalid("parameter \"command\" is empty"));

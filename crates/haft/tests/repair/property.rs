@@ -1,21 +1,21 @@
-//! For every tool there is: what fits its schema is not touched, and each of its
-//! parameters is understood in another spelling.
+//! For every tool: valid arguments are unchanged, and each parameter is accepted in other
+//! spellings.
 
-use super::{bench, said, tools};
+use super::{bench, listed, tools};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value};
 
-/// How many calls of each tool are made up.
+/// Number of generated calls for each tool.
 const CASES: u32 = 60;
 
-/// Any value that fits a schema of ours.
+/// Generates values that match a schema.
 fn value(schema: &Value) -> BoxedStrategy<Value> {
     if let Some(options) = schema["enum"].as_array() {
         return prop::sample::select(options.clone()).boxed();
     }
     let kind = match &schema["type"] {
-        // The first of several is as good as any.
+        // The first of several types is as good as any.
         Value::Array(kinds) => kinds[0].as_str().unwrap(),
         kind => kind.as_str().unwrap(),
     };
@@ -39,7 +39,7 @@ fn value(schema: &Value) -> BoxedStrategy<Value> {
     }
 }
 
-/// Any object that fits: what is required, and some of the rest.
+/// Generates objects that match: all required fields and some of the others.
 fn object(schema: &Value) -> BoxedStrategy<Map<String, Value>> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let fields: Vec<_> = schema["properties"]
@@ -64,7 +64,7 @@ fn object(schema: &Value) -> BoxedStrategy<Map<String, Value>> {
         .boxed()
 }
 
-/// Other ways to write a name: `filePath`, `FilePath`, `file-path`, `FILE_PATH`,
+/// Returns other spellings of a name: `filePath`, `FilePath`, `file-path`, `FILE_PATH`,
 /// `file path`, `file_path`.
 fn spellings(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
@@ -92,7 +92,7 @@ fn spellings(name: &str) -> Vec<String> {
     ]
 }
 
-/// Each tool with arguments that fit it.
+/// Checks each tool with valid arguments.
 fn each(check: impl Fn(&super::Bench, &str, Map<String, Value>) -> Result<(), TestCaseError>) {
     for (toolset, tool, schema) in tools() {
         let bench = bench(toolset);
@@ -110,13 +110,13 @@ fn each(check: impl Fn(&super::Bench, &str, Map<String, Value>) -> Result<(), Te
 }
 
 #[test]
-fn what_fits_is_left_as_it_is() {
+fn valid_arguments_are_unchanged() {
     each(|bench, tool, arguments| {
         let sent = Value::Object(arguments);
         for way in [sent.clone(), Value::from(sent.to_string())] {
             let (arguments, repairs) = bench.explain(tool, way).map_err(TestCaseError::fail)?;
             prop_assert_eq!(&arguments, &sent);
-            let repairs: Vec<String> = repairs.iter().map(said).collect();
+            let repairs: Vec<String> = repairs.iter().map(listed).collect();
             prop_assert!(repairs.is_empty(), "{repairs:?}");
         }
         Ok(())
@@ -124,7 +124,7 @@ fn what_fits_is_left_as_it_is() {
 }
 
 #[test]
-fn every_parameter_is_understood_in_every_spelling() {
+fn every_parameter_is_accepted_in_every_spelling() {
     each(|bench, tool, arguments| {
         for name in arguments.keys() {
             for spelling in spellings(name).into_iter().filter(|other| other != name) {
@@ -135,7 +135,7 @@ fn every_parameter_is_understood_in_every_spelling() {
                     .explain(tool, Value::Object(sent))
                     .map_err(TestCaseError::fail)?;
                 prop_assert_eq!(taken, Value::Object(arguments.clone()));
-                let repairs: Vec<String> = repairs.iter().map(said).collect();
+                let repairs: Vec<String> = repairs.iter().map(listed).collect();
                 prop_assert_eq!(repairs, [format!("{name}: taken from \"{spelling}\"")]);
             }
         }

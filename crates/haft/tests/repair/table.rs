@@ -1,8 +1,8 @@
-//! A table of calls as text: who reads it sees the calls and nothing else.
+//! A table of calls as text, which shows the calls and nothing else.
 //!
-//! `== TOOLSET TOOL` begins the calls of one tool. A call is a line as the model
-//! sent it (`⏎` is a line break in it), a line `=> ` with what comes of it, and a
-//! line `~ ` for each repair that is listed. `#` names the dialect.
+//! `== TOOLSET TOOL` starts the calls of one tool. A call is a line as the model sent it
+//! (`⏎` is a line break in it), a line `=> ` with the result, and a line `~ ` for each
+//! listed repair. `#` names the agent that calls tools in this style.
 
 pub(crate) struct Row {
     pub(crate) toolset: &'static str,

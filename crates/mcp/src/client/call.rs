@@ -1,8 +1,7 @@
-//! One call of a tool of a server: from its arguments to its answer, with what comes
-//! in between.
+//! Calls one tool of a server, and handles progress and questions until the result arrives.
 
-use super::connect::{Connection, said_of};
-use super::desk::{Desk, Meanwhile};
+use super::connect::{Connection, describe_error};
+use super::dispatcher::{Dispatcher, Interim};
 use haft::{Context, Filled};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
@@ -15,51 +14,51 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many times a server may answer with a question.
-const ROUNDS: usize = 10;
+/// Maximum number of times a server may answer a call with a question.
+const MAX_QUESTIONS: usize = 10;
 
-/// How long a question to the person may be, in characters.
-const QUESTION: usize = 4_000;
+/// Maximum length of a question to the user in characters.
+const MAX_QUESTION: usize = 4_000;
 
-/// What came of a call.
+/// Result of a call.
 pub(super) enum Outcome {
-    /// A result, as the server wrote it.
+    /// The result in the server's JSON.
     Answered(Value),
-    /// The server says that there can be none.
+    /// The server refused the call, or its result is invalid.
     Refused(String),
-    /// The person has to sign in, or to allow more. What the server said about that.
+    /// The user has to sign in or grant more access; with the server's challenge.
     SignIn(String),
-    /// It could not be sent: the server is not where it was.
-    Unreached(String),
-    /// The connection broke.
-    Broke,
-    /// It took too long without a sign of life.
+    /// The request could not be sent; the server may have moved.
+    NotSent(String),
+    /// The connection was lost.
+    ConnectionLost,
+    /// The server was silent for too long.
     TimedOut,
-    /// All of it took longer than the session allows.
+    /// The call exceeded the session's time limit.
     OverLimit,
-    /// Nobody waits for it any more.
+    /// The caller cancelled the call.
     Cancelled,
 }
 
 /// A call to make.
 pub(super) struct Call<'a> {
-    /// The server, for questions.
+    /// Name of the server, for questions.
     pub(super) server: &'a str,
-    /// Its own name for the tool.
+    /// The server's own name for the tool.
     pub(super) tool: &'a str,
     pub(super) arguments: JsonObject,
-    /// How long it may go without a sign of life.
-    pub(super) patience: Duration,
+    /// Maximum time without a reply or progress.
+    pub(super) timeout: Duration,
     pub(super) cx: &'a Context,
 }
 
 impl Call<'_> {
-    /// Makes it.
+    /// Makes the call, and answers the server's questions.
     pub(super) async fn make(&self, connection: &Connection) -> Outcome {
         let mut params =
             CallToolRequestParams::new(self.tool.to_owned()).with_arguments(self.arguments.clone());
-        for _ in 0..ROUNDS {
-            let result = match self.once(connection, params.clone()).await {
+        for _ in 0..MAX_QUESTIONS {
+            let result = match self.request(connection, params.clone()).await {
                 Ok(result) => result,
                 Err(outcome) => return outcome,
             };
@@ -75,14 +74,16 @@ impl Call<'_> {
                     params.input_responses = (!answers.is_empty()).then_some(answers);
                     params.request_state = asked.request_state;
                 }
-                _ => return Outcome::Refused("answered with what is no result".to_owned()),
+                _ => return Outcome::Refused("answered with an invalid result".to_owned()),
             }
         }
-        Outcome::Refused(format!("asked {ROUNDS} times before it would answer"))
+        Outcome::Refused(format!(
+            "asked {MAX_QUESTIONS} questions without returning a result"
+        ))
     }
 
-    /// One request, and what comes before its answer.
-    async fn once(
+    /// Sends one request, and handles messages that arrive before its response.
+    async fn request(
         &self,
         connection: &Connection,
         params: CallToolRequestParams,
@@ -93,51 +94,52 @@ impl Call<'_> {
             .send_cancellable_request(request, PeerRequestOptions::no_options());
         let mut handle = match sent.await {
             Ok(handle) => handle,
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(outcome_of(&error)),
         };
-        let mut waiting = Desk::expect(&connection.desk, handle.progress_token.clone());
-        let mut flight = Flight {
+        let mut waiting =
+            Dispatcher::register(&connection.dispatcher, handle.progress_token.clone());
+        let mut cancel = CancelOnDrop {
             peer: connection.peer.clone(),
             id: Some(handle.id.clone()),
         };
-        let mut until = Instant::now() + self.patience;
+        let mut until = Instant::now() + self.timeout;
         loop {
             tokio::select! {
                 biased;
                 answer = &mut handle.rx => {
-                    flight.id = None;
+                    cancel.id = None;
                     return match answer {
                         Ok(Ok(result)) => Ok(result),
-                        Ok(Err(error)) => Err(failed(&error)),
-                        Err(_) => Err(Outcome::Broke),
+                        Ok(Err(error)) => Err(outcome_of(&error)),
+                        Err(_) => Err(Outcome::ConnectionLost),
                     };
                 }
                 () = self.cx.cancel().cancelled() => return Err(Outcome::Cancelled),
-                Some(what) = waiting.meanwhile.recv() => {
-                    self.meanwhile(what).await;
-                    // It lives: its time begins anew. What a person takes is not its.
-                    until = Instant::now() + self.patience;
+                Some(message) = waiting.messages.recv() => {
+                    self.handle_interim(message).await;
+                    // Progress restarts the time limit, and the user's time to answer does
+                    // not count.
+                    until = Instant::now() + self.timeout;
                 }
                 () = tokio::time::sleep_until(until) => return Err(Outcome::TimedOut),
             }
         }
     }
 
-    async fn meanwhile(&self, what: Meanwhile) {
-        match what {
-            Meanwhile::Progress(words) => {
-                if let Some(words) = words {
-                    self.cx.update(words);
+    async fn handle_interim(&self, message: Interim) {
+        match message {
+            Interim::Progress(text) => {
+                if let Some(text) = text {
+                    self.cx.update(text);
                 }
             }
-            Meanwhile::Asked(question, answer) => {
+            Interim::Question(question, answer) => {
                 let _ = answer.send(self.ask(&question).await);
             }
         }
     }
 
-    /// What the person answers: a yes or no where that is all that is wanted of them,
-    /// and a form where it is more.
+    /// Asks the user: for approval if that is all the server needs, otherwise with a form.
     async fn ask(&self, question: &ElicitRequestParams) -> ElicitResult {
         let declined = ElicitResult::new(ElicitationAction::Decline);
         let ElicitRequestParams::FormElicitationParams {
@@ -150,8 +152,8 @@ impl Call<'_> {
         };
         let schema = serde_json::to_value(requested_schema).unwrap_or_default();
         let asked = haft::ops::text::decode::visible(message);
-        let asked: String = asked.chars().take(QUESTION).collect();
-        let Some(content) = implied(&schema) else {
+        let asked: String = asked.chars().take(MAX_QUESTION).collect();
+        let Some(content) = implied_content(&schema) else {
             let question = format!("MCP server {} asks: {asked}", self.server);
             return match self.cx.fill(question, schema).await {
                 Filled::Accepted(content) => {
@@ -165,18 +167,18 @@ impl Call<'_> {
             Value::Object(fields) if fields.is_empty() => String::new(),
             fields => {
                 let fields = haft::ops::text::decode::visible(&fields.to_string());
-                format!("\n(yes sends it {fields})")
+                format!("\n(approving sends {fields})")
             }
         };
         let question = format!("MCP server {} asks: {asked}{sends}", self.server);
         match self.cx.confirm(question).await {
             Ok(true) => ElicitResult::new(ElicitationAction::Accept).with_content(content),
-            // Who can only say later cannot say it to a call that is under way.
+            // An approver that answers later cannot answer a call in progress.
             Ok(false) | Err(_) => declined,
         }
     }
 
-    /// The answers to what a server wants to know before it goes on.
+    /// Answers the questions that a server returned instead of a result.
     async fn answers(&self, asked: InputRequests) -> BTreeMap<String, Value> {
         let mut answers = BTreeMap::new();
         for (key, request) in asked {
@@ -190,9 +192,9 @@ impl Call<'_> {
     }
 }
 
-/// What a yes says, in the fields that are asked for: what they are by default, and yes
-/// where that is the question. Nothing where somebody would have to write.
-fn implied(schema: &Value) -> Option<Value> {
+/// Returns the form content that an approval implies: defaults, and `true` for booleans.
+/// `None` if the user would have to enter something.
+fn implied_content(schema: &Value) -> Option<Value> {
     let mut fields = Map::new();
     let none = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&none);
@@ -213,24 +215,24 @@ fn implied(schema: &Value) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-fn failed(error: &ServiceError) -> Outcome {
+fn outcome_of(error: &ServiceError) -> Outcome {
     match error {
-        ServiceError::TransportClosed => Outcome::Broke,
+        ServiceError::TransportClosed => Outcome::ConnectionLost,
         ServiceError::TransportSend(sent) => match super::http::challenge(sent.error.as_ref()) {
             Some(challenge) => Outcome::SignIn(challenge),
-            None => Outcome::Unreached(said_of(error)),
+            None => Outcome::NotSent(describe_error(error)),
         },
-        error => Outcome::Refused(said_of(error)),
+        error => Outcome::Refused(describe_error(error)),
     }
 }
 
-/// A request that is not answered. If nobody waits for it any more, the server is told.
-struct Flight {
+/// Tells the server that a request is cancelled when dropped before its response.
+struct CancelOnDrop {
     peer: Peer<RoleClient>,
     id: Option<RequestId>,
 }
 
-impl Drop for Flight {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current())
         else {
@@ -239,8 +241,8 @@ impl Drop for Flight {
         let peer = self.peer.clone();
         runtime.spawn(async move {
             let params = CancelledNotificationParam::new(Some(id), None);
-            let news = CancelledNotification::new(params);
-            let _ = peer.send_notification(news.into()).await;
+            let notification = CancelledNotification::new(params);
+            let _ = peer.send_notification(notification.into()).await;
         });
     }
 }
@@ -250,19 +252,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_yes_says_what_a_yes_can_say() {
+    fn an_approval_fills_in_defaults_and_booleans() {
         let schema = json!({
             "type": "object",
             "properties": { "sure": { "type": "boolean" }, "size": { "type": "string", "default": "small" }, "note": { "type": "string" } },
             "required": ["sure"],
         });
         assert_eq!(
-            implied(&schema),
+            implied_content(&schema),
             Some(json!({ "sure": true, "size": "small" }))
         );
         let written =
             json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] });
-        assert_eq!(implied(&written), None);
-        assert_eq!(implied(&json!({})), Some(json!({})));
+        assert_eq!(implied_content(&written), None);
+        assert_eq!(implied_content(&json!({})), Some(json!({})));
     }
 }

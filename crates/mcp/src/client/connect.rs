@@ -1,13 +1,13 @@
-//! From a configured server to one that answers.
+//! Connects to a configured server.
 
-use super::desk::{Desk, Over};
+use super::dispatcher::{Dispatcher, StreamEnd};
 use super::handler::Handler;
-use super::http::{Failure, Http};
-use super::listed::{MOST, MOST_BYTES};
-use super::remote::{Reach, Remote, Wire};
+use super::http::{Http, HttpFailure};
+use super::remote::{Endpoint, HttpTransport, Remote};
 use super::sign_in::SignIn;
 use super::sse::Sse;
 use super::stdio::Stdio;
+use super::tool_list::{MAX_BYTES, MAX_TOOLS};
 use haft::ops::executor::{Exit, Running, Stream};
 use haft::{Cache, Programs, Start};
 use haft_web::Client;
@@ -27,69 +27,69 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How long a program has between the request to end and its death.
+/// Time between asking a program to end and killing it.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// How long one that has closed its output has to end by itself.
-const BY_ITSELF: Duration = Duration::from_millis(500);
+/// Time that a program has to exit after it closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How much of the last words of a program is told.
-const LAST_WORDS: usize = 2_000;
+/// Maximum number of bytes of a program's log that an error quotes.
+const MAX_LOG: usize = 2_000;
 
-/// How many pages a list has at most.
-const MOST_PAGES: usize = 200;
+/// Maximum number of pages of a tool list.
+const MAX_PAGES: usize = 200;
 
-/// How a conversation begins.
+/// Start of a conversation with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
-    /// Not known: the newest way, and then the other.
+pub(super) enum ConversationStart {
+    /// Not known yet: tries the newest way, then the older one.
     Unknown,
-    /// Every request for itself.
+    /// Without a handshake: each request is independent.
     Stateless,
-    /// With a handshake.
+    /// With `initialize`.
     Handshake,
 }
 
-/// A server that answers. Dropping it ends the conversation, and the program with all
-/// that it started.
+/// A connection to a server. Dropping it ends the conversation, and the program with all
+/// its children.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) dispatcher: Arc<Dispatcher>,
     _service: RunningService<RoleClient, Handler>,
     running: Option<Running>,
-    over: Arc<OnceLock<Over>>,
-    _listening: Option<Listening>,
+    stream_end: Arc<OnceLock<StreamEnd>>,
+    _subscription: Option<Subscription>,
 }
 
-/// Why there is none.
-pub(super) enum Refused {
-    /// The person has to sign in first. What the server said about that.
+/// Reason why no connection was established.
+pub(super) enum ConnectError {
+    /// The user has to sign in first; with the server's challenge.
     SignIn(Option<String>),
-    /// Anything else.
+    /// Any other reason.
     Failed(String),
 }
 
-impl From<String> for Refused {
-    fn from(words: String) -> Self {
-        Self::Failed(words)
+impl From<String> for ConnectError {
+    fn from(message: String) -> Self {
+        Self::Failed(message)
     }
 }
 
-/// What it takes to reach a server.
-pub(super) struct Way<'a> {
+/// Everything needed to connect to a server.
+pub(super) struct Connector<'a> {
     pub(super) remote: &'a Remote,
     pub(super) programs: Option<&'a Programs>,
     pub(super) client: &'a Client,
     pub(super) sign_in: Option<&'a Arc<SignIn>>,
-    pub(super) opening: Opening,
+    pub(super) start_mode: ConversationStart,
     pub(super) changed: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl Way<'_> {
-    /// Reaches it, within so much time.
-    pub(super) async fn go(&self, patience: Duration) -> Result<Connection, Refused> {
-        match &self.remote.reach {
-            Reach::Program {
+impl Connector<'_> {
+    /// Connects within the time limit.
+    pub(super) async fn connect(&self, timeout: Duration) -> Result<Connection, ConnectError> {
+        match &self.remote.endpoint {
+            Endpoint::Program {
                 program,
                 shown,
                 arguments,
@@ -108,9 +108,13 @@ impl Way<'_> {
                     log: log.clone(),
                     standing: self.remote.standing,
                 };
-                self.start(start, patience).await
+                self.start(start, timeout).await
             }
-            Reach::Address { url, headers, wire } => {
+            Endpoint::Address {
+                url,
+                headers,
+                transport,
+            } => {
                 let http = Http::new(
                     self.client.clone(),
                     url.clone(),
@@ -118,13 +122,13 @@ impl Way<'_> {
                     self.sign_in.map(Arc::clone),
                 );
                 let late = || {
-                    Refused::Failed(format!(
+                    ConnectError::Failed(format!(
                         "did not answer within {} seconds",
-                        patience.as_secs()
+                        timeout.as_secs()
                     ))
                 };
-                let going = self.dial(http, *wire);
-                tokio::time::timeout(patience, going)
+                let going = self.connect_http(http, *transport);
+                tokio::time::timeout(timeout, going)
                     .await
                     .unwrap_or_else(|_| Err(late()))
             }
@@ -132,10 +136,10 @@ impl Way<'_> {
     }
 
     fn cache(&self, program: &Path, arguments: &[OsString]) -> Option<Cache> {
-        // It may be run by another one, as in `env npx` or `timeout 5 npx`.
-        let words = arguments.iter().flat_map(|word| word.to_str());
-        let words = words.flat_map(str::split_whitespace).map(Path::new);
-        let programs = std::iter::once(program).chain(words);
+        // Another program may start the real one, as in `env npx` or `timeout 5 npx`.
+        let message = arguments.iter().flat_map(|word| word.to_str());
+        let message = message.flat_map(str::split_whitespace).map(Path::new);
+        let programs = std::iter::once(program).chain(message);
         let mut variables: Vec<&'static str> = programs.flat_map(cache_variables).collect();
         variables.sort_unstable();
         variables.dedup();
@@ -143,84 +147,97 @@ impl Way<'_> {
         (!variables.is_empty()).then_some(Cache { folder, variables })
     }
 
-    async fn start(&self, start: Start, patience: Duration) -> Result<Connection, Refused> {
+    async fn start(&self, start: Start, timeout: Duration) -> Result<Connection, ConnectError> {
         let Some(programs) = self.programs else {
-            let words = "cannot be started: nobody has said how programs are run";
-            return Err(words.to_owned().into());
+            let message = "cannot be started: this session cannot run programs";
+            return Err(message.to_owned().into());
         };
         let talk = programs
             .converse(start)
             .await
             .map_err(|error| format!("did not start: {error}"))?;
-        let over = Arc::new(OnceLock::new());
-        let transport = Stdio::new(talk.input, talk.output, Arc::clone(&over));
-        let served = tokio::time::timeout(patience, self.serve(transport)).await;
+        let stream_end = Arc::new(OnceLock::new());
+        let transport = Stdio::new(talk.input, talk.output, Arc::clone(&stream_end));
+        let served = tokio::time::timeout(timeout, self.serve(transport)).await;
         let is_broken = matches!(
             served,
             Ok(Err(ClientInitializeError::TransportError { .. }))
         );
         let how = match &served {
             Ok(Ok(_)) => String::new(),
-            Ok(Err(error)) => format!("did not begin as a server does: {}", begun(error)),
-            Err(_) => format!("did not answer within {} seconds", patience.as_secs()),
+            Ok(Err(error)) => format!("failed the handshake: {}", describe_handshake_error(error)),
+            Err(_) => format!("did not answer within {} seconds", timeout.as_secs()),
         };
-        if let Ok(Ok((desk, service))) = served {
-            return Ok(Connection::new(desk, service, Some(talk.running), over));
+        if let Ok(Ok((dispatcher, service))) = served {
+            return Ok(Connection::new(
+                dispatcher,
+                service,
+                Some(talk.running),
+                stream_end,
+            ));
         }
-        // One that has ended may be noticed by what it did not read.
-        let over = over.get().copied();
-        let seen = over.or_else(|| is_broken.then_some(Over::Ended));
-        let (status, mut last) = last_words(&talk.running, seen).await;
+        // A broken pipe on our side may be the first sign that the program has exited.
+        let stream_end = stream_end.get().copied();
+        let seen = stream_end.or_else(|| is_broken.then_some(StreamEnd::Ended));
+        let (status, mut last) = exit_and_log(&talk.running, seen).await;
         if let Some(advice) = programs.advice(self.remote.standing, &last) {
             last.push_str(&format!("\n[{advice}]"));
         }
-        let how = match (over, status) {
-            (Some(Over::Babbling), _) => "wrote no message, but a great deal else".to_owned(),
-            (_, Some(exit)) => format!("exited at its start ({})", said(exit)),
-            (Some(Over::Ended), None) => "closed its output at its start".to_owned(),
+        let how = match (stream_end, status) {
+            (Some(StreamEnd::Garbage), _) => {
+                "wrote too much that is not a valid message".to_owned()
+            }
+            (_, Some(exit)) => format!("exited at its start ({})", describe_exit(exit)),
+            (Some(StreamEnd::Ended), None) => "closed its output at its start".to_owned(),
             (None, None) => how,
         };
         Err(format!("{how}{last}").into())
     }
 
-    async fn dial(&self, http: Http, wire: Wire) -> Result<Connection, Refused> {
-        let first = match wire {
-            Wire::Events => None,
-            Wire::Streamable | Wire::Either => Some(self.stream(http.clone()).await),
+    async fn connect_http(
+        &self,
+        http: Http,
+        transport: HttpTransport,
+    ) -> Result<Connection, ConnectError> {
+        let first = match transport {
+            HttpTransport::Events => None,
+            HttpTransport::Streamable | HttpTransport::Either => {
+                Some(self.connect_streamable(http.clone()).await)
+            }
         };
         match first {
             Some(Ok(connection)) => return Ok(connection),
-            Some(Err(refused @ Refused::SignIn(_))) => return Err(refused),
-            Some(Err(Refused::Failed(words))) if wire == Wire::Streamable => {
-                return Err(Refused::Failed(hinted(words)));
+            Some(Err(connect_error @ ConnectError::SignIn(_))) => return Err(connect_error),
+            Some(Err(ConnectError::Failed(message))) if transport == HttpTransport::Streamable => {
+                return Err(ConnectError::Failed(with_hint(message)));
             }
             _ => {}
         }
-        let over = Arc::new(OnceLock::new());
-        let opened = Sse::open(http, Arc::clone(&over)).await;
+        let stream_end = Arc::new(OnceLock::new());
+        let opened = Sse::open(http, Arc::clone(&stream_end)).await;
         let transport = opened.map_err(|error| match (&error, first) {
-            // What the newer way said is what matters where neither works.
-            (Failure::Status(status), Some(Err(Refused::Failed(newer)))) => {
-                format!("{newer}; and as a stream of events it answered {status}")
+            // If neither way works, the error of the newer one matters more.
+            (HttpFailure::Status(status), Some(Err(ConnectError::Failed(newer)))) => {
+                format!("{newer}; as an event stream it answered {status}")
             }
             (error, _) => format!("cannot be used: {error}"),
         })?;
-        let (desk, service) = self
+        let (dispatcher, service) = self
             .serve(transport)
             .await
-            .map_err(|error| refused(&error))?;
-        Ok(Connection::new(desk, service, None, over))
+            .map_err(|error| connect_error(&error))?;
+        Ok(Connection::new(dispatcher, service, None, stream_end))
     }
 
-    async fn stream(&self, http: Http) -> Result<Connection, Refused> {
+    async fn connect_streamable(&self, http: Http) -> Result<Connection, ConnectError> {
         let config = StreamableHttpClientTransportConfig::with_uri(http.url().as_str());
         let transport = StreamableHttpClientTransport::with_client(http, config);
-        let (desk, service) = self
+        let (dispatcher, service) = self
             .serve(transport)
             .await
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| connect_error(&error))?;
         Ok(Connection::new(
-            desk,
+            dispatcher,
             service,
             None,
             Arc::new(OnceLock::new()),
@@ -230,30 +247,30 @@ impl Way<'_> {
     async fn serve<T>(
         &self,
         transport: T,
-    ) -> Result<(Arc<Desk>, RunningService<RoleClient, Handler>), ClientInitializeError>
+    ) -> Result<(Arc<Dispatcher>, RunningService<RoleClient, Handler>), ClientInitializeError>
     where
         T: rmcp::transport::Transport<RoleClient> + 'static,
     {
-        let desk = Arc::new(Desk::default());
+        let dispatcher = Arc::new(Dispatcher::default());
         let dir = self.programs.map(Programs::dir);
-        let handler = Handler::new(Arc::clone(&desk), dir, Arc::clone(&self.changed));
+        let handler = Handler::new(Arc::clone(&dispatcher), dir, Arc::clone(&self.changed));
         let stateless = || vec![ProtocolVersion::LATEST];
-        let lifecycle = match self.opening {
-            Opening::Handshake => ClientLifecycleMode::Initialize,
-            Opening::Stateless => ClientLifecycleMode::Discover {
+        let lifecycle = match self.start_mode {
+            ConversationStart::Handshake => ClientLifecycleMode::Initialize,
+            ConversationStart::Stateless => ClientLifecycleMode::Discover {
                 preferred_versions: stateless(),
             },
-            Opening::Unknown => ClientLifecycleMode::Auto {
+            ConversationStart::Unknown => ClientLifecycleMode::Auto {
                 preferred_versions: stateless(),
                 legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
             },
         };
         let service = serve_client_with_lifecycle(handler, transport, lifecycle).await?;
-        Ok((desk, service))
+        Ok((dispatcher, service))
     }
 }
 
-/// What tells a program that fetches a server where to keep it.
+/// Returns the variables that tell a package runner where its cache is.
 fn cache_variables(program: &Path) -> Vec<&'static str> {
     match program.file_name().and_then(|name| name.to_str()) {
         Some("npx" | "npm" | "pnpm" | "pnpx" | "yarn") => vec!["npm_config_cache"],
@@ -265,35 +282,40 @@ fn cache_variables(program: &Path) -> Vec<&'static str> {
     }
 }
 
-/// With what to try where an address is one of the older kind.
-fn hinted(words: String) -> String {
-    if words.contains(" 404 ") || words.contains(" 405 ") {
-        format!("{words}; a server of 2024 is reached by `uri`, or with `type: sse`")
+/// Adds a hint for addresses of servers that use the older transport.
+fn with_hint(message: String) -> String {
+    if message.contains(" 404 ") || message.contains(" 405 ") {
+        format!("{message}; for a server of 2024 use `uri`, or add `type: sse`")
     } else {
-        words
+        message
     }
 }
 
-/// What kept a server at an address from answering.
-fn refused(error: &ClientInitializeError) -> Refused {
+/// Converts the error of a server at an address.
+fn connect_error(error: &ClientInitializeError) -> ConnectError {
     if error.is_authorization_required() {
-        return Refused::SignIn(error.auth_challenge().map(str::to_owned));
+        return ConnectError::SignIn(error.auth_challenge().map(str::to_owned));
     }
-    Refused::Failed(format!("cannot be used: {}", begun(error)))
+    ConnectError::Failed(format!(
+        "cannot be used: {}",
+        describe_handshake_error(error)
+    ))
 }
 
-/// Why a conversation did not begin, without how rmcp came there.
-fn begun(error: &ClientInitializeError) -> String {
+/// Describes why the handshake failed, without rmcp's context.
+fn describe_handshake_error(error: &ClientInitializeError) -> String {
     match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => begun(fallback),
-        ClientInitializeError::TransportError { error, .. } => words(&*error.error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            describe_handshake_error(fallback)
+        }
+        ClientInitializeError::TransportError { error, .. } => innermost_message(&*error.error),
         ClientInitializeError::JsonRpcError(error) => plain(&error.message),
-        error => words(error),
+        error => innermost_message(error),
     }
 }
 
-/// The innermost words of an error: those around it say how rmcp came there.
-fn words(error: &dyn std::error::Error) -> String {
+/// Returns the innermost message of an error; the outer ones only describe rmcp's steps.
+fn innermost_message(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
         last = source;
@@ -307,21 +329,21 @@ fn plain(text: &str) -> String {
     shown.chars().take(500).collect()
 }
 
-fn said(exit: Exit) -> String {
+fn describe_exit(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
-        _ => "unknown how".to_owned(),
+        _ => "unknown status".to_owned(),
     }
 }
 
-/// How a program ended, if it did so by itself, and the last it said to its log. After
-/// that it and all it started are ended in any case.
-async fn last_words(running: &Running, over: Option<Over>) -> (Option<Exit>, String) {
+/// Returns how a program exited, if it exited on its own, and the end of its log. Kills it
+/// and all its children in any case.
+async fn exit_and_log(running: &Running, stream_end: Option<StreamEnd>) -> (Option<Exit>, String) {
     let mut status = None;
-    if over == Some(Over::Ended) {
+    if stream_end == Some(StreamEnd::Ended) {
         let mut end = running.end();
-        let ended = tokio::time::timeout(BY_ITSELF, end.wait_for(Option::is_some)).await;
+        let ended = tokio::time::timeout(EXIT_TIMEOUT, end.wait_for(Option::is_some)).await;
         if let Ok(Ok(ended)) = ended {
             let ended = ended
                 .as_ref()
@@ -331,110 +353,113 @@ async fn last_words(running: &Running, over: Option<Over>) -> (Option<Exit>, Str
     }
     running.kill(GRACE).await;
     let log = running.log(Stream::Error);
-    let words = log
-        .and_then(|log| log.tail(LAST_WORDS).ok())
+    let message = log
+        .and_then(|log| log.tail(MAX_LOG).ok())
         .unwrap_or_default();
-    let words = String::from_utf8_lossy(&words).into_owned();
+    let message = String::from_utf8_lossy(&message).into_owned();
     let plain = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
-    let words: String = words.chars().filter(plain).collect();
-    let words = words.trim();
-    let told = if words.is_empty() {
+    let message: String = message.chars().filter(plain).collect();
+    let message = message.trim();
+    let told = if message.is_empty() {
         String::new()
     } else {
-        format!("; its last words:\n{words}")
+        format!("; the end of its stderr:\n{message}")
     };
     (status, told)
 }
 
 impl Connection {
     fn new(
-        desk: Arc<Desk>,
+        dispatcher: Arc<Dispatcher>,
         service: RunningService<RoleClient, Handler>,
         running: Option<Running>,
-        over: Arc<OnceLock<Over>>,
+        stream_end: Arc<OnceLock<StreamEnd>>,
     ) -> Self {
         let peer = service.peer().clone();
-        let listening = Listening::begin(&peer, &service.service().changed);
+        let subscription = Subscription::begin(&peer, &service.service().changed);
         Self {
             peer,
-            desk,
+            dispatcher,
             _service: service,
             running,
-            over,
-            _listening: listening,
+            stream_end,
+            _subscription: subscription,
         }
     }
 
-    /// Whether nothing more will come of it.
-    pub(super) fn is_over(&self) -> bool {
-        self.over.get().is_some() || self.peer.is_transport_closed()
+    /// Whether the connection has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stream_end.get().is_some() || self.peer.is_transport_closed()
     }
 
-    /// What the server said of itself.
+    /// Returns the server's description of itself.
     pub(super) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
         self.peer.peer_info()
     }
 
-    /// How it was opened.
-    pub(super) fn opening(&self) -> Opening {
+    /// Returns how the conversation was started.
+    pub(super) fn start_mode(&self) -> ConversationStart {
         match self.info() {
-            Some(info) if info.protocol_version.has_initialize() => Opening::Handshake,
-            Some(_) => Opening::Stateless,
-            None => Opening::Unknown,
+            Some(info) if info.protocol_version.has_initialize() => ConversationStart::Handshake,
+            Some(_) => ConversationStart::Stateless,
+            None => ConversationStart::Unknown,
         }
     }
 
-    /// How its program broke, in words. Ends it.
-    pub(super) async fn broke(&self) -> String {
+    /// Kills the program, and describes how the connection was lost.
+    pub(super) async fn describe_loss(&self) -> String {
         let Some(running) = &self.running else {
             return "closed the connection".to_owned();
         };
-        let over = self.over.get().copied().unwrap_or(Over::Ended);
-        let (status, last) = last_words(running, Some(over)).await;
-        let how = match (over, status) {
-            (Over::Babbling, _) => {
-                "wrote more than 16MB, or 10,000 lines, that are no message, and was ended"
+        let stream_end = self.stream_end.get().copied().unwrap_or(StreamEnd::Ended);
+        let (status, last) = exit_and_log(running, Some(stream_end)).await;
+        let how = match (stream_end, status) {
+            (StreamEnd::Garbage, _) => {
+                "was stopped: it wrote more than 16 MB or 10,000 lines that are not a valid message"
                     .to_owned()
             }
-            (Over::Ended, Some(exit)) => format!("exited ({})", said(exit)),
-            (Over::Ended, None) => "closed its output".to_owned(),
+            (StreamEnd::Ended, Some(exit)) => format!("exited ({})", describe_exit(exit)),
+            (StreamEnd::Ended, None) => "closed its output".to_owned(),
         };
         format!("{how}{last}")
     }
 
-    /// Ends it and all it started.
+    /// Kills the program and all its children.
     pub(super) async fn end(&self) {
         if let Some(running) = &self.running {
             running.kill(GRACE).await;
         }
     }
 
-    /// Its tools, as it lists them: as many as can be taken.
+    /// Lists the tools, up to the limit.
     pub(super) async fn list(&self) -> Result<Vec<Value>, String> {
         let mut all = Vec::new();
         let mut bytes = 0;
         let mut cursor = None;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
             let result = match self.peer.send_request(request).await {
                 Ok(ServerResult::ListToolsResult(list)) => serde_json::to_value(list),
-                // One tool that is not as it should be does not spoil the others.
+                // rmcp cannot parse the list if one tool is invalid; the others are still
+                // usable.
                 Ok(ServerResult::CustomResult(result)) => Ok(result.0),
-                Ok(_) => return Err("does not list its tools as a server does".to_owned()),
-                Err(error) => return Err(format!("does not list its tools: {}", said_of(&error))),
+                Ok(_) => return Err("did not return a valid list of tools".to_owned()),
+                Err(error) => {
+                    return Err(format!("cannot list its tools: {}", describe_error(&error)));
+                }
             };
             let result = result.unwrap_or_default();
             let Some(tools) = result["tools"].as_array() else {
-                return Err("does not list its tools as a server does".to_owned());
+                return Err("did not return a valid list of tools".to_owned());
             };
             for tool in tools {
                 bytes += tool.to_string().len();
                 all.push(tool.clone());
             }
             let next = result["nextCursor"].as_str().map(str::to_owned);
-            // One more than can be taken, so that it is told.
-            if all.len() > MOST || bytes > MOST_BYTES || next.is_none() {
+            // One tool beyond the limit, so that the excess is reported.
+            if all.len() > MAX_TOOLS || bytes > MAX_BYTES || next.is_none() {
                 break;
             }
             cursor = next;
@@ -443,31 +468,31 @@ impl Connection {
     }
 }
 
-/// What went wrong with a request, in words.
-pub(super) fn said_of(error: &ServiceError) -> String {
+/// Describes why a request failed.
+pub(super) fn describe_error(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => {
             let text = haft::ops::text::decode::visible(&error.message);
             text.chars().take(2_000).collect()
         }
-        // How it was sent is rmcp's matter.
-        ServiceError::TransportSend(sent) => words(sent.error.as_ref()),
-        error => words(error),
+        // The transport's context is a detail of rmcp.
+        ServiceError::TransportSend(sent) => innermost_message(sent.error.as_ref()),
+        error => innermost_message(error),
     }
 }
 
-/// Hears of changes where the protocol has to be asked for them.
-struct Listening(tokio::task::JoinHandle<()>);
+/// Subscribes to changes, in protocol versions that require it.
+struct Subscription(tokio::task::JoinHandle<()>);
 
-impl Listening {
+impl Subscription {
     fn begin(peer: &Peer<RoleClient>, changed: &Arc<dyn Fn() + Send + Sync>) -> Option<Self> {
         let info = peer.peer_info()?;
-        let tells = info
+        let has_notifications = info
             .capabilities
             .tools
             .as_ref()
             .is_some_and(|tools| tools.list_changed == Some(true));
-        if info.protocol_version.has_initialize() || !tells {
+        if info.protocol_version.has_initialize() || !has_notifications {
             return None;
         }
         let (peer, changed) = (peer.clone(), Arc::clone(changed));
@@ -483,7 +508,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for Subscription {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,10 +1,10 @@
-//! What a server answered, as a reply of a tool.
+//! Converts a server's result to a reply.
 
 use haft::plugin_protocol::outcome;
-use haft::{Fit, Reply, Shape};
+use haft::{Reply, ResultFit, ResultSchema};
 use serde_json::{Map, Value, json};
 
-/// The reply that a result is.
+/// Converts a result.
 pub(super) fn reply(result: &Value) -> Reply {
     let none = Vec::new();
     let content = result["content"].as_array().unwrap_or(&none);
@@ -12,12 +12,12 @@ pub(super) fn reply(result: &Value) -> Reply {
     let structured = result
         .get("structuredContent")
         .filter(|value| !value.is_null());
-    // Those that only speak to programs speak to the model, too.
+    // A result for programs only is shown to the model as JSON.
     if let (Some(structured), true) = (structured, blocks.is_empty()) {
         blocks.push(text(structured.to_string()));
     }
     let mut message = Map::new();
-    message.insert("content".to_owned(), separated(blocks).into());
+    message.insert("content".to_owned(), with_line_breaks(blocks).into());
     message.insert("is_error".to_owned(), result["isError"].clone());
     if let Some(structured) = structured {
         message.insert("details".to_owned(), json!({ "structured": structured }));
@@ -25,9 +25,9 @@ pub(super) fn reply(result: &Value) -> Reply {
     outcome(&message).map(Reply::from).unwrap_or_default()
 }
 
-/// What is wrong with a structured result, where the server has declared what those look
-/// like. A failure is words, and need not look like anything.
-pub(super) fn misfit(result: &Value, shape: Option<&Shape>) -> Option<String> {
+/// Describes why a structured result does not match the declared schema. Errors are only
+/// text, and need not match.
+pub(super) fn schema_violation(result: &Value, shape: Option<&ResultSchema>) -> Option<String> {
     let shape = shape?;
     if result["isError"] == true {
         return None;
@@ -38,10 +38,10 @@ pub(super) fn misfit(result: &Value, shape: Option<&Shape>) -> Option<String> {
         Some(structured) => structured,
     };
     match shape.check(structured) {
-        Fit::Good => None,
-        Fit::Bad(problems) => Some(problems.join("; ")),
-        Fit::Unchecked => Some(
-            "it is too large to be checked against the tool's outputSchema; ask for less at a time"
+        ResultFit::Good => None,
+        ResultFit::Bad(problems) => Some(problems.join("; ")),
+        ResultFit::Unchecked => Some(
+            "it is too large to check against the tool's outputSchema; request less at a time"
                 .to_owned(),
         ),
     }
@@ -51,13 +51,12 @@ fn text(text: impl Into<String>) -> Value {
     json!({ "type": "text", "text": text.into() })
 }
 
-/// Texts that follow each other are one in a reply; here each begins on a line of its
-/// own.
-fn separated(blocks: Vec<Value>) -> Vec<Value> {
+/// Adds line breaks between consecutive texts, which a reply joins.
+fn with_line_breaks(blocks: Vec<Value>) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
-    let words = |block: &Value| block["text"].as_str().map(str::to_owned);
+    let text_of = |block: &Value| block["text"].as_str().map(str::to_owned);
     for block in blocks {
-        if let (Some(before), Some(_)) = (all.last().and_then(words), words(&block))
+        if let (Some(before), Some(_)) = (all.last().and_then(text_of), text_of(&block))
             && !before.ends_with('\n')
         {
             all.push(text("\n"));
@@ -67,7 +66,7 @@ fn separated(blocks: Vec<Value>) -> Vec<Value> {
     all
 }
 
-/// One block of a result, as a text or an image.
+/// Converts one block to a text or an image.
 fn block(block: &Value) -> Value {
     let string = |name: &str| block[name].as_str().unwrap_or_default();
     match string("type") {
@@ -76,8 +75,8 @@ fn block(block: &Value) -> Value {
         "audio" => {
             let kind = string("mimeType");
             text(format!(
-                "[audio of type {}, {} bytes, is left out]",
-                plain(kind),
+                "[audio omitted: {}, {} bytes]",
+                media_type(kind),
                 bytes(string("data"))
             ))
         }
@@ -97,25 +96,25 @@ fn block(block: &Value) -> Value {
 fn resource(resource: &Value) -> Value {
     let string = |name: &str| resource[name].as_str().unwrap_or_default();
     let (uri, kind) = (string("uri"), string("mimeType"));
-    if let Some(words) = resource["text"].as_str() {
-        return text(format!("[{uri}]\n{words}"));
+    if let Some(content) = resource["text"].as_str() {
+        return text(format!("[{uri}]\n{content}"));
     }
     if kind.starts_with("image/") {
         return json!({ "type": "image", "data": string("blob"), "mimeType": kind });
     }
     text(format!(
-        "[{uri}: {}, {} bytes, is left out]",
-        plain(kind),
+        "[{uri} omitted: {}, {} bytes]",
+        media_type(kind),
         bytes(string("blob"))
     ))
 }
 
-/// How many bytes something in base 64 is.
+/// Returns the number of bytes that base64 data encodes.
 fn bytes(data: &str) -> usize {
     data.trim_end_matches('=').len() * 3 / 4
 }
 
-fn plain(kind: &str) -> String {
+fn media_type(kind: &str) -> String {
     if kind.is_empty() {
         return "unknown type".to_owned();
     }
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_block_is_something_a_model_can_take() {
+    fn every_kind_of_block_becomes_text_or_an_image() {
         let result = json!({
             "content": [
                 { "type": "text", "text": "one" },
@@ -146,33 +145,33 @@ mod tests {
         assert!(reply.is_error());
         assert_eq!(
             reply.text(),
-            "one\ntwo\n[audio of type audio/wav, 3 bytes, is left out]\n[a://b]\ninside\n[a://c: application/pdf, 3 bytes, is left out]\n[n a://d: about]\n{\"type\":\"new\",\"x\":1}"
+            "one\ntwo\n[audio omitted: audio/wav, 3 bytes]\n[a://b]\ninside\n[a://c omitted: application/pdf, 3 bytes]\n[n a://d: about]\n{\"type\":\"new\",\"x\":1}"
         );
         assert_eq!(reply.details()["structured"]["a"], 1);
     }
 
     #[test]
-    fn a_structured_result_that_cannot_be_checked_is_a_misfit() {
+    fn a_structured_result_that_cannot_be_checked_is_an_error() {
         let fields: Map<String, Value> = (0..1_000)
             .map(|n| (format!("field_{n}"), json!({ "type": "string" })))
             .collect();
         let schema = json!({ "type": "object", "properties": fields });
-        let shape = Shape::new("t", &schema).unwrap();
-        let of = |many: usize| {
+        let shape = ResultSchema::new("t", &schema).unwrap();
+        let check = |many: usize| {
             let result = json!({ "structuredContent": { "more": vec![Value::Null; many] } });
-            misfit(&result, Some(&shape))
+            schema_violation(&result, Some(&shape))
         };
-        assert_eq!(of(10), None);
-        let why = of(50_000).unwrap();
-        assert!(why.contains("too large to be checked"), "{why}");
+        assert_eq!(check(10), None);
+        let why = check(50_000).unwrap();
+        assert!(why.contains("too large to check"), "{why}");
     }
 
     #[test]
-    fn a_result_without_what_the_output_schema_promises_is_a_violation() {
+    fn a_result_without_the_declared_structured_content_is_an_error() {
         let schema = json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "integer" } } });
-        let shape = Shape::new("add", &schema).unwrap();
+        let shape = ResultSchema::new("add", &schema).unwrap();
         let text = json!([{ "type": "text", "text": "3" }]);
-        for (result, wanted) in [
+        for (result, expected) in [
             (
                 json!({ "content": text }),
                 Some("structuredContent is missing"),
@@ -187,8 +186,12 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(misfit(&result, Some(&shape)).as_deref(), wanted, "{result}");
-            assert_eq!(misfit(&result, None), None, "{result}");
+            assert_eq!(
+                schema_violation(&result, Some(&shape)).as_deref(),
+                expected,
+                "{result}"
+            );
+            assert_eq!(schema_violation(&result, None), None, "{result}");
         }
     }
 
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_for_programs_alone_is_text_as_well() {
+    fn a_result_with_only_structured_content_is_shown_as_text() {
         let only = reply(&json!({ "content": [], "structuredContent": { "a": 1 } }));
         assert_eq!(only.text(), "{\"a\":1}");
         assert!(reply(&json!({})).text().is_empty());

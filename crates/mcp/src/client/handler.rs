@@ -1,12 +1,11 @@
-//! What a server may ask of us: whether we are there, where the work folder is, and
-//! something of the person. To speak to a model is refused.
+//! Answers a server's requests: ping, roots and questions to the user. Sampling is refused.
 
 #![expect(
     deprecated,
-    reason = "servers of today ask for roots; the next protocol has none"
+    reason = "current servers still ask for roots, which the next protocol version removes"
 )]
 
-use super::desk::Desk;
+use super::dispatcher::Dispatcher;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, Implementation,
     ListRootsResult, ProgressNotificationParam, ProtocolVersion, Root,
@@ -17,26 +16,26 @@ use std::path::Path;
 use std::sync::Arc;
 use url::Url;
 
-/// How long a line of progress is at most, in characters.
-const PROGRESS: usize = 500;
+/// Maximum length of a progress text in characters.
+const MAX_PROGRESS: usize = 500;
 
 pub(super) struct Handler {
-    pub(super) desk: Arc<Desk>,
-    /// The work folder, as an address.
+    pub(super) dispatcher: Arc<Dispatcher>,
+    /// The work folder as a URL.
     pub(super) root: Option<String>,
-    /// The server has other tools.
+    /// Called when the server reports that its tools changed.
     pub(super) changed: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Handler {
     pub(super) fn new(
-        desk: Arc<Desk>,
+        dispatcher: Arc<Dispatcher>,
         dir: Option<&Path>,
         changed: Arc<dyn Fn() + Send + Sync>,
     ) -> Self {
         let root = dir.and_then(|dir| Url::from_directory_path(dir).ok());
         Self {
-            desk,
+            dispatcher,
             root: root.map(|root| root.as_str().trim_end_matches('/').to_owned()),
             changed,
         }
@@ -67,7 +66,7 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        Ok(self.desk.ask(request).await)
+        Ok(self.dispatcher.ask(request).await)
     }
 
     async fn on_progress(
@@ -75,12 +74,12 @@ impl ClientHandler for Handler {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let words = match (&params.message, params.total) {
-            (Some(message), _) => Some(message.chars().take(PROGRESS).collect()),
+        let text = match (&params.message, params.total) {
+            (Some(message), _) => Some(message.chars().take(MAX_PROGRESS).collect()),
             (None, Some(total)) => Some(format!("{} of {total}", params.progress)),
             (None, None) => None,
         };
-        self.desk.progress(&params.progress_token, words);
+        self.dispatcher.progress(&params.progress_token, text);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

@@ -1,10 +1,11 @@
-//! Streamable HTTP through haft's own client: what is dialled is what the person
-//! configured, redirects are not followed, and credentials go to that address alone.
+//! Streamable HTTP through haft's own client: only the configured address is contacted,
+//! redirects are not followed, and credentials are sent to no other address.
 
-use super::events::{Events, LARGEST};
+use super::events::Events;
 use super::sign_in::SignIn;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use haft::sse::MAX_EVENT;
 use haft_web::client::{Header, Method, Origin, Redirects, Url};
 use haft_web::{Client, HttpError, Request, Response, Secret};
 use http::{HeaderName, HeaderValue};
@@ -21,19 +22,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long one exchange may last: a stream of events may be open for a day.
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum duration of one exchange: a stream of events may stay open for a day.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How much is read of an answer that says what went wrong.
-const COMPLAINT: usize = 64 << 10;
+/// Maximum number of bytes read from an error response.
+const MAX_ERROR: usize = 64 << 10;
 
-/// How many events a second may come in one answer.
-const MOST_EVENTS: u32 = 1_000;
+/// Maximum number of events per second in one response.
+const MAX_EVENTS: u32 = 1_000;
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
-/// Speaks to one server.
+/// HTTP client for one server.
 #[derive(Clone)]
 pub(super) struct Http {
     client: Client,
@@ -42,22 +43,24 @@ pub(super) struct Http {
     sign_in: Option<Arc<SignIn>>,
 }
 
-/// Why there was no answer.
+/// Reason for a missing response.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum HttpFailure {
     #[error(transparent)]
     Http(#[from] HttpError),
     #[error("it answered {0}")]
     Status(String),
-    #[error("it redirects to another address, which is not followed: give that one")]
+    #[error(
+        "it redirects to another address, which haft does not follow: configure that address instead"
+    )]
     Redirect,
-    #[error("its stream names another place for messages, where none are sent")]
-    Elsewhere,
-    #[error("the sign-in is no good any more: {0}")]
+    #[error("its stream names an address on another host for messages, which haft does not use")]
+    OtherHost,
+    #[error("the sign-in is no longer valid: {0}")]
     SignIn(String),
 }
 
-type Wrong = StreamableHttpError<Failure>;
+type TransportError = StreamableHttpError<HttpFailure>;
 
 impl Http {
     pub(super) fn new(
@@ -74,31 +77,31 @@ impl Http {
         }
     }
 
-    /// Where the server is.
+    /// Returns the configured address.
     pub(super) fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Sends a request to an address of the server, which is one of the same origin.
+    /// Sends a request to an address of the server, which must have the same origin.
     pub(super) async fn send(
         &self,
         method: Method,
         url: Url,
         mut headers: Vec<Header>,
         body: Option<Vec<u8>>,
-    ) -> Result<Response, Failure> {
-        let is_given = |wanted: &str| {
-            let named = self.headers.iter();
-            named
+    ) -> Result<Response, HttpFailure> {
+        let has_header = |expected: &str| {
+            let names = self.headers.iter();
+            names
                 .into_iter()
-                .any(|(name, _)| name.eq_ignore_ascii_case(wanted))
+                .any(|(name, _)| name.eq_ignore_ascii_case(expected))
         };
         if let Some(sign_in) = &self.sign_in
-            && !is_given("authorization")
+            && !has_header("authorization")
             && let Some(token) = sign_in
                 .token()
                 .await
-                .map_err(|error| Failure::SignIn(error.to_string()))?
+                .map_err(|error| HttpFailure::SignIn(error.to_string()))?
         {
             let bearer = Secret::new(format!("Bearer {}", token.expose()));
             headers.push(Header::Credential("authorization", bearer));
@@ -113,13 +116,13 @@ impl Http {
                 origin: Origin::Configuration,
                 headers,
                 body,
-                timeout: DAY,
+                timeout: EXCHANGE_TIMEOUT,
                 limit: usize::MAX,
                 redirects: Redirects::Refuse,
             })
             .await?;
         if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
-            return Err(Failure::Redirect);
+            return Err(HttpFailure::Redirect);
         }
         Ok(response)
     }
@@ -130,8 +133,8 @@ impl Http {
         accept: &str,
         body: Option<Vec<u8>>,
         session: Option<&str>,
-        more: &HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Response, Wrong> {
+        extra_headers: &HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Response, TransportError> {
         let mut headers = vec![Header::Plain("accept", accept.to_owned())];
         if body.is_some() {
             headers.push(Header::Plain("content-type", JSON.to_owned()));
@@ -139,7 +142,7 @@ impl Http {
         if let Some(session) = session {
             headers.push(Header::Plain("mcp-session-id", session.to_owned()));
         }
-        for (name, value) in more {
+        for (name, value) in extra_headers {
             if let Ok(value) = value.to_str() {
                 let value = Secret::new(value);
                 headers.push(Header::Named(name.as_str().to_owned(), value));
@@ -157,7 +160,7 @@ impl Http {
             (403, Some(challenge)) => Err(StreamableHttpError::InsufficientScope(
                 InsufficientScopeError::new(challenge, None),
             )),
-            (429 | 500..=599, _) if !is(&response, JSON) => {
+            (429 | 500..=599, _) if !has_content_type(&response, JSON) => {
                 let retry = response.header("retry-after").map(str::to_owned);
                 Err(HttpStatusError::new(response.status, retry).into())
             }
@@ -166,28 +169,28 @@ impl Http {
     }
 }
 
-/// What a server said about signing in, where that is what an error comes from.
+/// Returns the server's sign-in challenge, if that is the cause of an error.
 pub(super) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
             return Some(required.www_authenticate_header.clone());
         }
-        if let Some(wanted) = error.downcast_ref::<InsufficientScopeError>() {
-            return Some(wanted.www_authenticate_header.clone());
+        if let Some(expected) = error.downcast_ref::<InsufficientScopeError>() {
+            return Some(expected.www_authenticate_header.clone());
         }
         next = error.source();
     }
     None
 }
 
-fn is(response: &Response, wanted: &str) -> bool {
+fn has_content_type(response: &Response, expected: &str) -> bool {
     response
         .header("content-type")
-        .is_some_and(|kind| kind.trim().to_ascii_lowercase().starts_with(wanted))
+        .is_some_and(|kind| kind.trim().to_ascii_lowercase().starts_with(expected))
 }
 
-async fn body(response: Response, limit: usize) -> Result<Vec<u8>, Wrong> {
+async fn body(response: Response, limit: usize) -> Result<Vec<u8>, TransportError> {
     let mut response = response;
     let mut bytes = Vec::new();
     while let Some(piece) = response
@@ -198,16 +201,17 @@ async fn body(response: Response, limit: usize) -> Result<Vec<u8>, Wrong> {
         bytes.extend_from_slice(&piece);
         if bytes.len() > limit {
             return Err(StreamableHttpError::UnexpectedServerResponse(
-                format!("an answer larger than {limit} bytes").into(),
+                format!("a response larger than {limit} bytes").into(),
             ));
         }
     }
     Ok(bytes)
 }
 
-/// The answer to a message. Older servers answer anything with nothing: who does so to
-/// the question of what it is does not know it, and is asked in the older way.
-fn understood(
+/// Checks the response to a message. Older servers may answer any request with an empty
+/// result; if that is the response to `discover`, the server does not know it, and we fall
+/// back to `initialize`.
+fn check_discovery(
     message: &ClientJsonRpcMessage,
     answer: ServerJsonRpcMessage,
 ) -> ServerJsonRpcMessage {
@@ -216,51 +220,52 @@ fn understood(
             if matches!(request.request, ClientRequest::DiscoverRequest(_))
                 && !matches!(response.result, ServerResult::DiscoverResult(_)) =>
         {
-            let error = ErrorData::invalid_request("it answered with something else", None);
+            let error = ErrorData::invalid_request("it did not answer with its description", None);
             ServerJsonRpcMessage::error(error, Some(request.id.clone()))
         }
         _ => answer,
     }
 }
 
-/// What an answer that is no success comes to.
-async fn complaint(
+/// Handles a response with an error status.
+async fn handle_error(
     message: &ClientJsonRpcMessage,
     response: Response,
     has_session: bool,
-) -> Result<StreamableHttpPostResponse, Wrong> {
+) -> Result<StreamableHttpPostResponse, TransportError> {
     let (status, is_bad_request) = (response.status_line(), response.status == 400);
-    let text = body(response, COMPLAINT).await.unwrap_or_default();
-    // Some say so where others answer 404: the server has begun anew meanwhile.
-    let words = String::from_utf8_lossy(&text).to_lowercase();
-    if has_session && is_bad_request && words.contains("session") {
+    let text = body(response, MAX_ERROR).await.unwrap_or_default();
+    // Some servers use this instead of 404 to report that they have restarted and lost the
+    // session.
+    let text_lowercase = String::from_utf8_lossy(&text).to_lowercase();
+    if has_session && is_bad_request && text_lowercase.contains("session") {
         return Err(StreamableHttpError::SessionExpired);
     }
-    let said = serde_json::from_slice::<ServerJsonRpcMessage>(&text).ok();
-    let said = match said {
+    let server_error = serde_json::from_slice::<ServerJsonRpcMessage>(&text).ok();
+    let server_error = match server_error {
         Some(JsonRpcMessage::Error(error)) => Some(error.error),
         _ => None,
     };
-    // Whoever does not know this question is asked in the older way.
+    // A server that does not know `discover` gets `initialize` instead.
     if let JsonRpcMessage::Request(request) = message
         && matches!(request.request, ClientRequest::DiscoverRequest(_))
     {
         let unknown = || ErrorData::invalid_request(format!("it answered {status}"), None);
-        let error = said.unwrap_or_else(unknown);
+        let error = server_error.unwrap_or_else(unknown);
         let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
         return Ok(StreamableHttpPostResponse::Json(answer, None));
     }
-    match (said, message) {
+    match (server_error, message) {
         (Some(error), JsonRpcMessage::Request(request)) => {
             let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
             Ok(StreamableHttpPostResponse::Json(answer, None))
         }
-        _ => Err(StreamableHttpError::Client(Failure::Status(status))),
+        _ => Err(StreamableHttpError::Client(HttpFailure::Status(status))),
     }
 }
 
 impl StreamableHttpClient for Http {
-    type Error = Failure;
+    type Error = HttpFailure;
 
     async fn post_message(
         &self,
@@ -269,7 +274,7 @@ impl StreamableHttpClient for Http {
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Wrong> {
+    ) -> Result<StreamableHttpPostResponse, TransportError> {
         let bytes = serde_json::to_vec(&message)?;
         let accept = format!("{JSON}, {EVENTS}");
         let response = self
@@ -288,26 +293,26 @@ impl StreamableHttpClient for Http {
             return Err(StreamableHttpError::SessionExpired);
         }
         if !(200..300).contains(&response.status) {
-            return complaint(&message, response, session_id.is_some()).await;
+            return handle_error(&message, response, session_id.is_some()).await;
         }
         let session = response.header("mcp-session-id").map(str::to_owned);
-        if is(&response, EVENTS) {
+        if has_content_type(&response, EVENTS) {
             return Ok(StreamableHttpPostResponse::Sse(stream(response), session));
         }
         let is_request = matches!(message, JsonRpcMessage::Request(_));
-        if !is(&response, JSON) && is_request {
+        if !has_content_type(&response, JSON) && is_request {
             let kind = response.header("content-type").map(str::to_owned);
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
-        let text = body(response, LARGEST).await?;
+        let text = body(response, MAX_EVENT).await?;
         match super::stdio::messages(&text).next() {
             Some(answer) => {
-                let answer = understood(&message, answer);
+                let answer = check_discovery(&message, answer);
                 Ok(StreamableHttpPostResponse::Json(answer, session))
             }
             None if !is_request => Ok(StreamableHttpPostResponse::Accepted),
             None => Err(StreamableHttpError::UnexpectedServerResponse(
-                "an answer that is no message".into(),
+                "a response that is not a valid message".into(),
             )),
         }
     }
@@ -318,8 +323,8 @@ impl StreamableHttpClient for Http {
         session_id: Arc<str>,
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Wrong> {
-        // Who cannot be told will find out by itself.
+    ) -> Result<(), TransportError> {
+        // If this fails, the server ends the session by timeout.
         self.exchange(
             Method::Delete,
             JSON,
@@ -338,7 +343,7 @@ impl StreamableHttpClient for Http {
         last_event_id: Option<String>,
         _auth_header: Option<String>,
         mut custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Wrong> {
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, TransportError> {
         if let Some(last) = last_event_id.and_then(|last| HeaderValue::from_str(&last).ok()) {
             custom_headers.insert(HeaderName::from_static("last-event-id"), last);
         }
@@ -351,7 +356,7 @@ impl StreamableHttpClient for Http {
                 &custom_headers,
             )
             .await?;
-        if !(200..300).contains(&response.status) || !is(&response, EVENTS) {
+        if !(200..300).contains(&response.status) || !has_content_type(&response, EVENTS) {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
         Ok(stream(response))
@@ -363,14 +368,14 @@ fn stream(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
     let mut second = (Instant::now(), 0_u32);
     events
         .map(move |event| {
-            let (since, many) = &mut second;
+            let (since, count) = &mut second;
             if since.elapsed() > Duration::from_secs(1) {
-                (*since, *many) = (Instant::now(), 0);
+                (*since, *count) = (Instant::now(), 0);
             }
-            *many += 1;
-            if *many > MOST_EVENTS {
-                tracing::warn!("an MCP server sends events without end: its stream is closed");
-                let flood = std::io::Error::other("it sends more events than can be heard");
+            *count += 1;
+            if *count > MAX_EVENTS {
+                tracing::warn!("an MCP server floods its event stream: closing it");
+                let flood = std::io::Error::other("it sends too many events");
                 return Err(SseError::Body(Box::new(flood)));
             }
             event.map_err(|error| SseError::Body(Box::new(error)))

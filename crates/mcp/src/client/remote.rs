@@ -1,7 +1,7 @@
-//! A server as it was configured.
+//! Configuration of a server.
 
-use super::listed::Pins;
 use super::sign_in::{Identity, Tokens};
+use super::tool_list::Pins;
 use haft::{Check, Memory, Standing};
 use haft_web::Secret;
 use std::ffi::OsString;
@@ -10,95 +10,95 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// How long a call may go without a sign of life.
-const TIME: Duration = Duration::from_secs(120);
+/// Default time that a call may go without a reply or progress.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An MCP server whose tools a session has.
+/// An MCP server whose tools a session uses.
 #[derive(Clone)]
 pub struct Remote {
-    /// What it is called; the names of its tools begin with it.
+    /// Name of the server, and prefix of its tools' names.
     pub name: String,
-    /// How it is reached.
-    pub reach: Reach,
-    /// How long a call may go without an answer or progress.
+    /// How to reach it.
+    pub endpoint: Endpoint,
+    /// Maximum time that a call may go without a reply or progress.
     pub timeout: Duration,
-    /// The only tools that are taken of it, by its own names; all if there is no list.
+    /// The only tools to use, by the server's own names; `None` for all.
     pub only: Option<Vec<String>>,
-    /// What its tools are called.
+    /// Naming of its tools.
     pub naming: Naming,
-    /// Whether it may be used now: it must be what it was when it was trusted.
+    /// Checks that the server is still what the user trusted.
     pub check: Option<Check>,
-    /// Who vouches for it.
+    /// Trust level of the server's program.
     pub standing: Standing,
-    /// What is remembered of it: then it is only started when it is called.
+    /// Cache for the tool list. With a cached list, the server is only started by a call.
     pub memory: Option<Arc<dyn Memory>>,
-    /// The folder for what its program fetches, if it is one that does (`npx`, `uvx`).
+    /// Cache folder of package runners such as `npx` and `uvx`.
     pub cache: Option<PathBuf>,
-    /// Which definitions of its tools were seen before.
+    /// Storage for the definitions of tools that the user has seen.
     pub pins: Option<Arc<dyn Pins>>,
-    /// Where what it was signed in to is kept.
+    /// Storage for the credentials of a sign-in.
     pub tokens: Option<Arc<dyn Tokens>>,
-    /// As what it is signed in to.
+    /// Identity for signing in.
     pub identity: Identity,
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Clone)]
-pub enum Reach {
-    /// A program that is started and spoken to over its streams.
+pub enum Endpoint {
+    /// A program to start, which communicates over standard input and output.
     Program {
-        /// The program: a path, or a name to look up in its `PATH`.
+        /// Path, or a name to look up in its `PATH`.
         program: PathBuf,
-        /// The program as messages show it, if that is not as it is: what a variable in
-        /// its path holds may be secret.
+        /// The program as messages show it, if its path must be hidden because a variable
+        /// in it may be secret.
         shown: Option<String>,
-        /// Its arguments.
+        /// Command-line arguments.
         arguments: Vec<OsString>,
-        /// All of its environment.
+        /// The complete environment of the program.
         environment: Vec<(OsString, OsString)>,
-        /// The folder it runs in; the work folder if there is none.
+        /// Folder to run it in; `None` for the work folder.
         dir: Option<PathBuf>,
-        /// Where what it says to its log is kept.
+        /// File for its standard error output.
         log: Option<PathBuf>,
     },
-    /// An address.
+    /// A server that is running elsewhere.
     Address {
-        /// It.
+        /// `http` or `https`, without user name or password.
         url: Url,
-        /// Headers of every request, for this server alone.
+        /// Headers of every request to this server.
         headers: Vec<(String, Secret)>,
-        /// How it is spoken to.
-        wire: Wire,
+        /// HTTP transport to use.
+        transport: HttpTransport,
     },
 }
 
-/// How a server at an address is spoken to.
+/// Transports for a server at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
+pub enum HttpTransport {
     /// Streamable HTTP.
     Streamable,
-    /// A stream of events and an address for messages, as servers of 2024 have it.
+    /// The transport of 2024: a stream of events, and a separate address for messages.
     Events,
-    /// Streamable HTTP, or else events.
+    /// Streamable HTTP, with the transport of 2024 as a fallback.
     Either,
 }
 
-/// What the tools of a server are called.
+/// Naming of a server's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
     /// `SERVER_TOOL`.
     Prefixed,
-    /// As the server calls them.
+    /// The server's own names.
     Bare,
 }
 
-/// A server that cannot be one.
+/// Reason why a server is not valid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SetupError(pub(super) String);
 
 impl Remote {
-    /// A server that is a program, with nothing but its arguments.
+    /// Creates a server that is a program with these arguments and an empty environment.
     pub fn program<A: Into<OsString>>(
         name: impl Into<String>,
         program: impl Into<PathBuf>,
@@ -106,7 +106,7 @@ impl Remote {
     ) -> Self {
         Self::new(
             name.into(),
-            Reach::Program {
+            Endpoint::Program {
                 program: program.into(),
                 shown: None,
                 arguments: arguments.into_iter().map(Into::into).collect(),
@@ -117,26 +117,26 @@ impl Remote {
         )
     }
 
-    /// A server at an address.
+    /// Creates a server at an address.
     ///
     /// # Errors
-    /// When it is no address of `http` or `https`.
+    /// When it is not a valid `http` or `https` address.
     pub fn at(name: impl Into<String>, url: &str) -> Result<Self, SetupError> {
-        let reach = Reach::Address {
+        let endpoint = Endpoint::Address {
             url: address(url)?,
             headers: Vec::new(),
-            wire: Wire::Streamable,
+            transport: HttpTransport::Streamable,
         };
-        Ok(Self::new(name.into(), reach))
+        Ok(Self::new(name.into(), endpoint))
     }
 
-    /// A server of this name, reached so.
+    /// Creates a server with defaults for everything else.
     #[must_use]
-    pub fn new(name: String, reach: Reach) -> Self {
+    pub fn new(name: String, endpoint: Endpoint) -> Self {
         Self {
             name,
-            reach,
-            timeout: TIME,
+            endpoint,
+            timeout: DEFAULT_TIMEOUT,
             only: None,
             naming: Naming::Prefixed,
             check: None,
@@ -150,39 +150,40 @@ impl Remote {
     }
 }
 
-/// An address that a server can have.
+/// Parses the address of a server.
 ///
 /// # Errors
-/// When it is none of `http` or `https`, or has a password in it.
+/// When it is not a valid `http` or `https` address, or contains a password.
 pub(super) fn address(text: &str) -> Result<Url, SetupError> {
-    let url = Url::parse(text).map_err(|error| SetupError(format!("no address: {error}")))?;
+    let url = Url::parse(text).map_err(|error| SetupError(format!("invalid address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(SetupError(
-            "an address begins with http:// or https://".to_owned(),
+            "the address must start with http:// or https://".to_owned(),
         ));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(SetupError(
-            "a user name or password does not belong in an address: use headers".to_owned(),
+            "the address must not contain a user name or password: use headers".to_owned(),
         ));
     }
     Ok(url)
 }
 
-impl Reach {
-    /// An address, spoken to so.
+impl Endpoint {
+    /// Creates an endpoint from an address, headers and transport.
     ///
     /// # Errors
-    /// When it is none of `http` or `https`, or has a password in it.
+    /// When it is not a valid `http` or `https` address or contains a password, or when a
+    /// header's name is not valid.
     pub fn address(
         url: &str,
         headers: Vec<(String, Secret)>,
-        wire: Wire,
+        transport: HttpTransport,
     ) -> Result<Self, SetupError> {
         for (name, _) in &headers {
             if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
                 return Err(SetupError(format!(
-                    "\"{}\" is no name of a header",
+                    "invalid header name: \"{}\"",
                     name.escape_debug()
                 )));
             }
@@ -190,7 +191,7 @@ impl Reach {
         Ok(Self::Address {
             url: address(url)?,
             headers,
-            wire,
+            transport,
         })
     }
 }

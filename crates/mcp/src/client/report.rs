@@ -1,141 +1,147 @@
-//! A server looked at by a person who wants to know whether it works.
+//! Checks a server for `haft mcp test`.
 
-use super::connect::{Opening, Refused};
-use super::host::RemoteServer;
-use super::listed::{self, Listed, Seen};
+use super::connect::{ConnectError, ConversationStart};
+use super::server::RemoteServer;
+use super::tool_list::{self, ListedTool, SeenTool};
 use haft::{Definition, Error, Programs, free_name};
 use std::time::{Duration, Instant};
 
-/// What was found.
+/// Result of checking a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
-    /// What the server calls itself, and its version.
+    /// The server's own name and version.
     pub server: Option<(String, String)>,
-    /// The version of the protocol that both speak.
+    /// The negotiated protocol version.
     pub protocol: String,
-    /// Its tools, by its own names: what they are called here, and what they are for.
+    /// Tools by the server's own names, with their definitions in a session.
     pub tools: Vec<(String, haft::Definition)>,
-    /// What is wrong with others.
+    /// Problems with other tools.
     pub problems: Vec<String>,
-    /// Tools that are not what they were: what they were, and what they are.
-    pub changed: Vec<(String, Seen, Seen)>,
-    /// How long it took until it answered.
+    /// Tools that have changed: name, definition when first seen, definition now.
+    pub changed: Vec<(String, SeenTool, SeenTool)>,
+    /// Time until the handshake was complete.
     pub started: Duration,
-    /// How long its list took.
+    /// Time that listing the tools took.
     pub listed: Duration,
 }
 
-/// What kept a server from being looked at.
+/// Reason why a server could not be checked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unreached {
-    /// The person has to sign in first.
+pub enum ReportError {
+    /// The user has to sign in first.
     #[error("wants you to sign in")]
     SignIn {
-        /// What the server said about that.
+        /// The server's challenge.
         challenge: Option<String>,
     },
-    /// Anything else, in words.
+    /// Any other reason.
     #[error("{0}")]
     Failed(String),
 }
 
-/// The tools under the names that they have in a session: no two share one.
-fn named(tools: Vec<Listed>) -> Vec<(String, Definition)> {
-    let mut taken: Vec<String> = Vec::new();
+/// Gives the tools the names that they have in a session, where names are unique.
+fn unique_names(tools: Vec<ListedTool>) -> Vec<(String, Definition)> {
+    let mut names_in_use: Vec<String> = Vec::new();
     let mut named = Vec::new();
-    for Listed {
-        own,
+    for ListedTool {
+        own_name,
         mut definition,
         ..
     } in tools
     {
-        definition.name = free_name(&definition.name, |name| taken.contains(name));
-        taken.push(definition.name.clone());
-        named.push((own, definition));
+        definition.name = free_name(&definition.name, |name| names_in_use.contains(name));
+        names_in_use.push(definition.name.clone());
+        named.push((own_name, definition));
     }
     named
 }
 
 impl RemoteServer {
-    /// Reaches the server and says what is found, whatever is remembered of it.
+    /// Connects to the server and checks it, ignoring the cache.
     ///
     /// # Errors
-    /// When it cannot be reached, or has no list.
+    /// When the server cannot be reached, or does not list its tools.
     pub async fn report(
         &self,
         programs: Option<&Programs>,
-        patience: Duration,
-    ) -> Result<Report, Unreached> {
+        timeout: Duration,
+    ) -> Result<Report, ReportError> {
         self.run_with(programs);
-        let failed = |error: Error| Unreached::Failed(error.to_string());
+        let failed = |error: Error| ReportError::Failed(error.to_string());
         let recheck = self.may_run().map_err(failed)?;
-        if let Some(challenge) = self.sign_in.as_ref().and_then(|sign_in| sign_in.wanted()) {
-            return Err(Unreached::SignIn {
+        if let Some(challenge) = self
+            .sign_in
+            .as_ref()
+            .and_then(|sign_in| sign_in.stored_challenge())
+        {
+            return Err(ReportError::SignIn {
                 challenge: Some(challenge),
             });
         }
-        let begun = Instant::now();
-        let connection = match self.way(Opening::Unknown).go(patience).await {
+        let start = Instant::now();
+        let connection = match self
+            .connector(ConversationStart::Unknown)
+            .connect(timeout)
+            .await
+        {
             Ok(connection) => connection,
-            Err(Refused::SignIn(challenge)) => return Err(Unreached::SignIn { challenge }),
-            Err(Refused::Failed(words)) => return Err(failed(self.failed(words))),
+            Err(ConnectError::SignIn(challenge)) => return Err(ReportError::SignIn { challenge }),
+            Err(ConnectError::Failed(text)) => return Err(failed(self.failed(text))),
         };
-        let started = begun.elapsed();
-        let raw = match tokio::time::timeout(patience, connection.list()).await {
+        let started = start.elapsed();
+        let raw = match tokio::time::timeout(timeout, connection.list()).await {
             Ok(Ok(raw)) => raw,
-            Ok(Err(_)) if connection.is_over() => {
-                return Err(failed(self.failed(connection.broke().await)));
+            Ok(Err(_)) if connection.has_ended() => {
+                return Err(failed(self.failed(connection.describe_loss().await)));
             }
-            Ok(Err(words)) => return Err(failed(self.failed(words))),
+            Ok(Err(text)) => return Err(failed(self.failed(text))),
             Err(_) => return Err(failed(self.failed("did not list its tools in time"))),
         };
-        let listed = begun.elapsed().saturating_sub(started);
-        self.look_again(recheck, &connection)
-            .await
-            .map_err(failed)?;
-        self.remember(&connection, &raw);
+        let listed = start.elapsed().saturating_sub(started);
+        self.recheck(recheck, &connection).await.map_err(failed)?;
+        self.store_cache(&connection, &raw);
         let info = connection.info();
         let protocol = info.as_ref().map(|info| info.protocol_version.to_string());
         let server = info.and_then(|info| {
             let server = info.server_info.as_ref()?;
             Some((server.name.clone(), server.version.clone()))
         });
-        let whole = listed::take(&self.remote, &raw);
-        let held = self.held(whole.clone());
+        let full = tool_list::parse(&self.remote, &raw);
+        let checked = self.check_pins(full.clone());
         connection.end().await;
         Ok(Report {
             server,
             protocol: protocol.unwrap_or_default(),
-            tools: named(whole.tools),
-            problems: held.problems,
-            changed: held.changed,
+            tools: unique_names(full.tools),
+            problems: checked.problems,
+            changed: checked.changed,
             started,
             listed,
         })
     }
 
-    /// What is remembered of it: how many tools it has, and the names of those that are
-    /// not what they were.
+    /// Returns the number of cached tools, and the names of tools that have changed since
+    /// they were first seen.
     #[must_use]
     pub fn recall(&self) -> Option<(usize, Vec<String>)> {
-        let (_, raw) = self.remembered()?;
-        let taken = self.held(listed::take(&self.remote, &raw));
-        let changed = taken.changed.iter().map(|(name, ..)| listed::shown(name));
-        Some((taken.tools.len(), changed.collect()))
+        let (_, raw) = self.load_cache()?;
+        let list = self.check_pins(tool_list::parse(&self.remote, &raw));
+        let changed = list.changed.iter().map(|(name, ..)| tool_list::shown(name));
+        Some((list.tools.len(), changed.collect()))
     }
 
-    /// From now on the tools that were found are those that are offered.
+    /// Accepts the tools of a report: their current definitions are offered from now on.
     pub fn accept(&self, report: &Report) {
         if let Some(pins) = &self.remote.pins {
             let mut known = pins.load().unwrap_or_default();
-            known.extend(report.tools.iter().map(|(own, definition)| {
-                let seen = Seen {
+            known.extend(report.tools.iter().map(|(own_name, definition)| {
+                let seen = SeenTool {
                     description: definition.description.clone(),
                     parameters: definition.parameters.clone(),
                 };
-                (own.clone(), seen)
+                (own_name.clone(), seen)
             }));
             pins.store(&known);
         }

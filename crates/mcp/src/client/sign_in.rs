@@ -1,10 +1,10 @@
-//! Signing in to a server that wants it (OAuth), through haft's own guarded client.
+//! Signs in to a server with OAuth, through haft's own guarded client.
 //!
-//! Where a server sends us to sign in is its word, not the person's: only the host that
-//! was configured may be anywhere, all others must be on the open internet. [`offered`]
-//! says which addresses a person is shown at all.
+//! The addresses for signing in come from the server, so they are not trusted: only the
+//! configured host may be in a private network, all others must be on the public internet.
+//! [`sign_in_urls`] decides which addresses may be used at all.
 
-use super::offered;
+use super::sign_in_urls;
 use async_trait::async_trait;
 use haft_web::client::{Header, Method, Origin, Redirects, Url};
 use haft_web::{Client, Request, Secret};
@@ -18,26 +18,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// How long one request may take.
-const TIME: Duration = Duration::from_secs(30);
+/// Time limit of one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much is read of an answer.
-const LARGEST: usize = 1 << 20;
+/// Maximum size of a response in bytes.
+const MAX_RESPONSE: usize = 1 << 20;
 
-/// Where what a person signed in with is kept.
+/// Storage for the credentials of a sign-in.
 pub trait Tokens: Send + Sync {
-    /// What is kept.
+    /// Returns the stored credentials.
     fn load(&self) -> Option<Value>;
-    /// Keeps it, for nobody else to see.
+    /// Stores the credentials, readable by the user only.
     ///
     /// # Errors
-    /// When it could not be kept.
+    /// When they could not be stored.
     fn store(&self, tokens: &Value) -> Result<(), String>;
-    /// Forgets it.
+    /// Deletes the credentials.
     fn clear(&self);
 }
 
-/// Why a sign-in failed.
+/// Reason why a sign-in failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SignInError(pub(super) String);
@@ -49,23 +49,23 @@ impl From<AuthError> for SignInError {
     }
 }
 
-/// As what haft signs in, where the server does not let it register itself.
+/// Identity of the client, for servers that do not let haft register itself.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Identity {
-    /// The id that the server's operator gave out.
+    /// Client id issued by the server's operator.
     pub client_id: Option<String>,
-    /// The secret that goes with it.
+    /// Client secret that belongs to the id.
     pub client_secret: Option<Secret>,
-    /// The address of a document that says who the client is, for servers that take
-    /// that instead of an id.
+    /// Address of a document that describes the client, for servers that accept this
+    /// instead of an id.
     pub metadata_url: Option<String>,
 }
 
-/// Beside the credentials: what the server said when they were not enough.
-const WANTED: &str = "haft_wanted";
+/// Key beside the credentials that holds the server's last challenge for more access.
+const CHALLENGE_KEY: &str = "haft_wanted";
 
-/// What a person signed in with, for one server.
+/// The sign-in to one server.
 pub(super) struct SignIn {
     url: Url,
     client: Client,
@@ -90,30 +90,30 @@ impl SignIn {
         }
     }
 
-    async fn made(&self) -> Result<AuthorizationManager, SignInError> {
-        let http = Arc::new(Guarded {
+    async fn create_manager(&self) -> Result<AuthorizationManager, SignInError> {
+        let http = Arc::new(GuardedHttp {
             client: self.client.clone(),
-            own: self.url.clone(),
+            configured: self.url.clone(),
         });
         let mut manager =
             AuthorizationManager::new_with_oauth_http_client(self.url.as_str(), http).await?;
-        manager.set_credential_store(Kept(Arc::clone(&self.tokens)));
+        manager.set_credential_store(TokenCredentialStore(Arc::clone(&self.tokens)));
         Ok(manager)
     }
 
-    /// What to show to the server; nothing if nobody signed in. It is renewed when it
-    /// is old.
+    /// Returns the access token, refreshed if it has expired; `None` if the user has not
+    /// signed in.
     pub(super) async fn token(&self) -> Result<Option<Secret>, SignInError> {
         if self.tokens.load().is_none() {
             return Ok(None);
         }
         let mut manager = self.manager.lock().await;
         if manager.is_none() {
-            let mut made = self.made().await?;
-            if !made.initialize_from_store().await? {
+            let mut created = self.create_manager().await?;
+            if !created.initialize_from_store().await? {
                 return Ok(None);
             }
-            *manager = Some(made);
+            *manager = Some(created);
         }
         match &*manager {
             Some(manager) => Ok(Some(Secret::new(manager.get_access_token().await?))),
@@ -121,34 +121,34 @@ impl SignIn {
         }
     }
 
-    /// Remembers that a call needs more than the person allowed.
-    pub(super) fn want(&self, challenge: &str) {
-        let mut kept = self.tokens.load().unwrap_or_else(|| json!({}));
-        if let Some(kept) = kept.as_object_mut() {
-            kept.insert(WANTED.to_owned(), challenge.into());
+    /// Remembers that a call needs more access than the user has granted.
+    pub(super) fn store_challenge(&self, challenge: &str) {
+        let mut stored = self.tokens.load().unwrap_or_else(|| json!({}));
+        if let Some(stored) = stored.as_object_mut() {
+            stored.insert(CHALLENGE_KEY.to_owned(), challenge.into());
         }
-        if let Err(error) = self.tokens.store(&kept) {
-            tracing::warn!(error, "what a server wants could not be kept");
+        if let Err(error) = self.tokens.store(&stored) {
+            tracing::warn!(error, "cannot store a server's challenge");
         }
     }
 
-    /// What a call needed that the person has not allowed yet. A sign-in ends it.
-    pub(super) fn wanted(&self) -> Option<String> {
-        Some(self.tokens.load()?.get(WANTED)?.as_str()?.to_owned())
+    /// Returns the challenge of a call that needs more access. A sign-in clears it.
+    pub(super) fn stored_challenge(&self) -> Option<String> {
+        Some(self.tokens.load()?.get(CHALLENGE_KEY)?.as_str()?.to_owned())
     }
 
-    /// Begins to sign in: the address to open, and what takes its answer.
-    pub(super) async fn begin(
+    /// Starts a sign-in: returns the session with the address to open.
+    pub(super) async fn start(
         &self,
         challenge: Option<String>,
         redirect: &str,
     ) -> Result<AuthorizationSession, SignInError> {
-        let mut manager = self.made().await?;
+        let mut manager = self.create_manager().await?;
         let resolved = match challenge.as_deref() {
             Some("") | None => manager.resolve_metadata().await?,
             words => manager.resolve_metadata_from_challenge(words).await?,
         };
-        offered::check(&resolved.metadata, &self.url)?;
+        sign_in_urls::check(&resolved.metadata, &self.url)?;
         manager.set_metadata(resolved.metadata);
         let mut request = AuthorizationRequest::new(redirect)
             .with_client_name("haft")
@@ -166,13 +166,14 @@ impl SignIn {
         let session = AuthorizationSession::new(manager, request)
             .await
             .map_err(|(_, error)| SignInError::from(error))?;
-        // The library builds on the address that was checked; what is shown is looked at too.
+        // rmcp builds this address from the checked one; it is checked again because the
+        // user sees it.
         let shown = session.get_authorization_url();
-        offered::page(shown, &self.url)?;
+        sign_in_urls::check_page(shown, &self.url)?;
         Ok(session)
     }
 
-    /// Takes the answer: from now on it is shown to the server.
+    /// Completes a sign-in with the address that the user was redirected to.
     pub(super) async fn finish(
         &self,
         session: AuthorizationSession,
@@ -184,13 +185,13 @@ impl SignIn {
     }
 }
 
-/// A sign-in that waits for the person.
-pub struct Pending {
+/// A sign-in that waits for the user.
+pub struct PendingSignIn {
     session: AuthorizationSession,
 }
 
-impl Pending {
-    /// What the person has to open.
+impl PendingSignIn {
+    /// Returns the address that the user has to open.
     #[must_use]
     pub fn address(&self) -> &str {
         self.session.get_authorization_url()
@@ -198,42 +199,47 @@ impl Pending {
 }
 
 impl super::RemoteServer {
-    /// Begins to sign in. The answer comes to `redirect`, an address on this machine.
+    /// Starts a sign-in. The browser is redirected to `redirect`, an address on this
+    /// machine.
     ///
     /// # Errors
-    /// When the server has no way to sign in that we know.
+    /// When the server offers no supported way to sign in.
     pub async fn begin_sign_in(
         &self,
         challenge: Option<String>,
         redirect: &str,
-    ) -> Result<Pending, SignInError> {
+    ) -> Result<PendingSignIn, SignInError> {
         let sign_in = self
             .sign_in
             .as_ref()
-            .ok_or_else(|| SignInError("there is no place to keep a sign-in".to_owned()))?;
-        let session = sign_in.begin(challenge, redirect).await?;
-        Ok(Pending { session })
+            .ok_or_else(|| SignInError("no storage for credentials is configured".to_owned()))?;
+        let session = sign_in.start(challenge, redirect).await?;
+        Ok(PendingSignIn { session })
     }
 
-    /// Ends to sign in, with the whole address that the person was sent back to.
+    /// Completes a sign-in with the full address that the browser was redirected to.
     ///
     /// # Errors
-    /// When the answer is not what was asked for, or no token came of it.
-    pub async fn finish_sign_in(&self, pending: Pending, answer: &str) -> Result<(), SignInError> {
+    /// When the response does not match the request, or the server issues no token.
+    pub async fn finish_sign_in(
+        &self,
+        pending: PendingSignIn,
+        answer: &str,
+    ) -> Result<(), SignInError> {
         match &self.sign_in {
             Some(sign_in) => sign_in.finish(pending.session, answer).await,
-            None => Err(SignInError("nothing was begun".to_owned())),
+            None => Err(SignInError("no sign-in was started".to_owned())),
         }
     }
 }
 
-struct Kept(Arc<dyn Tokens>);
+struct TokenCredentialStore(Arc<dyn Tokens>);
 
 #[async_trait]
-impl CredentialStore for Kept {
+impl CredentialStore for TokenCredentialStore {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        let kept = self.0.load();
-        Ok(kept.and_then(|kept| serde_json::from_value(kept).ok()))
+        let stored = self.0.load();
+        Ok(stored.and_then(|stored| serde_json::from_value(stored).ok()))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
@@ -250,14 +256,14 @@ impl CredentialStore for Kept {
     }
 }
 
-/// The guarded client, as the sign-in wants one.
-struct Guarded {
+/// The guarded client as rmcp's OAuth needs it.
+struct GuardedHttp {
     client: Client,
-    /// The server that the person configured.
-    own: Url,
+    /// The address that the user configured.
+    configured: Url,
 }
 
-impl OAuthHttpClient for Guarded {
+impl OAuthHttpClient for GuardedHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let failed = |words: &str| -> OAuthHttpClientError { words.to_owned().into() };
@@ -266,12 +272,13 @@ impl OAuthHttpClient for Guarded {
             let method = match parts.method.as_str() {
                 "GET" => Method::Get,
                 "POST" => Method::Post,
-                _ => return Err(failed("a method that no sign-in needs")),
+                _ => return Err(failed("unexpected method in a sign-in")),
             };
-            // What the server itself says of signing in is read wherever the person named it.
-            let is_read = method == Method::Get && url.origin() == self.own.origin();
-            if !is_read {
-                offered::allowed(&url, &self.own).map_err(failed)?;
+            // The server's own description of its sign-in may be read wherever the user
+            // configured it.
+            let is_own_metadata = method == Method::Get && url.origin() == self.configured.origin();
+            if !is_own_metadata {
+                sign_in_urls::check_url(&url, &self.configured).map_err(failed)?;
             }
             let mut headers = Vec::new();
             for (name, value) in &parts.headers {
@@ -282,9 +289,9 @@ impl OAuthHttpClient for Guarded {
                 .client
                 .send(Request {
                     method,
-                    // Who signs people in for a server on this machine is often beside
-                    // it, at another port of the host that the person named.
-                    origin: if url.host() == self.own.host() {
+                    // The sign-in service of a server on this machine is often on another
+                    // port of the same host.
+                    origin: if url.host() == self.configured.host() {
                         Origin::Configuration
                     } else {
                         Origin::Untrusted
@@ -292,9 +299,12 @@ impl OAuthHttpClient for Guarded {
                     url,
                     headers,
                     body: (method == Method::Post).then_some(body),
-                    timeout: request.timeout.unwrap_or(TIME).min(TIME),
-                    limit: LARGEST,
-                    // Where a sign-in leads is looked at, never followed.
+                    timeout: request
+                        .timeout
+                        .unwrap_or(REQUEST_TIMEOUT)
+                        .min(REQUEST_TIMEOUT),
+                    limit: MAX_RESPONSE,
+                    // Redirects are returned, never followed.
                     redirects: Redirects::Refuse,
                 })
                 .await?;

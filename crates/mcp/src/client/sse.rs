@@ -1,31 +1,34 @@
-//! The transport of 2024: a stream of events that begins with the address for
-//! messages, and answers that come as events.
+//! The transport of 2024: a stream of events that starts with the address for messages, and
+//! carries the responses.
 
-use super::desk::Over;
+use super::dispatcher::StreamEnd;
 use super::events::Events;
-use super::http::{Failure, Http};
-use super::stdio::Sieve;
+use super::http::{Http, HttpFailure};
+use super::stdio::MessageFilter;
 use haft_web::client::{Header, Method, Url};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::service::RoleClient;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-/// How many events may come before the address does.
-const PREAMBLE: usize = 100;
+/// Maximum number of events before the address.
+const MAX_PREAMBLE: usize = 100;
 
 pub(super) struct Sse {
     http: Http,
-    /// Where messages go.
+    /// Address for messages to the server.
     messages: Url,
     events: Events,
-    sieve: Sieve,
-    over: Arc<OnceLock<Over>>,
+    filter: MessageFilter,
+    stream_end: Arc<OnceLock<StreamEnd>>,
 }
 
 impl Sse {
-    /// Opens the stream and waits for the address.
-    pub(super) async fn open(http: Http, over: Arc<OnceLock<Over>>) -> Result<Self, Failure> {
+    /// Opens the stream, and waits for the address.
+    pub(super) async fn open(
+        http: Http,
+        stream_end: Arc<OnceLock<StreamEnd>>,
+    ) -> Result<Self, HttpFailure> {
         let accept = vec![Header::Plain("accept", "text/event-stream".to_owned())];
         let response = http
             .send(Method::Get, http.url().clone(), accept, None)
@@ -34,10 +37,10 @@ impl Sse {
             .header("content-type")
             .is_some_and(|kind| kind.starts_with("text/event-stream"));
         if response.status != 200 || !is_stream {
-            return Err(Failure::Status(response.status_line()));
+            return Err(HttpFailure::Status(response.status_line()));
         }
         let mut events = Events::new(response);
-        for _ in 0..PREAMBLE {
+        for _ in 0..MAX_PREAMBLE {
             let event = events.next().await.map_err(|error| broken(&error))?;
             let Some(event) = event else { break };
             if event.event.as_deref() != Some("endpoint") {
@@ -48,30 +51,32 @@ impl Sse {
                 http,
                 messages,
                 events,
-                sieve: Sieve::new(),
-                over,
+                filter: MessageFilter::new(),
+                stream_end,
             });
         }
-        Err(Failure::Status(
-            "with a stream that names no address for messages".to_owned(),
+        Err(HttpFailure::Status(
+            "with a stream without an address for messages".to_owned(),
         ))
     }
 
     async fn next(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
         loop {
-            if let Some(message) = self.sieve.next() {
+            if let Some(message) = self.filter.next() {
                 return Ok(Some(message));
             }
             let event = tokio::select! {
                 event = self.events.next() => event?,
-                answer = self.sieve.give_up() => return Ok(Some(answer)),
+                answer = self.filter.discovery_timeout() => return Ok(Some(answer)),
             };
             let Some(event) = event else { return Ok(None) };
             let is_message = matches!(event.event.as_deref(), None | Some("message" | ""));
             if let (true, Some(data)) = (is_message, event.data) {
-                self.sieve.take(data.as_bytes());
-                if self.sieve.is_flooded() {
-                    return Err(io::Error::other("it asks and takes no answers"));
+                self.filter.take(data.as_bytes());
+                if self.filter.is_flooded() {
+                    return Err(io::Error::other(
+                        "it sends requests without reading the responses",
+                    ));
                 }
                 tokio::task::yield_now().await;
             }
@@ -79,17 +84,17 @@ impl Sse {
     }
 }
 
-/// The address for messages, which must be the server's own: what goes there may hold
-/// credentials.
-fn address(base: &Url, given: &str) -> Result<Url, Failure> {
+/// Resolves the address for messages. It must have the server's origin, because requests to
+/// it may contain credentials.
+fn address(base: &Url, given: &str) -> Result<Url, HttpFailure> {
     match base.join(given.trim()) {
         Ok(url) if url.origin() == base.origin() => Ok(url),
-        _ => Err(Failure::Elsewhere),
+        _ => Err(HttpFailure::OtherHost),
     }
 }
 
-fn broken(error: &io::Error) -> Failure {
-    Failure::Status(format!("with a stream that broke: {error}"))
+fn broken(error: &io::Error) -> HttpFailure {
+    HttpFailure::Status(format!("with a stream that failed: {error}"))
 }
 
 impl rmcp::transport::Transport<RoleClient> for Sse {
@@ -99,16 +104,16 @@ impl rmcp::transport::Transport<RoleClient> for Sse {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let owed = self.sieve.sent(&message);
+        let reply_guard = self.filter.sent(&message);
         let (http, url) = (self.http.clone(), self.messages.clone());
         async move {
-            let _owed = owed;
+            let _reply_guard = reply_guard;
             let body = serde_json::to_vec(&message)?;
             let kind = vec![Header::Plain("content-type", "application/json".to_owned())];
             let answer = http.send(Method::Post, url, kind, Some(body)).await;
             match answer {
                 Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
-                Ok(answer) => Err(io::Error::other(Failure::Status(answer.status_line()))),
+                Ok(answer) => Err(io::Error::other(HttpFailure::Status(answer.status_line()))),
                 Err(error) => Err(io::Error::other(error)),
             }
         }
@@ -119,7 +124,7 @@ impl rmcp::transport::Transport<RoleClient> for Sse {
         if let Ok(Some(message)) = next {
             return Some(message);
         }
-        let _ = self.over.set(Over::Ended);
+        let _ = self.stream_end.set(StreamEnd::Ended);
         None
     }
 
@@ -133,15 +138,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_go_to_the_server_itself_and_nowhere_else() {
+    fn messages_are_only_sent_to_the_origin_of_the_server() {
         let base = Url::parse("http://127.0.0.1:8080/sse").unwrap();
-        let goes = |given| address(&base, given).map(String::from).ok();
+        let resolve = |given| address(&base, given).map(String::from).ok();
         assert_eq!(
-            goes("/messages?id=7").as_deref(),
+            resolve("/messages?id=7").as_deref(),
             Some("http://127.0.0.1:8080/messages?id=7")
         );
         assert_eq!(
-            goes("http://127.0.0.1:8080/m").as_deref(),
+            resolve("http://127.0.0.1:8080/m").as_deref(),
             Some("http://127.0.0.1:8080/m")
         );
         for bad in [
@@ -149,7 +154,7 @@ mod tests {
             "//evil.example/m",
             "https://127.0.0.1:8080/m",
         ] {
-            assert_eq!(goes(bad), None, "{bad}");
+            assert_eq!(resolve(bad), None, "{bad}");
         }
     }
 }

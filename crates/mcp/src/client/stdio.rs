@@ -1,8 +1,9 @@
-//! A server that is a program: one JSON message a line, over its streams.
+//! Communicates with a server that is a program: one JSON message per line, over its
+//! standard streams.
 
-use super::desk::Over;
+use super::dispatcher::StreamEnd;
 use crate::transport::decode::id_of;
-use crate::transport::{Line, Lines};
+use crate::transport::{InputLine, Lines};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
     ServerJsonRpcMessage, ServerNotification,
@@ -18,85 +19,86 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How much noise is borne between two messages.
-const MOST_NOISE: usize = 10_000;
+/// Number of invalid lines accepted between two messages.
+const MAX_NOISE: usize = 10_000;
 
-/// How many notifications and requests a second are heard; what is beyond them is
-/// dropped.
-const MOST_NEWS: u32 = 1_000;
+/// Number of notifications and requests accepted per second; the others are dropped.
+const MAX_PER_SECOND: u32 = 1_000;
 
-/// How many of its requests may wait for their answers: one who asks on and reads
-/// nothing is ended.
-const MOST_OWED: usize = 64;
+/// Number of the server's requests that may wait for a response. A server that keeps asking
+/// without reading the responses is stopped.
+const MAX_UNREAD: usize = 64;
 
-/// How long a server has to say that it does not know the newest protocol. Some say
-/// nothing at all to what they do not know.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time that a server has to answer `discover`. Some servers do not answer unknown requests
+/// at all.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What both kinds of streams have in common: what is heard, and what is not.
-pub(super) struct Sieve {
+/// Accepts or drops incoming messages; shared by both kinds of streams.
+pub(super) struct MessageFilter {
     queue: VecDeque<ServerJsonRpcMessage>,
-    /// The question for the newest protocol, until it is answered.
-    asked: Option<(RequestId, Instant)>,
-    /// The requests that are not answered: what answers another one is for nobody.
+    /// The `discover` request, until it is answered.
+    discovery: Option<(RequestId, Instant)>,
+    /// Our unanswered requests; other responses are dropped.
     open: HashSet<RequestId>,
-    news: (Instant, u32),
-    /// The requests of the server whose answers are not written yet.
-    owed: Arc<AtomicUsize>,
+    recent: (Instant, u32),
+    /// Number of the server's requests whose responses are not written yet.
+    unread: Arc<AtomicUsize>,
 }
 
-/// An answer on its way to a server.
-pub(super) struct Owed(Arc<AtomicUsize>);
+/// Counts a response as written when dropped.
+pub(super) struct ReplyGuard(Arc<AtomicUsize>);
 
-impl Drop for Owed {
+impl Drop for ReplyGuard {
     fn drop(&mut self) {
-        // What was never asked for leaves nothing to take away.
+        // A response to a request that was dropped is not counted, so the count may be
+        // zero.
         let _ = self
             .0
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |owed| {
-                owed.checked_sub(1)
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |unread| {
+                unread.checked_sub(1)
             });
     }
 }
 
-impl Sieve {
+impl MessageFilter {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
-            asked: None,
+            discovery: None,
             open: HashSet::new(),
-            news: (Instant::now(), 0),
-            owed: Arc::default(),
+            recent: (Instant::now(), 0),
+            unread: Arc::default(),
         }
     }
 
-    /// Whether the server asks more than it takes answers to.
+    /// Whether too many responses are unread.
     pub(super) fn is_flooded(&self) -> bool {
-        self.owed.load(Ordering::SeqCst) > MOST_OWED
+        self.unread.load(Ordering::SeqCst) > MAX_UNREAD
     }
 
-    /// A message goes out; what is given is kept until it is written.
-    pub(super) fn sent(&mut self, message: &ClientJsonRpcMessage) -> Option<Owed> {
+    /// Records an outgoing message. The returned guard must live until the message is
+    /// written.
+    pub(super) fn sent(&mut self, message: &ClientJsonRpcMessage) -> Option<ReplyGuard> {
         let request = match message {
             JsonRpcMessage::Request(request) => request,
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {
-                return Some(Owed(Arc::clone(&self.owed)));
+                return Some(ReplyGuard(Arc::clone(&self.unread)));
             }
             JsonRpcMessage::Notification(_) => return None,
         };
         self.open.insert(request.id.clone());
         if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
-            self.asked = Some((request.id.clone(), Instant::now() + PATIENCE));
+            self.discovery = Some((request.id.clone(), Instant::now() + DISCOVERY_TIMEOUT));
         }
         None
     }
 
-    /// A text came in; says whether anything in it was a message.
+    /// Parses an incoming text. Returns whether it contained a message.
     pub(super) fn take(&mut self, text: &[u8]) -> bool {
         let mut any = false;
         for message in messages(text) {
             any = true;
-            if self.is_heard(&message) {
+            if self.accepts(&message) {
                 self.queue.push_back(message);
             }
         }
@@ -107,20 +109,21 @@ impl Sieve {
         self.queue.pop_front()
     }
 
-    /// Waits for as long as the question may stand, and then answers it itself.
-    pub(super) async fn give_up(&mut self) -> ServerJsonRpcMessage {
-        let Some((id, until)) = self.asked.clone() else {
+    /// Waits until `discover` has timed out, then returns an error in place of its
+    /// response.
+    pub(super) async fn discovery_timeout(&mut self) -> ServerJsonRpcMessage {
+        let Some((id, until)) = self.discovery.clone() else {
             return std::future::pending().await;
         };
         tokio::time::sleep_until(until).await;
-        self.asked = None;
-        // Should it come after all, it is late.
+        self.discovery = None;
+        // A late response is dropped.
         self.open.remove(&id);
-        let unknown = ErrorData::invalid_request("the server does not answer it", None);
+        let unknown = ErrorData::invalid_request("the server did not respond", None);
         ServerJsonRpcMessage::error(unknown, Some(id))
     }
 
-    fn is_heard(&mut self, message: &ServerJsonRpcMessage) -> bool {
+    fn accepts(&mut self, message: &ServerJsonRpcMessage) -> bool {
         let id = match message {
             JsonRpcMessage::Response(response) => &response.id,
             JsonRpcMessage::Error(error) => match &error.id {
@@ -128,63 +131,65 @@ impl Sieve {
                 None => return false,
             },
             JsonRpcMessage::Request(_) => {
-                let is_heard = self.has_room();
-                if is_heard {
-                    self.owed.fetch_add(1, Ordering::SeqCst);
+                let accepts = self.is_within_rate();
+                if accepts {
+                    self.unread.fetch_add(1, Ordering::SeqCst);
                 }
-                return is_heard;
+                return accepts;
             }
-            JsonRpcMessage::Notification(news) => {
+            JsonRpcMessage::Notification(recent) => {
                 let is_for_us = matches!(
-                    news.notification,
+                    recent.notification,
                     ServerNotification::ProgressNotification(_)
                         | ServerNotification::ToolListChangedNotification(_)
                         | ServerNotification::SubscriptionsAcknowledgedNotification(_)
                         | ServerNotification::CancelledNotification(_)
                 );
-                return is_for_us && self.has_room();
+                return is_for_us && self.is_within_rate();
             }
         };
-        if self.asked.as_ref().is_some_and(|(asked, _)| asked == id) {
-            self.asked = None;
+        if self
+            .discovery
+            .as_ref()
+            .is_some_and(|(discovery, _)| discovery == id)
+        {
+            self.discovery = None;
         }
         self.open.remove(id)
     }
 
-    fn has_room(&mut self) -> bool {
-        let (since, many) = &mut self.news;
+    fn is_within_rate(&mut self) -> bool {
+        let (since, count) = &mut self.recent;
         if since.elapsed() > Duration::from_secs(1) {
-            (*since, *many) = (Instant::now(), 0);
+            (*since, *count) = (Instant::now(), 0);
         }
-        *many += 1;
-        if *many == MOST_NEWS {
-            tracing::warn!(
-                "an MCP server sends notifications or requests faster than they are heard"
-            );
+        *count += 1;
+        if *count == MAX_PER_SECOND {
+            tracing::warn!("an MCP server sends too many notifications or requests: dropping some");
         }
-        *many < MOST_NEWS
+        *count < MAX_PER_SECOND
     }
 }
 
-/// The messages that a text is: one, or several in an array. An answer that cannot be
-/// read is an answer all the same, so that nobody waits for it.
+/// Parses one message or an array of messages. A response that cannot be parsed becomes an
+/// error response, so that its request does not wait forever.
 pub(super) fn messages(text: &[u8]) -> impl Iterator<Item = ServerJsonRpcMessage> {
     let text = String::from_utf8_lossy(text);
     let parsed = match haft::json::excess(text.as_bytes()) {
         None => serde_json::from_str(&text).ok(),
         Some(_) => None,
     };
-    let many = match parsed {
-        Some(Value::Array(many)) => many,
+    let count = match parsed {
+        Some(Value::Array(count)) => count,
         Some(one @ Value::Object(_)) => vec![one],
         Some(_) => Vec::new(),
-        // What is too deep or too much to be read may still be somebody's answer.
+        // A text that is too deep or too large to parse may still be a response.
         None => id_of(text.as_bytes())
             .map(|id| json!({ "id": id }))
             .into_iter()
             .collect(),
     };
-    many.into_iter().filter_map(message)
+    count.into_iter().filter_map(message)
 }
 
 fn message(value: Value) -> Option<ServerJsonRpcMessage> {
@@ -194,7 +199,7 @@ fn message(value: Value) -> Option<ServerJsonRpcMessage> {
         return Some(message);
     }
     is_answer.then_some(())?;
-    let error = json!({ "code": -32603, "message": "the answer cannot be read" });
+    let error = json!({ "code": -32603, "message": "the response is not valid" });
     serde_json::from_value(json!({ "jsonrpc": "2.0", "id": id, "error": error })).ok()
 }
 
@@ -203,42 +208,46 @@ pub(super) struct Stdio<R, W> {
     input: Arc<Mutex<W>>,
     lines: Lines<R>,
     noise: usize,
-    sieve: Sieve,
-    over: Arc<OnceLock<Over>>,
+    filter: MessageFilter,
+    stream_end: Arc<OnceLock<StreamEnd>>,
 }
 
 impl<R: AsyncRead + Unpin, W> Stdio<R, W> {
-    pub(super) fn new(input: W, output: R, over: Arc<OnceLock<Over>>) -> Self {
+    pub(super) fn new(input: W, output: R, stream_end: Arc<OnceLock<StreamEnd>>) -> Self {
         Self {
             input: Arc::new(Mutex::new(input)),
             lines: Lines::new(output),
             noise: 0,
-            sieve: Sieve::new(),
-            over,
+            filter: MessageFilter::new(),
+            stream_end,
         }
     }
 
-    async fn next(&mut self) -> Result<ServerJsonRpcMessage, Over> {
+    async fn next(&mut self) -> Result<ServerJsonRpcMessage, StreamEnd> {
         loop {
-            if let Some(message) = self.sieve.next() {
+            if let Some(message) = self.filter.next() {
                 return Ok(message);
             }
             let line = tokio::select! {
                 line = self.lines.next() => line,
-                answer = self.sieve.give_up() => return Ok(answer),
+                answer = self.filter.discovery_timeout() => return Ok(answer),
             };
             let line = match line {
-                Ok(Line::Whole(line)) => line,
-                Ok(Line::TooLong(_) | Line::Skipped(_)) => return Err(Over::Babbling),
-                Ok(Line::End) | Err(_) => return Err(Over::Ended),
-            };
-            if self.sieve.take(&line) {
-                self.noise = 0;
-                if self.sieve.is_flooded() {
-                    tracing::warn!("an MCP server asks and reads no answers: it is ended");
-                    return Err(Over::Babbling);
+                Ok(InputLine::Complete(line)) => line,
+                Ok(InputLine::TooLong(_) | InputLine::Skipped(_)) => {
+                    return Err(StreamEnd::Garbage);
                 }
-                // One that never pauses leaves room for others.
+                Ok(InputLine::End) | Err(_) => return Err(StreamEnd::Ended),
+            };
+            if self.filter.take(&line) {
+                self.noise = 0;
+                if self.filter.is_flooded() {
+                    tracing::warn!(
+                        "an MCP server does not read responses to its requests: stopping it"
+                    );
+                    return Err(StreamEnd::Garbage);
+                }
+                // A server that never pauses must not starve other tasks.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -246,9 +255,12 @@ impl<R: AsyncRead + Unpin, W> Stdio<R, W> {
                 continue;
             }
             self.noise += 1;
-            tracing::info!(bytes = line.len(), "an MCP server wrote what is no message");
-            if self.noise > MOST_NOISE {
-                return Err(Over::Babbling);
+            tracing::info!(
+                bytes = line.len(),
+                "an MCP server wrote a line that is not a valid message"
+            );
+            if self.noise > MAX_NOISE {
+                return Err(StreamEnd::Garbage);
             }
         }
     }
@@ -265,10 +277,10 @@ where
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let owed = self.sieve.sent(&message);
+        let guard = self.filter.sent(&message);
         let input = Arc::clone(&self.input);
         async move {
-            let _owed = owed;
+            let _guard = guard;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             input.lock().await.write_all(&line).await
@@ -278,15 +290,15 @@ where
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         match self.next().await {
             Ok(message) => Some(message),
-            Err(over) => {
-                let _ = self.over.set(over);
+            Err(stream_end) => {
+                let _ = self.stream_end.set(stream_end);
                 None
             }
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // A program that is done with its input ends by itself.
+        // Closing its input makes a program exit.
         match self.input.try_lock() {
             Ok(mut input) => input.shutdown().await,
             Err(_) => Ok(()),

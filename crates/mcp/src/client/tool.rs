@@ -1,7 +1,7 @@
-//! A tool of a server, as the registry holds it.
+//! A server's tool in the registry.
 
-use super::host::RemoteServer;
-use super::listed::Listed;
+use super::server::RemoteServer;
+use super::tool_list::ListedTool;
 use futures::future::BoxFuture;
 use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, Standing};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) struct RemoteTool {
-    pub(super) listed: Listed,
+    pub(super) listed: ListedTool,
     pub(super) server: Arc<RemoteServer>,
 }
 
@@ -18,7 +18,7 @@ impl AnyTool for RemoteTool {
         &self.listed.definition
     }
 
-    /// What a server says of its tools' effects is its own word, so the most is assumed.
+    /// A server's claims about effects are not trusted, so the strongest effect is assumed.
     fn effect(&self) -> Effect {
         Effect::Execute
     }
@@ -27,7 +27,7 @@ impl AnyTool for RemoteTool {
         self.server.host().map(Resource::Host).into_iter().collect()
     }
 
-    /// Its own: progress moves it.
+    /// The call has its own time limit, which progress extends.
     fn timeout(&self) -> Option<Duration> {
         None
     }

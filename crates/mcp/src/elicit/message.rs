@@ -1,28 +1,29 @@
-//! What a person reads before they decide: the tool, what it would do, and who asks.
+//! The text that a user reads before deciding: the tool, what it would do, and why the user
+//! is asked.
 
 use haft::ops::text::decode::{prefix, visible};
 use haft::{Access, Form, Question, Resource};
 use serde_json::Value;
 
-/// How much is shown of an argument that is neither a command nor a path.
-const BESIDE: usize = 400;
-/// How much is shown of the others. What is longer is nothing that somebody reads.
-const MOST: usize = 8000;
+/// Maximum number of characters of an argument that is neither a command nor a path.
+const MAX_ARGUMENT: usize = 400;
+/// Maximum number of characters of everything else; no user reads more.
+const MAX_FACT: usize = 8000;
 
-/// The question in words. All that comes from a model or a file is made visible, and
-/// its lines are indented, so that none looks like one of ours.
-pub(crate) fn of(question: &Question) -> String {
+/// Formats the question. Text from a model or a file is escaped and its lines are indented,
+/// so that no line looks like one of ours.
+pub(crate) fn approval(question: &Question) -> String {
     let tool = visible(&question.tool);
     let mut text = match &question.confirm {
-        Some(_) => format!("{tool} runs, and asks before it goes on:\n"),
-        None => format!("{tool} wants to run:\n"),
+        Some(_) => format!("{tool} asks for confirmation before it continues:\n"),
+        None => format!("Allow {tool} to run?\n"),
     };
     if let Some(confirm) = &question.confirm {
-        field(&mut text, "question", confirm, MOST);
+        field(&mut text, "question", confirm, MAX_FACT);
     }
-    let mut told = Vec::new();
+    let mut shown_values = Vec::new();
     for resource in &question.resources {
-        let (name, what) = match resource {
+        let (name, value_text) = match resource {
             Resource::Command(line) => ("command", line.clone()),
             Resource::Program(words) => ("program", words.join(" ")),
             Resource::Path(path, Access::Read) => ("read", path.clone()),
@@ -32,9 +33,9 @@ pub(crate) fn of(question: &Question) -> String {
             Resource::Channel(channel) => ("channel", channel.clone()),
             _ => continue,
         };
-        if !told.contains(&what) {
-            field(&mut text, name, &what, MOST);
-            told.push(what);
+        if !shown_values.contains(&value_text) {
+            field(&mut text, name, &value_text, MAX_FACT);
+            shown_values.push(value_text);
         }
     }
     if let Value::Object(arguments) = &question.arguments {
@@ -43,29 +44,29 @@ pub(crate) fn of(question: &Question) -> String {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
-            if !told.contains(&shown) {
-                field(&mut text, name, &shown, BESIDE);
+            if !shown_values.contains(&shown) {
+                field(&mut text, name, &shown, MAX_ARGUMENT);
             }
         }
     }
     if question.confirm.is_none() {
-        field(&mut text, "asked because", &question.reason(), MOST);
+        field(&mut text, "asked because", &question.reason(), MAX_FACT);
     }
     text
 }
 
-/// What a tool wants to know, and that it is the tool who asks.
-pub(crate) fn of_form(form: &Form) -> String {
+/// Formats the request of a tool, and names the tool that asks.
+pub(crate) fn tool_form(form: &Form) -> String {
     let mut text = String::new();
     let asks = format!("{} asks", form.tool);
-    field(&mut text, &asks, &form.message, MOST);
+    field(&mut text, &asks, &form.message, MAX_FACT);
     text
 }
 
-/// One fact: on a line with its name, or indented below it.
-fn field(text: &mut String, name: &str, value: &str, most: usize) {
+/// Appends one fact: on the line of its name, or indented below it.
+fn field(text: &mut String, name: &str, value: &str, limit: usize) {
     let length = value.chars().count();
-    let shown = match value.char_indices().nth(most) {
+    let shown = match value.char_indices().nth(limit) {
         Some((end, _)) => prefix(value, end),
         None => value,
     };
@@ -79,8 +80,8 @@ fn field(text: &mut String, name: &str, value: &str, most: usize) {
     } else {
         text.push_str(&format!("{name}: {shown}\n"));
     }
-    if length > most {
-        text.push_str(&format!("    … the first {most} of {length} characters\n"));
+    if length > limit {
+        text.push_str(&format!("    … the first {limit} of {length} characters\n"));
     }
 }
 
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_wrote_stays_in_its_place() {
+    fn text_of_a_model_cannot_imitate_our_lines() {
         let mut text = String::new();
         field(
             &mut text,

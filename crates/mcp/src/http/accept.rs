@@ -1,6 +1,6 @@
-//! Connections: so many, and none for ever.
+//! Accepts connections, limited in number and in the time that they may be idle.
 
-use super::reply::{Payload, later, no_method};
+use super::reply::{Payload, method_not_allowed, retry_later};
 use super::{Shared, get, post};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -20,25 +20,25 @@ use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long is waited when the machine has no more connections to give.
-const BREATH: Duration = Duration::from_millis(50);
-/// How often in a row that may happen before it is said.
-const PATIENCE: u32 = 20;
-/// The longest head of a request.
-const HEAD: usize = 32 << 10;
+/// Pause after a failure to accept, such as too many open files.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// Number of failures in a row after which a warning is logged.
+const WARN_AFTER: u32 = 20;
+/// Maximum size of a request's head in bytes.
+const MAX_HEAD: usize = 32 << 10;
 
-/// What a connection gets that is one too many.
+/// Response for connections beyond the limit.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n\
     content-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Accepts connections until it is told to stop.
+/// Accepts connections until `shutdown` is cancelled.
 pub(super) async fn accept(
     listener: TcpListener,
     shared: Arc<Shared>,
     connections: &TaskTracker,
     shutdown: &CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(shared.limits.connections));
+    let slots = Arc::new(Semaphore::new(shared.limits.connections));
     let mut failures = 0;
     loop {
         let accepted = tokio::select! {
@@ -48,33 +48,34 @@ pub(super) async fn accept(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // One that was gone before it was accepted is nobody's fault.
+                // A client that disconnects before it is accepted causes an error too,
+                // which is harmless.
                 failures += 1;
-                if failures % PATIENCE == 0 {
-                    tracing::warn!(%error, "connections cannot be accepted");
+                if failures % WARN_AFTER == 0 {
+                    tracing::warn!(%error, "cannot accept connections");
                 }
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             }
         };
         failures = 0;
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
             let _ = stream.try_write(FULL);
             continue;
         };
-        // Small messages go out at once.
+        // Small messages are sent immediately.
         let _ = stream.set_nodelay(true);
         let shared = Arc::clone(&shared);
         let shutdown = shutdown.clone();
         connections.spawn(async move {
             serve(stream, shared, shutdown).await;
-            drop(place);
+            drop(slot);
         });
     }
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>, shutdown: CancellationToken) {
-    let stream = Patient::new(stream, shared.limits.stalled);
+    let stream = WriteTimeout::new(stream, shared.limits.stalled);
     let head = shared.limits.head;
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
@@ -83,14 +84,14 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head)
-        .max_buf_size(HEAD)
-        .max_header_size(HEAD)
+        .max_buf_size(MAX_HEAD)
+        .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,
         () = shutdown.cancelled() => {
-            // What is being answered is answered; the sessions end their streams.
+            // Requests in progress are answered; the sessions end their streams.
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -100,15 +101,16 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, shutdown: CancellationTok
     }
 }
 
-/// One request.
+/// Handles one request.
 async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Payload> {
     let (parts, body) = request.into_parts();
-    if let Some(refusal) = shared.guard.refuses(&parts) {
+    if let Some(refusal) = shared.guard.check(&parts) {
         return refusal;
     }
-    // After that, so that strangers do not use up what others are allowed.
-    if !shared.pace.admits() {
-        return later(
+    // After the guard, so that unauthorized clients cannot use up the request rate of
+    // others.
+    if !shared.rate_limit.admits() {
+        return retry_later(
             StatusCode::TOO_MANY_REQUESTS,
             "too many requests: try again in a second",
         );
@@ -117,45 +119,45 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Pa
         Method::POST => post::post(shared, parts, body).await,
         Method::GET => get::get(shared, &parts),
         Method::DELETE => get::delete(shared, &parts).await,
-        _ => no_method("GET, POST, DELETE"),
+        _ => method_not_allowed("GET, POST, DELETE"),
     }
 }
 
-/// A connection that does not wait for ever for a client that does not read.
-struct Patient {
+/// A connection with a time limit for clients that do not read.
+struct WriteTimeout {
     stream: TcpStream,
-    patience: Duration,
-    waiting: Option<Pin<Box<Sleep>>>,
+    timeout: Duration,
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
-    fn new(stream: TcpStream, patience: Duration) -> Self {
+impl WriteTimeout {
+    fn new(stream: TcpStream, timeout: Duration) -> Self {
         Self {
             stream,
-            patience,
-            waiting: None,
+            timeout,
+            deadline: None,
         }
     }
 
-    fn written<T>(
+    fn check_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.waiting = None;
+            self.deadline = None;
             return written;
         }
-        let patience = self.patience;
-        let waiting = self
-            .waiting
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
-        ready!(waiting.as_mut().poll(cx));
+        let timeout = self.timeout;
+        let deadline = self
+            .deadline
+            .get_or_insert_with(|| Box::pin(sleep(timeout)));
+        ready!(deadline.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -165,19 +167,19 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.written(cx, written)
+        self.check_timeout(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.written(cx, flushed)
+        self.check_timeout(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -190,7 +192,7 @@ impl AsyncWrite for Patient {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.written(cx, written)
+        self.check_timeout(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {

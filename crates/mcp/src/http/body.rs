@@ -1,6 +1,6 @@
-//! The body of a request, read within its bounds.
+//! Reads the body of a request within limits.
 
-use super::reply::{Payload, later, said};
+use super::reply::{Payload, plain_text, retry_later};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{Response, StatusCode};
 use http_body::Body;
@@ -10,31 +10,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long is read what nobody wants, so that the refusal reaches a client that still
-/// sends.
-const DRAIN: Duration = Duration::from_secs(1);
+/// Time to keep reading a refused body, so that the error reaches a client that is still
+/// sending.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A body, and its room among all of them.
+/// A body, and the memory reserved for it.
 pub(super) struct Read {
     pub(super) bytes: Bytes,
     pub(super) room: Room,
 }
 
-/// The room that the bodies of unanswered requests take, in KiB. Clones are the same.
+/// Reservation, in KiB, for the body of an unanswered request. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Room(#[expect(dead_code, reason = "held, not used")] Arc<OwnedSemaphorePermit>);
 
-/// The bounds of a body.
+/// Limits for reading a body.
 pub(super) struct Bounds<'a> {
-    pub(super) longest: usize,
-    pub(super) time: Duration,
+    pub(super) max_bytes: usize,
+    pub(super) timeout: Duration,
     pub(super) room: &'a Arc<Semaphore>,
 }
 
-/// Reads a body whole.
+/// Reads a complete body.
 ///
 /// # Errors
-/// With the answer to one that is too long or too slow, or does not fit.
+/// With the response to a body that is too long or too slow, or for which there is no
+/// memory left.
 pub(super) async fn read<B>(body: B, bounds: Bounds<'_>) -> Result<Read, Response<Payload>>
 where
     B: Body,
@@ -42,28 +43,34 @@ where
 {
     let mut body = pin!(body);
     let too_long = || {
-        said(
+        plain_text(
             StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("too large: a message has at most {} bytes", bounds.longest),
+            &format!(
+                "too large: a message may have at most {} bytes",
+                bounds.max_bytes
+            ),
         )
     };
-    let refusal = 'whole: {
-        if body.size_hint().lower() > bounds.longest as u64 {
-            break 'whole too_long();
+    let refusal = 'refused: {
+        if body.size_hint().lower() > bounds.max_bytes as u64 {
+            break 'refused too_long();
         }
         let Some(mut room) = take(bounds.room, 1) else {
-            return Err(full());
+            return Err(no_room());
         };
-        let mut kept = 1 << 10;
+        let mut reserved = 1 << 10;
         let mut bytes = BytesMut::new();
         let read = async {
             loop {
                 let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
                 let mut data = match frame {
                     None => return Ok(()),
-                    // A client that breaks off gets no answer anyway.
+                    // A client that disconnects gets no response anyway.
                     Some(Err(_)) => {
-                        return Err(said(StatusCode::BAD_REQUEST, "the body broke off"));
+                        return Err(plain_text(
+                            StatusCode::BAD_REQUEST,
+                            "the body is incomplete",
+                        ));
                     }
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) => data,
@@ -71,16 +78,16 @@ where
                     },
                 };
                 let length = bytes.len() + data.remaining();
-                if length > bounds.longest {
+                if length > bounds.max_bytes {
                     return Err(too_long());
                 }
-                if length > kept {
-                    let more = (length - kept).div_ceil(1 << 10);
+                if length > reserved {
+                    let more = (length - reserved).div_ceil(1 << 10);
                     let Some(more_room) = take(bounds.room, more) else {
-                        return Err(full());
+                        return Err(no_room());
                     };
                     room.merge(more_room);
-                    kept += more << 10;
+                    reserved += more << 10;
                 }
                 while data.has_remaining() {
                     let chunk = data.chunk();
@@ -90,7 +97,7 @@ where
                 }
             }
         };
-        match tokio::time::timeout(bounds.time, read).await {
+        match tokio::time::timeout(bounds.timeout, read).await {
             Ok(Ok(())) => {
                 return Ok(Read {
                     bytes: bytes.freeze(),
@@ -99,16 +106,16 @@ where
             }
             Ok(Err(refusal)) => refusal,
             Err(_) => {
-                return Err(said(
+                return Err(plain_text(
                     StatusCode::REQUEST_TIMEOUT,
-                    "too slow: the body did not come in time",
+                    "too slow: the body did not arrive in time",
                 ));
             }
         }
     };
     let drain =
         async { while let Some(Ok(_)) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {} };
-    let _ = tokio::time::timeout(DRAIN, drain).await;
+    let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
     Err(refusal)
 }
 
@@ -117,9 +124,9 @@ fn take(room: &Arc<Semaphore>, kib: usize) -> Option<OwnedSemaphorePermit> {
     Arc::clone(room).try_acquire_many_owned(kib).ok()
 }
 
-fn full() -> Response<Payload> {
-    later(
+fn no_room() -> Response<Payload> {
+    retry_later(
         StatusCode::SERVICE_UNAVAILABLE,
-        "too much at once: the requests under way take all the room there is",
+        "out of memory for requests: too many are in progress",
     )
 }

@@ -1,4 +1,4 @@
-//! One reader of one stream.
+//! The reader of one stream, and the response body it produces.
 
 use super::session::Session;
 use super::streams::{Generation, Number};
@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Reads a stream of a session. When it is dropped the session knows that the client is
-/// gone, or has all it wanted.
+/// Reads a stream of a session. Dropping it tells the session that the client has
+/// disconnected or has read everything.
 pub(super) struct Reader {
     session: Arc<Session>,
     number: Number,
@@ -41,12 +41,12 @@ impl Reader {
         self.number
     }
 
-    /// Waits until there is something to read, or nothing more to come.
+    /// Waits until there is something to read or the stream has ended.
     pub(super) async fn ready(&self) {
         std::future::poll_fn(|cx| self.session.streams().poll_ready(self.number, cx)).await;
     }
 
-    /// What is read of it from now on.
+    /// Turns the reader into a response body.
     pub(super) fn events(self, ping: Duration) -> Events {
         let primer = (self.after == 0).then(|| self.session.streams().primer(self.number));
         Events {
@@ -60,13 +60,13 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        Session::left(&self.session, self.number, self.generation);
+        Session::reader_left(&self.session, self.number, self.generation);
     }
 }
 
-/// The body of an answer that is a stream.
+/// Response body with the events of a stream.
 pub(super) struct Events {
-    /// Nothing for one that has nothing.
+    /// `None` for an empty stream.
     reader: Option<Reader>,
     primer: Option<Bytes>,
     ping: Duration,
@@ -74,8 +74,8 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// A stream with nothing on it.
-    pub(super) fn none() -> Self {
+    /// Creates a stream without events.
+    pub(super) fn empty() -> Self {
         Self {
             reader: None,
             primer: None,
@@ -84,7 +84,7 @@ impl Events {
         }
     }
 
-    /// The next piece; nothing at the end.
+    /// Returns the next bytes, or `None` at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(primer) = self.primer.take() {
             return Poll::Ready(Some(primer));

@@ -1,50 +1,50 @@
-//! Who may ask at all. It is decided by the head of a request, before a byte of its body
+//! Decides who may send requests at all, from the head of a request, before any of its body
 //! is read.
 
 use super::Token;
-use super::reply::{Payload, said};
+use super::reply::{Payload, plain_text};
 use http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use subtle::ConstantTimeEq;
 
-/// The one path there is.
+/// The only path that is served.
 pub(super) const PATH: &str = "/mcp";
 
-/// What is checked.
+/// Access rules.
 pub(super) struct Guard {
     pub(super) token: Option<Token>,
-    /// The names that clients may call the server by, beyond its addresses.
+    /// Names that clients may use for the server, in addition to its addresses.
     pub(super) hosts: Vec<String>,
-    /// Whether only this machine can reach it.
+    /// Whether the server can only be reached from this machine.
     pub(super) is_local: bool,
 }
 
 impl Guard {
-    /// The refusal, if there is one.
-    pub(super) fn refuses(&self, parts: &Parts) -> Option<Response<Payload>> {
-        if !self.is_called_by_name(&parts.uri, &parts.headers) {
-            tracing::debug!("a request for another host was refused");
-            return Some(said(
+    /// Returns the response to a request that is not allowed.
+    pub(super) fn check(&self, parts: &Parts) -> Option<Response<Payload>> {
+        if !self.names_this_server(&parts.uri, &parts.headers) {
+            tracing::debug!("refused a request for another host");
+            return Some(plain_text(
                 StatusCode::FORBIDDEN,
-                "forbidden: this server does not answer to that Host; \
-                 call it localhost or by its address",
+                "forbidden: this server does not accept that Host; \
+                 use localhost or its address",
             ));
         }
-        if !is_from_here(&parts.headers) {
-            tracing::debug!("a request from another origin was refused");
-            return Some(said(
+        if !is_local_origin(&parts.headers) {
+            tracing::debug!("refused a request from another origin");
+            return Some(plain_text(
                 StatusCode::FORBIDDEN,
-                "forbidden: this server does not answer pages of that Origin; \
+                "forbidden: this server does not accept pages of that Origin; \
                  open the page from http://localhost, or send no Origin if the client is not a browser",
             ));
         }
         if let Some(token) = &self.token
-            && !bears(&parts.headers, token)
+            && !has_token(&parts.headers, token)
         {
-            tracing::debug!("a request without the token was refused");
-            let mut response = said(
+            tracing::debug!("refused a request without the token");
+            let mut response = plain_text(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized: send the header `Authorization: Bearer TOKEN`",
             );
@@ -53,14 +53,17 @@ impl Guard {
             return Some(response);
         }
         if parts.uri.path() != PATH {
-            return Some(said(StatusCode::NOT_FOUND, "not found: there is only /mcp"));
+            return Some(plain_text(
+                StatusCode::NOT_FOUND,
+                "not found: the only path is /mcp",
+            ));
         }
         None
     }
 
-    /// Whether a request names this server: in its one `Host` header, and in its first
-    /// line where that has a host too.
-    fn is_called_by_name(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+    /// Whether a request names this server: in its single `Host` header, and in its request
+    /// line if that contains a host too.
+    fn names_this_server(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let Some(Ok(host)) = only(headers, &HOST).map(HeaderValue::to_str) else {
             return false;
         };
@@ -68,12 +71,12 @@ impl Guard {
         [Some(host), line]
             .into_iter()
             .flatten()
-            .all(|named| Host::parse(named).is_some_and(|host| self.answers_to(&host)))
+            .all(|named| Host::parse(named).is_some_and(|host| self.accepts_host(&host)))
     }
 
-    /// A name can be made to lead here by whoever owns it; an address cannot. The port does
-    /// not matter: a tunnel or a proxy may have another in front of ours.
-    fn answers_to(&self, host: &Host<'_>) -> bool {
+    /// Any owner of a domain can make a name resolve to this machine, but not an address.
+    /// The port does not matter: a tunnel or a proxy may use a different one.
+    fn accepts_host(&self, host: &Host<'_>) -> bool {
         match host {
             Host::Address(address) => !self.is_local || address.is_loopback(),
             Host::Name(name) => {
@@ -84,7 +87,7 @@ impl Guard {
     }
 }
 
-/// The value of a header that comes once.
+/// Returns the value of a header that occurs exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a HeaderValue> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -93,32 +96,31 @@ fn only<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a Heade
     }
 }
 
-/// Pages of this machine may ask, whatever port they are from; others, and those that hide
-/// where they are from, may not. What is no page says nothing.
-fn is_from_here(headers: &HeaderMap) -> bool {
+/// Whether a request comes from a page of this machine, on any port, or not from a page at
+/// all. Pages of other hosts, and those that hide their origin, are refused.
+fn is_local_origin(headers: &HeaderMap) -> bool {
     if !headers.contains_key(ORIGIN) {
         return true;
     }
     let Some(Ok(origin)) = only(headers, &ORIGIN).map(HeaderValue::to_str) else {
         return false;
     };
-    let place = origin
+    let host = origin
         .strip_prefix("http://")
         .or_else(|| origin.strip_prefix("https://"));
-    match place.and_then(Host::parse) {
+    match host.and_then(Host::parse) {
         Some(Host::Address(address)) => address.is_loopback(),
         Some(Host::Name(name)) => name.eq_ignore_ascii_case("localhost"),
         None => false,
     }
 }
 
-/// The host of a text that is a host, perhaps a port, and nothing else: `NAME`,
-/// `127.0.0.1:80` or `[::1]:80`. Parsers of whole addresses accept more than that and skip
-/// what they do not understand.
+/// A host with an optional port and nothing else: `NAME`, `127.0.0.1:80` or `[::1]:80`. URL
+/// parsers accept more than that and skip parts they do not understand.
 enum Host<'a> {
     Address(IpAddr),
-    /// Letters, digits, `-`, `_` and dots within. A dot at the end is another spelling of the
-    /// same name, which no client needs; it is refused like all others.
+    /// Letters, digits, `-` and `_`, separated by dots. A trailing dot would be another
+    /// spelling of the same name, which no client needs, so it is refused.
     Name(&'a str),
 }
 
@@ -146,8 +148,8 @@ fn is_port(digits: &str) -> bool {
     is_plain && digits.parse::<u16>().is_ok()
 }
 
-/// A name of a host. One whose last part begins with a digit is a way to write an address
-/// (`127.1`, `0x7f.1`), and only the usual way is taken.
+/// Returns a valid host name. A name whose last part starts with a digit is an unusual
+/// spelling of an address (`127.1`, `0x7f.1`), and is refused.
 fn name(text: &str) -> Option<&str> {
     let is_part = |part: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -158,8 +160,8 @@ fn name(text: &str) -> Option<&str> {
     (text.split('.').all(is_part) && !is_number).then_some(text)
 }
 
-/// Whether a request brings the token. How long it takes says nothing about it.
-fn bears(headers: &HeaderMap, token: &Token) -> bool {
+/// Whether a request contains the token. Compares in constant time.
+fn has_token(headers: &HeaderMap, token: &Token) -> bool {
     let value = only(headers, &AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some((scheme, given)) = value.and_then(|value| value.split_once(' ')) else {
         return false;

@@ -1,35 +1,35 @@
-//! How much a server takes.
+//! Limits of the HTTP server.
 
 use std::time::Duration;
 
-/// The bounds of a server over HTTP. Whatever is beyond them is refused with a status
-/// that says so, and never waited for without an end.
+/// Limits of an HTTP server. A request beyond a limit gets an error status, and no wait is
+/// unlimited.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpLimits {
-    /// The longest body of a request, in bytes.
+    /// Maximum size of a request body in bytes.
     pub body: usize,
-    /// The bytes of all requests together that are not answered yet.
+    /// Maximum size of all unanswered requests together in bytes.
     pub bodies: usize,
-    /// How many connections there may be.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// How many sessions there may be.
+    /// Maximum number of sessions.
     pub sessions: usize,
-    /// How many requests are taken within a second.
+    /// Maximum number of requests per second.
     pub rate: u32,
-    /// How long the head of a request may take, from the connection or from the last
-    /// answer on: a connection that is not used for so long is closed too.
+    /// Time for the head of a request, counted from the connection or from the last
+    /// response. A connection that is idle for this long is closed too.
     pub head: Duration,
-    /// How long its body may take.
+    /// Time for the body of a request.
     pub transfer: Duration,
-    /// How long a client may leave what is written to it unread.
+    /// Time that a client may leave written data unread.
     pub stalled: Duration,
-    /// How long a session may go without a request or a stream.
+    /// Time that a session may go without a request or an open stream.
     pub idle: Duration,
-    /// How long a client that is gone may come back for the answer of a call. Then the
-    /// call is cancelled.
+    /// Time that a disconnected client has to come back for the result of a call. After
+    /// that the call is cancelled.
     pub resume: Duration,
-    /// How often a stream says that it is there while it has nothing to say.
+    /// Interval of keep-alive comments on a stream without events.
     pub ping: Duration,
 }
 

@@ -1,13 +1,13 @@
-//! A message that a client posts: for its session, for a new one, or for none, as its
-//! version has it.
+//! Handles a posted message: for an existing session, for a new one, or for none, depending
+//! on the protocol version.
 
 use super::Shared;
 use super::body::{self, Bounds, Read, Room};
 use super::events::Reader;
-use super::reply::{self, Payload, bare, json, later, refused, said};
+use super::reply::{self, Payload, bad_request, json, plain_text, retry_later, status_only};
 use super::session::{Incoming, Session};
-use super::standard;
-use crate::transport::decode::{Decoded, Refusal, decode, id_of};
+use super::standard_headers;
+use crate::transport::decode::{Decoded, ErrorReply, decode, id_of};
 use crate::transport::parse::{Parsed, parse};
 use crate::transport::{BOM, batch};
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -21,19 +21,19 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long an answer may take to be sent whole. What takes longer becomes a stream that
-/// can be taken up again.
-const AT_ONCE: Duration = Duration::from_millis(100);
+/// Maximum time to wait for a complete reply. A reply that takes longer becomes a stream
+/// that the client can resume.
+const COMPLETE_WITHIN: Duration = Duration::from_millis(100);
 
-/// The header that names a session.
+/// The header with the session id.
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// The header that names a version of the protocol.
+/// The header with the protocol version.
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-type Answer = Response<Payload>;
+type HttpResponse = Response<Payload>;
 
-/// Takes a message.
-pub(super) async fn post<B: Body>(shared: &Arc<Shared>, parts: Parts, body: B) -> Answer {
+/// Handles one POST request.
+pub(super) async fn post<B: Body>(shared: &Arc<Shared>, parts: Parts, body: B) -> HttpResponse {
     let headers = &parts.headers;
     let accepts = |kind: &str| {
         let mut accepted = headers.get_all(ACCEPT).iter();
@@ -43,20 +43,20 @@ pub(super) async fn post<B: Body>(shared: &Arc<Shared>, parts: Parts, body: B) -
         })
     };
     if !(accepts("application/json") && accepts("text/event-stream")) {
-        return said(
+        return plain_text(
             StatusCode::NOT_ACCEPTABLE,
-            "not acceptable: a client accepts application/json and text/event-stream",
+            "not acceptable: Accept must list application/json and text/event-stream",
         );
     }
     if !is_json(headers) {
-        return said(
+        return plain_text(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported media type: messages are application/json",
+            "unsupported media type: Content-Type must be application/json",
         );
     }
     let bounds = Bounds {
-        longest: shared.limits.body,
-        time: shared.limits.transfer,
+        max_bytes: shared.limits.body,
+        timeout: shared.limits.transfer,
         room: &shared.bodies,
     };
     let Read { bytes, room } = match body::read(body, bounds).await {
@@ -68,9 +68,9 @@ pub(super) async fn post<B: Body>(shared: &Arc<Shared>, parts: Parts, body: B) -
         Ok(Parsed {
             value: Value::Array(messages),
             cost,
-        }) => many(shared, headers, messages, cost, room).await,
-        Ok(Parsed { value, cost }) => one(shared, headers, value, cost, room).await,
-        Err(unread) => refused(&unread.refusal().of(id_of(text).as_ref())),
+        }) => post_batch(shared, headers, messages, cost, room).await,
+        Ok(Parsed { value, cost }) => post_message(shared, headers, value, cost, room).await,
+        Err(error) => bad_request(&error.reply().with_id(id_of(text).as_ref())),
     }
 }
 
@@ -86,128 +86,131 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     Some(headers.get(name)?.to_str().unwrap_or_default().to_owned())
 }
 
-/// Several messages, which only one version has.
-async fn many(
+/// Handles a batch, which only one protocol version has.
+async fn post_batch(
     shared: &Arc<Shared>,
     headers: &HeaderMap,
     messages: Vec<Value>,
     bytes: usize,
     room: Room,
-) -> Answer {
-    let wrong = |message: String| refused(&Refusal::new(ErrorCode::INVALID_REQUEST, message));
+) -> HttpResponse {
+    let invalid =
+        |message: String| bad_request(&ErrorReply::new(ErrorCode::INVALID_REQUEST, message));
     let session = match in_session(shared, headers) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
     if !session.has_batches() {
-        return wrong("invalid request: only protocol version 2025-03-26 has batches".to_owned());
+        return invalid("invalid request: only protocol version 2025-03-26 has batches".to_owned());
     }
-    if messages.is_empty() || messages.len() > batch::MOST {
-        return wrong(format!(
+    if messages.is_empty() || messages.len() > batch::MAX_MESSAGES {
+        return invalid(format!(
             "invalid request: a batch has 1 to {} messages",
-            batch::MOST
+            batch::MAX_MESSAGES
         ));
     }
     let bytes = bytes / messages.len();
-    let (mut taken, mut refusals) = (Vec::new(), Vec::new());
+    let (mut accepted, mut refusals) = (Vec::new(), Vec::new());
     for message in messages {
         match decode(message) {
-            Decoded::Message(message) => taken.push(Incoming {
+            Decoded::Message(message) => accepted.push(Incoming {
                 message: *message,
                 bytes,
             }),
-            Decoded::Refused(refusal) => refusals.push(refusal),
-            Decoded::Nothing => {}
+            Decoded::Invalid(refusal) => refusals.push(refusal),
+            Decoded::Ignored => {}
         }
     }
-    let is_asked = |incoming: &Incoming| matches!(incoming.message, JsonRpcMessage::Request(_));
-    if refusals.is_empty() && !taken.iter().any(is_asked) {
-        session.told(taken);
-        return bare(StatusCode::ACCEPTED);
+    let is_request = |incoming: &Incoming| matches!(incoming.message, JsonRpcMessage::Request(_));
+    if refusals.is_empty() && !accepted.iter().any(is_request) {
+        session.accept_notifications(accepted);
+        return status_only(StatusCode::ACCEPTED);
     }
     if !session.streams().have_room() {
-        return unread();
+        return too_much_unread();
     }
-    let reader = session.asked(taken, &room, true, refusals).await;
-    answered(shared, reader, in_band).await
+    let reader = session
+        .accept_requests(accepted, &room, true, refusals)
+        .await;
+    respond(shared, reader, always_ok).await
 }
 
-/// One message.
-async fn one(
+/// Handles a single message.
+async fn post_message(
     shared: &Arc<Shared>,
     headers: &HeaderMap,
     message: Value,
     bytes: usize,
     room: Room,
-) -> Answer {
+) -> HttpResponse {
     let version = text(headers, &VERSION);
     let is_standard = version
         .as_deref()
         .is_some_and(|version| version >= ProtocolVersion::STANDARD_HEADERS.as_str());
-    let contradicted = if is_standard {
-        standard::check(headers, &message, |name| shared.tool(name)).err()
+    let mismatch = if is_standard {
+        standard_headers::check(headers, &message, |name| shared.tool(name)).err()
     } else {
         None
     };
     let id = message.get("id").cloned();
     let message = match decode(message) {
         Decoded::Message(message) => *message,
-        Decoded::Refused(refusal) => return refused(&refusal),
-        Decoded::Nothing => return bare(StatusCode::ACCEPTED),
+        Decoded::Invalid(refusal) => return bad_request(&refusal),
+        Decoded::Ignored => return status_only(StatusCode::ACCEPTED),
     };
-    let is_opening = matches!(&message, JsonRpcMessage::Request(request)
+    let is_initialize = matches!(&message, JsonRpcMessage::Request(request)
         if matches!(request.request, ClientRequest::InitializeRequest(_)));
-    let is_newer = match lifecycle(&message, version.as_deref(), is_opening) {
+    let is_newer = match lifecycle(&message, version.as_deref(), is_initialize) {
         Ok(is_newer) => is_newer,
-        Err(refusal) => return refused(&refusal.of(id.as_ref())),
+        Err(refusal) => return bad_request(&refusal.with_id(id.as_ref())),
     };
-    // A handshake may leave them out, but not lie.
-    let contradicted = contradicted.filter(|_| !is_opening || headers.contains_key("mcp-method"));
-    if let Some(why) = contradicted {
-        return refused(&Refusal::new(ErrorCode::HEADER_MISMATCH, why).of(id.as_ref()));
+    // `initialize` may omit the headers, but must not contradict them.
+    let mismatch = mismatch.filter(|_| !is_initialize || headers.contains_key("mcp-method"));
+    if let Some(why) = mismatch {
+        return bad_request(&ErrorReply::new(ErrorCode::HEADER_MISMATCH, why).with_id(id.as_ref()));
     }
     let incoming = Incoming { message, bytes };
     if is_newer {
-        return alone(shared, incoming, &room).await;
+        return post_sessionless(shared, incoming, &room).await;
     }
-    if is_opening && !headers.contains_key(SESSION) {
-        return opened(shared, incoming, &room).await;
+    if is_initialize && !headers.contains_key(SESSION) {
+        return start_session(shared, incoming, &room).await;
     }
     let session = match in_session(shared, headers) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
     if !matches!(incoming.message, JsonRpcMessage::Request(_)) {
-        session.told(vec![incoming]);
-        return bare(StatusCode::ACCEPTED);
+        session.accept_notifications(vec![incoming]);
+        return status_only(StatusCode::ACCEPTED);
     }
     if !session.streams().have_room() {
-        return unread();
+        return too_much_unread();
     }
     let reader = session
-        .asked(vec![incoming], &room, false, Vec::new())
+        .accept_requests(vec![incoming], &room, false, Vec::new())
         .await;
-    answered(shared, reader, in_band).await
+    respond(shared, reader, always_ok).await
 }
 
-/// Whether a message is of the versions without a handshake. What it says itself counts;
-/// its header has to say the same.
+/// Whether a message belongs to a protocol version without a handshake. The version in the
+/// message counts, and the header must match it.
 fn lifecycle(
     message: &ClientJsonRpcMessage,
     header: Option<&str>,
-    is_opening: bool,
-) -> Result<bool, Refusal> {
+    is_initialize: bool,
+) -> Result<bool, ErrorReply> {
     let newest = ProtocolVersion::V_2026_07_28;
     let is_newer = |version: &str| version >= newest.as_str();
-    let mismatch = |why: String| Err(Refusal::new(ErrorCode::HEADER_MISMATCH, why));
+    let mismatch = |why: String| Err(ErrorReply::new(ErrorCode::HEADER_MISMATCH, why));
     if let JsonRpcMessage::Request(request) = message {
         let meta = request.request.get_meta();
-        if let ClientRequest::InitializeRequest(opening) = &request.request {
-            let asked = opening.params.protocol_version.as_str();
+        if let ClientRequest::InitializeRequest(initialize) = &request.request {
+            let requested = initialize.params.protocol_version.as_str();
             return match header {
-                Some(header) if header != asked => Err(Refusal::new(
+                Some(header) if header != requested => Err(ErrorReply::new(
                     ErrorCode::INVALID_REQUEST,
-                    "invalid request: the header MCP-Protocol-Version is not the version that is asked for",
+                    "invalid request: the header MCP-Protocol-Version differs from the requested version",
                 )),
                 _ => Ok(false),
             };
@@ -219,7 +222,7 @@ fn lifecycle(
             }
             (Some(_), Some(_)) => {
                 return mismatch(
-                    "the header MCP-Protocol-Version is not the version in _meta".to_owned(),
+                    "the header MCP-Protocol-Version differs from the version in _meta".to_owned(),
                 );
             }
             (Some(_), None) => {
@@ -227,9 +230,9 @@ fn lifecycle(
             }
             (None, header) if is_discovery || header.is_some_and(is_newer) => {
                 let missing = meta.missing_required_keys(&newest);
-                return Err(Refusal::new(
+                return Err(ErrorReply::new(
                     ErrorCode::INVALID_PARAMS,
-                    format!("invalid params: _meta has to say {}", missing.join(", ")),
+                    format!("invalid params: missing in _meta: {}", missing.join(", ")),
                 ));
             }
             (None, _) => {}
@@ -241,39 +244,39 @@ fn lifecycle(
     };
     match header {
         Some(header) if is_newer(header) => Ok(true),
-        Some(header) if !is_known(header) && !is_opening => Err(Refusal::new(
+        Some(header) if !is_known(header) && !is_initialize => Err(ErrorReply::new(
             ErrorCode::INVALID_REQUEST,
-            "invalid request: the header MCP-Protocol-Version names no version that is known",
+            "invalid request: unknown version in the header MCP-Protocol-Version",
         )),
         _ => Ok(false),
     }
 }
 
-/// The session that a request names.
+/// Returns the session that a request names.
 pub(super) fn in_session(
     shared: &Shared,
     headers: &HeaderMap,
-) -> Result<Arc<Session>, Box<Answer>> {
+) -> Result<Arc<Session>, Box<HttpResponse>> {
     let Some(id) = text(headers, &SESSION) else {
-        return Err(Box::new(refused(&Refusal::new(
+        return Err(Box::new(bad_request(&ErrorReply::new(
             ErrorCode::INVALID_REQUEST,
-            "invalid request: send initialize first, and then its Mcp-Session-Id with each request",
+            "invalid request: send initialize first, then the Mcp-Session-Id it returns with each request",
         ))));
     };
     shared.sessions.get(&id).ok_or_else(|| {
-        Box::new(said(
+        Box::new(plain_text(
             StatusCode::NOT_FOUND,
-            "not found: there is no such session, or not any more; send initialize again",
+            "session not found: it may have ended; send initialize again",
         ))
     })
 }
 
-/// A new session.
-async fn opened(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer {
+/// Starts a new session.
+async fn start_session(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> HttpResponse {
     if !shared.sessions.have_room() {
-        return later(
+        return retry_later(
             StatusCode::SERVICE_UNAVAILABLE,
-            "too many sessions: end one, or try again later",
+            "too many sessions: end one or retry later",
         );
     }
     let session = match shared.session() {
@@ -281,25 +284,27 @@ async fn opened(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer
         Err(why) => return failed(&why),
     };
     shared.sessions.add(Arc::clone(&session));
-    let reader = session.asked(vec![incoming], room, false, Vec::new()).await;
-    let mut answer = answered(shared, reader, in_band).await;
+    let reader = session
+        .accept_requests(vec![incoming], room, false, Vec::new())
+        .await;
+    let mut answer = respond(shared, reader, always_ok).await;
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         answer.headers_mut().insert(SESSION, id);
     }
     answer
 }
 
-/// A message that belongs to no session.
-async fn alone(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer {
+/// Handles a message without a session.
+async fn post_sessionless(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> HttpResponse {
     let request = match &incoming.message {
         JsonRpcMessage::Request(request) => request,
-        JsonRpcMessage::Notification(_) => return bare(StatusCode::ACCEPTED),
+        JsonRpcMessage::Notification(_) => return status_only(StatusCode::ACCEPTED),
         _ => {
-            let refusal = Refusal::new(
+            let refusal = ErrorReply::new(
                 ErrorCode::INVALID_REQUEST,
-                "invalid request: nothing was asked that this could answer",
+                "invalid request: this response matches no request",
             );
-            return refused(&refusal);
+            return bad_request(&refusal);
         }
     };
     let meta = request.request.get_meta();
@@ -310,8 +315,10 @@ async fn alone(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer 
         Ok(session) => session,
         Err(why) => return failed(&why),
     };
-    let reader = session.asked(vec![incoming], room, false, Vec::new()).await;
-    answered(shared, reader, |code| match code {
+    let reader = session
+        .accept_requests(vec![incoming], room, false, Vec::new())
+        .await;
+    respond(shared, reader, |code| match code {
         ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
         ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
         | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
@@ -322,38 +329,41 @@ async fn alone(shared: &Arc<Shared>, incoming: Incoming, room: &Room) -> Answer 
     .await
 }
 
-/// The answer, whole if it comes at once, and else as a stream.
-async fn answered(
+/// Returns the reply: complete if it is ready soon, otherwise as a stream.
+async fn respond(
     shared: &Shared,
     reader: Reader,
     status: impl FnOnce(ErrorCode) -> StatusCode,
-) -> Answer {
-    let is_soon = tokio::time::timeout(AT_ONCE, reader.ready()).await.is_ok();
-    let whole = is_soon
-        .then(|| reader.session().streams().whole(reader.number()))
+) -> HttpResponse {
+    let is_soon = tokio::time::timeout(COMPLETE_WITHIN, reader.ready())
+        .await
+        .is_ok();
+    let complete = is_soon
+        .then(|| reader.session().streams().take_complete(reader.number()))
         .flatten();
-    match whole {
-        Some(whole) => json(whole.error.map_or(StatusCode::OK, status), whole.json),
+    match complete {
+        Some(complete) => json(complete.error.map_or(StatusCode::OK, status), complete.json),
         None => reply::stream(reader.events(shared.limits.ping)),
     }
 }
 
-/// Where the versions with a handshake have their errors.
-fn in_band(_: ErrorCode) -> StatusCode {
+/// Status of errors in protocol versions with a handshake: always 200, because the body has
+/// the error.
+fn always_ok(_: ErrorCode) -> StatusCode {
     StatusCode::OK
 }
 
-fn unread() -> Answer {
-    later(
+fn too_much_unread() -> HttpResponse {
+    retry_later(
         StatusCode::SERVICE_UNAVAILABLE,
-        "too much was said that nobody read: read the answers first",
+        "too many unread replies: read them first",
     )
 }
 
-fn failed(why: &str) -> Answer {
-    tracing::error!("a session could not be made: {why}");
-    said(
+fn failed(why: &str) -> HttpResponse {
+    tracing::error!("cannot create a session: {why}");
+    plain_text(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "a session could not be made; the server's log says why",
+        "cannot create a session; see the server's log",
     )
 }

@@ -1,7 +1,7 @@
-//! What is answered over HTTP.
+//! Builds HTTP responses.
 
 use super::events::Events;
-use crate::transport::decode::Refusal;
+use crate::transport::decode::ErrorReply;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
@@ -10,11 +10,11 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) enum Payload {
-    /// All of it.
-    Whole(Bytes),
-    /// What comes, when it comes.
+    /// A complete body.
+    Complete(Bytes),
+    /// A stream of events.
     Events(Box<Events>),
 }
 
@@ -27,27 +27,27 @@ impl Body for Payload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let frame = match self.get_mut() {
-            Self::Whole(bytes) if bytes.is_empty() => None,
-            Self::Whole(bytes) => Some(std::mem::take(bytes)),
+            Self::Complete(bytes) if bytes.is_empty() => None,
+            Self::Complete(bytes) => Some(std::mem::take(bytes)),
             Self::Events(events) => std::task::ready!(events.poll_next(cx)),
         };
         Poll::Ready(frame.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+        matches!(self, Self::Complete(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Complete(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Events(_) => SizeHint::new(),
         }
     }
 }
 
-fn whole(status: StatusCode, kind: Option<&'static str>, bytes: Bytes) -> Response<Payload> {
-    let mut response = Response::new(Payload::Whole(bytes));
+fn complete(status: StatusCode, kind: Option<&'static str>, bytes: Bytes) -> Response<Payload> {
+    let mut response = Response::new(Payload::Complete(bytes));
     *response.status_mut() = status;
     if let Some(kind) = kind {
         let headers = response.headers_mut();
@@ -57,28 +57,28 @@ fn whole(status: StatusCode, kind: Option<&'static str>, bytes: Bytes) -> Respon
     response
 }
 
-/// A status with a line of text.
-pub(super) fn said(status: StatusCode, text: &str) -> Response<Payload> {
+/// Builds a response with one line of text.
+pub(super) fn plain_text(status: StatusCode, text: &str) -> Response<Payload> {
     let line = Bytes::from(format!("{text}\n"));
-    whole(status, Some("text/plain; charset=utf-8"), line)
+    complete(status, Some("text/plain; charset=utf-8"), line)
 }
 
-/// A status alone.
-pub(super) fn bare(status: StatusCode) -> Response<Payload> {
-    whole(status, None, Bytes::new())
+/// Builds a response without a body.
+pub(super) fn status_only(status: StatusCode) -> Response<Payload> {
+    complete(status, None, Bytes::new())
 }
 
-/// Too much for now; later it may be otherwise.
-pub(super) fn later(status: StatusCode, text: &str) -> Response<Payload> {
-    let mut response = said(status, text);
+/// Builds a response that asks the client to retry in a second.
+pub(super) fn retry_later(status: StatusCode, text: &str) -> Response<Payload> {
+    let mut response = plain_text(status, text);
     let headers = response.headers_mut();
     headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-/// A method that is none here.
-pub(super) fn no_method(allowed: &'static str) -> Response<Payload> {
-    let mut response = said(
+/// Builds the response to an unsupported method.
+pub(super) fn method_not_allowed(allowed: &'static str) -> Response<Payload> {
+    let mut response = plain_text(
         StatusCode::METHOD_NOT_ALLOWED,
         &format!("method not allowed: use {allowed}"),
     );
@@ -87,23 +87,23 @@ pub(super) fn no_method(allowed: &'static str) -> Response<Payload> {
     response
 }
 
-/// JSON as it is.
+/// Builds a JSON response.
 pub(super) fn json(status: StatusCode, json: impl Into<Bytes>) -> Response<Payload> {
-    whole(status, Some("application/json"), json.into())
+    complete(status, Some("application/json"), json.into())
 }
 
-/// An error of the protocol, for a request that is wrong.
-pub(super) fn refused(refusal: &Refusal) -> Response<Payload> {
-    json(StatusCode::BAD_REQUEST, refusal.to_bytes())
+/// Builds the response to an invalid request, with a protocol error as its body.
+pub(super) fn bad_request(reply: &ErrorReply) -> Response<Payload> {
+    json(StatusCode::BAD_REQUEST, reply.to_bytes())
 }
 
-/// A stream of events.
+/// Builds a response that streams events.
 pub(super) fn stream(events: Events) -> Response<Payload> {
     let mut response = Response::new(Payload::Events(Box::new(events)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // A proxy must not collect what is meant to arrive at once.
+    // Proxies must not buffer the stream.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

@@ -1,14 +1,14 @@
-//! One session over HTTP: messages come in with requests, and go out on streams.
+//! One HTTP session: messages arrive in requests and leave on streams.
 
 use super::body::Room;
 use super::events::Reader;
 use super::streams::{Generation, Number, Streams};
+use crate::call_order::{Admission, CallOrder};
 use crate::connection::Connection;
-use crate::elicit::Waiting;
+use crate::elicit::PendingCalls;
 use crate::link::Link;
 use crate::server::{ServerName, ToolsChanged};
-use crate::transport::decode::Refusal;
-use crate::turn::{Admission, Turns};
+use crate::transport::decode::ErrorReply;
 use haft::Runtime;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
@@ -22,65 +22,67 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// A message, and how long it was.
+/// A message, and its size in bytes.
 pub(super) struct Incoming {
     pub(super) message: ClientJsonRpcMessage,
     pub(super) bytes: usize,
 }
 
-/// How many requests a session serves.
+/// Number of requests that a session serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Span {
-    /// As many as come, until it is ended.
-    Many,
-    /// The one it was made for.
-    One,
+pub(super) enum Lifetime {
+    /// Any number, until the client or a timeout ends it.
+    UntilEnded,
+    /// A single request.
+    OneRequest,
 }
 
-/// One session.
+/// A client's session.
 pub(super) struct Session {
     pub(super) id: String,
-    span: Span,
+    lifetime: Lifetime,
     link: Arc<Link>,
     inbox: mpsc::UnboundedSender<ClientJsonRpcMessage>,
     streams: Mutex<Streams>,
-    turns: Mutex<Turns>,
+    call_order: Mutex<CallOrder>,
     resume: Duration,
-    /// It is to end.
+    /// Cancelled to end the session.
     close: CancellationToken,
-    /// It has ended, and so has what it started.
+    /// Cancelled when the session and everything it started have ended.
     ended: CancellationToken,
 }
 
-/// What a session is made from.
-pub(super) struct Made<'a> {
+/// Everything that a session is built from.
+pub(super) struct SessionParts<'a> {
     pub(super) id: String,
-    pub(super) span: Span,
+    pub(super) lifetime: Lifetime,
     pub(super) runtime: Runtime,
     pub(super) name: &'a ServerName,
     pub(super) changed: ToolsChanged,
-    pub(super) waiting: Arc<Waiting>,
+    pub(super) pending: Arc<PendingCalls>,
     pub(super) resume: Duration,
     pub(super) shutdown: &'a CancellationToken,
 }
 
 impl Session {
-    /// Makes a session, and the work that it is: it lasts until it ends.
-    pub(super) fn begin(made: Made<'_>) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
-        let link = Arc::new(match made.span {
-            Span::Many => Link::new(),
-            Span::One => Link::shared(),
+    /// Creates a session, and the future that runs it until it ends.
+    pub(super) fn start(
+        parts: SessionParts<'_>,
+    ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
+        let link = Arc::new(match parts.lifetime {
+            Lifetime::UntilEnded => Link::new(),
+            Lifetime::OneRequest => Link::shared(),
         });
         let (inbox, messages) = mpsc::unbounded_channel();
         let session = Arc::new(Self {
-            id: made.id,
-            span: made.span,
+            id: parts.id,
+            lifetime: parts.lifetime,
             link: Arc::clone(&link),
             inbox,
             streams: Mutex::new(Streams::new()),
-            turns: Mutex::default(),
-            resume: made.resume,
-            close: made.shutdown.child_token(),
+            call_order: Mutex::default(),
+            resume: parts.resume,
+            close: parts.shutdown.child_token(),
             ended: CancellationToken::new(),
         });
         let transport = Transport {
@@ -88,8 +90,8 @@ impl Session {
             messages,
             link: Arc::clone(&link),
         };
-        let name = made.name.clone();
-        let (runtime, changed, waiting) = (made.runtime, made.changed, made.waiting);
+        let name = parts.name.clone();
+        let (runtime, changed, pending) = (parts.runtime, parts.changed, parts.pending);
         let serving = Arc::clone(&session);
         let work = async move {
             let connection = Connection {
@@ -97,7 +99,7 @@ impl Session {
                 name: &name,
                 changed,
                 link,
-                waiting,
+                pending,
             };
             if let Err(error) = connection.run(transport, &serving.close).await {
                 tracing::warn!(%error, "a session ended early");
@@ -112,28 +114,28 @@ impl Session {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether messages may come several at a time.
+    /// Whether the negotiated version has batches.
     pub(super) fn has_batches(&self) -> bool {
         self.link.batches()
     }
 
-    /// Ends it, and what it started.
+    /// Ends the session and everything it started.
     pub(super) fn close(&self) {
         self.close.cancel();
     }
 
-    /// Whether it is about to end.
+    /// Whether the session is ending.
     pub(super) fn is_closing(&self) -> bool {
         self.close.is_cancelled()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the session has ended.
     pub(super) async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
-    /// Takes messages that want no answer.
-    pub(super) fn told(&self, messages: Vec<Incoming>) {
+    /// Accepts messages that need no response.
+    pub(super) fn accept_notifications(&self, messages: Vec<Incoming>) {
         let mut streams = self.streams();
         streams.touch();
         for Incoming { message, .. } in messages {
@@ -142,104 +144,109 @@ impl Session {
                     &notification.notification
                 && let Some(id) = &cancelled.params.request_id
             {
-                // rmcp does not answer it either, from now on.
+                // rmcp no longer answers a cancelled request either.
                 streams.settle(id);
             }
-            // It fails when the session has ended; then nobody is to be told.
+            // Fails when the session has ended; then the message is obsolete.
             let _ = self.inbox.send(message);
         }
     }
 
-    /// Takes messages of which some want an answer, and gives who reads the answers.
-    pub(super) async fn asked(
+    /// Accepts messages of which some need a response, and returns the reader of the
+    /// responses.
+    pub(super) async fn accept_requests(
         self: &Arc<Self>,
         messages: Vec<Incoming>,
         room: &Room,
         is_batch: bool,
-        refusals: Vec<Refusal>,
+        refusals: Vec<ErrorReply>,
     ) -> Reader {
-        let (number, generation, doubled) = {
+        let (number, generation, duplicates) = {
             let mut streams = self.streams();
             let all = messages.iter().map(|incoming| &incoming.message);
-            let (number, generation, doubled) = streams.answering(all, is_batch);
+            let (number, generation, duplicates) = streams.open_for_requests(all, is_batch);
             for refusal in refusals {
                 streams.refuse(number, refusal.to_bytes());
             }
-            (number, generation, doubled)
+            (number, generation, duplicates)
         };
-        // From here on a client that goes away is noticed.
+        // From here on, dropping the reader reports a client that disconnects.
         let reader = Reader::new(Arc::clone(self), number, generation, 0);
-        let mut told = Vec::new();
+        let mut notifications = Vec::new();
         for mut incoming in messages {
             let JsonRpcMessage::Request(request) = &mut incoming.message else {
-                told.push(incoming);
+                notifications.push(incoming);
                 continue;
             };
-            if doubled.contains(&request.id) {
-                let refusal = Refusal::new(
+            if duplicates.contains(&request.id) {
+                let refusal = ErrorReply::new(
                     ErrorCode::INVALID_REQUEST,
-                    "invalid request: the id is in use by a request that is not answered",
+                    "invalid request: the id is in use by an unanswered request",
                 )
-                .of(Some(&request.id.clone().into_json_value()));
+                .with_id(Some(&request.id.clone().into_json_value()));
                 self.streams().refuse(number, refusal.to_bytes());
                 continue;
             }
-            if let Some(admission) = self.admitted(&request.request, incoming.bytes).await {
+            if let Some(admission) = self.admit(&request.request, incoming.bytes).await {
                 request.request.extensions_mut().insert(admission);
             }
             request.request.extensions_mut().insert(room.clone());
             let _ = self.inbox.send(incoming.message);
         }
-        self.told(told);
+        self.accept_notifications(notifications);
         reader
     }
 
-    async fn admitted(&self, request: &ClientRequest, bytes: usize) -> Option<Admission> {
+    async fn admit(&self, request: &ClientRequest, bytes: usize) -> Option<Admission> {
         let room = self.link.room(bytes).await?;
         let is_call = matches!(request, ClientRequest::CallToolRequest(_));
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(Admission::new(room, is_call.then(|| turns.next())))
+        let mut call_order = self
+            .call_order
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Some(Admission::new(room, is_call.then(|| call_order.next())))
     }
 
-    /// A reader is gone. If none comes back in time, what it waited for is cancelled.
-    pub(super) fn left(session: &Arc<Self>, number: Number, generation: Generation) {
-        let is_waited_for = session.streams().left(number, generation);
-        if !is_waited_for {
+    /// Handles a disconnected reader. Unless the client comes back in time, its requests
+    /// are cancelled.
+    pub(super) fn reader_left(session: &Arc<Self>, number: Number, generation: Generation) {
+        let is_awaited = session.streams().reader_left(number, generation);
+        if !is_awaited {
             return;
         }
-        if session.span == Span::One {
+        if session.lifetime == Lifetime::OneRequest {
             session.close();
             return;
         }
         let Ok(handle) = tokio::runtime::Handle::try_current() else {
-            return session.give_up(number, generation);
+            return session.cancel_abandoned(number, generation);
         };
         let session = Arc::clone(session);
         handle.spawn(async move {
             tokio::select! {
-                () = tokio::time::sleep(session.resume) => session.give_up(number, generation),
+                () = tokio::time::sleep(session.resume) => session.cancel_abandoned(number, generation),
                 () = session.close.cancelled() => {}
             }
         });
     }
 
-    fn give_up(&self, number: Number, generation: Generation) {
-        let given_up = self.streams().given_up(number, generation);
-        for id in given_up {
-            tracing::debug!(session = self.id, %id, "a client did not come back: its call is cancelled");
+    fn cancel_abandoned(&self, number: Number, generation: Generation) {
+        let abandoned = self.streams().take_abandoned(number, generation);
+        for id in abandoned {
+            tracing::debug!(session = self.id, %id, "the client did not come back: cancelling its call");
             let _ = self.inbox.send(cancelled(id));
         }
     }
 }
 
 fn cancelled(id: RequestId) -> ClientJsonRpcMessage {
-    let reason = Some("the client is gone".to_owned());
+    let reason = Some("the client disconnected".to_owned());
     let notification =
         CancelledNotification::new(CancelledNotificationParam::new(Some(id), reason));
     ClientJsonRpcMessage::notification(ClientNotification::CancelledNotification(notification))
 }
 
-/// The session as the protocol loop sees it.
+/// The session from the point of view of the protocol loop.
 struct Transport {
     session: Arc<Session>,
     messages: mpsc::UnboundedReceiver<ClientJsonRpcMessage>,
@@ -259,14 +266,14 @@ impl rmcp::transport::Transport<RoleServer> for Transport {
                 JsonRpcMessage::Error(error) => error.id.as_ref(),
                 _ => None,
             };
-            Refusal::new(ErrorCode::INTERNAL_ERROR, error.to_string())
-                .of(id.map(|id| id.clone().into_json_value()).as_ref())
+            ErrorReply::new(ErrorCode::INTERNAL_ERROR, error.to_string())
+                .with_id(id.map(|id| id.clone().into_json_value()).as_ref())
                 .to_bytes()
         });
         let mut streams = self.session.streams();
-        match self.session.span {
-            Span::Many => streams.route(&message, json),
-            Span::One => {
+        match self.session.lifetime {
+            Lifetime::UntilEnded => streams.route(&message, json),
+            Lifetime::OneRequest => {
                 streams.route_to(1, &message, json);
                 if streams.is_answered() {
                     self.session.close();
@@ -289,13 +296,13 @@ impl rmcp::transport::Transport<RoleServer> for Transport {
         };
         tokio::select! {
             biased;
-            () = self.link.over.cancelled() => None,
+            () = self.link.finished.cancelled() => None,
             message = message => Some(message),
         }
     }
 
     async fn close(&mut self) -> Result<(), Infallible> {
-        self.link.written.cancel();
+        self.link.flushed.cancel();
         Ok(())
     }
 }

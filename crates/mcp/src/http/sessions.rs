@@ -1,24 +1,24 @@
-//! The sessions there are.
+//! The registry of sessions.
 
 use super::session::Session;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A session that was not used for so long makes room for a new one, when there is none.
-const SPARE: Duration = Duration::from_secs(60);
+/// When the server is full, a session that was unused for this long is ended for a new one.
+const EVICT_AFTER: Duration = Duration::from_secs(60);
 
-/// All sessions of a server, by their ids.
+/// All sessions of a server by id.
 pub(super) struct Sessions {
     all: Mutex<HashMap<String, Arc<Session>>>,
-    most: usize,
+    max: usize,
 }
 
 impl Sessions {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         Self {
             all: Mutex::default(),
-            most,
+            max,
         }
     }
 
@@ -26,23 +26,24 @@ impl Sessions {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session of that id.
+    /// Returns the session with this id, unless it is about to end.
     pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
         let session = self.all().get(id).cloned();
         session.filter(|session| !session.is_closing())
     }
 
-    /// Whether one more fits. The one that was left longest ago gives way to it.
+    /// Whether another session fits. If necessary, ends the one that was unused the
+    /// longest.
     pub(super) fn have_room(&self) -> bool {
         let mut all = self.all();
-        if all.len() < self.most {
+        if all.len() < self.max {
             return true;
         }
         let now = Instant::now();
         let idle = all.values().filter_map(|session| {
             let streams = session.streams();
             let unused = now.saturating_duration_since(streams.used());
-            (streams.is_idle() && unused > SPARE).then(|| (unused, session.id.clone()))
+            (streams.is_idle() && unused > EVICT_AFTER).then(|| (unused, session.id.clone()))
         });
         let Some((_, oldest)) = idle.max() else {
             return false;
@@ -61,7 +62,7 @@ impl Sessions {
         self.all().remove(id)
     }
 
-    /// Ends sessions that nobody uses, and lets go of what was kept for those who went.
+    /// Ends unused sessions, and drops streams that no client came back for.
     pub(super) fn sweep(&self, idle: Duration, resume: Duration) {
         let all: Vec<_> = self.all().values().map(Arc::clone).collect();
         for session in all {
@@ -70,7 +71,7 @@ impl Sessions {
             let is_over = streams.is_idle() && streams.used().elapsed() > idle;
             drop(streams);
             if is_over {
-                tracing::debug!(session = session.id, "a session was not used for too long");
+                tracing::debug!(session = session.id, "an idle session is ended");
                 session.close();
                 self.remove(&session.id);
             }

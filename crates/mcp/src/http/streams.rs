@@ -1,5 +1,5 @@
-//! The streams of a session: what was said on each, until a client has had the time to
-//! come back for it.
+//! The streams of a session. Their events are kept until the client has had time to come
+//! back for them.
 
 #[cfg(test)]
 mod tests;
@@ -14,86 +14,86 @@ use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// After how many milliseconds a client that lost its stream should come back: well
-/// before what it waits for is given up.
-const BACK: u32 = 500;
+/// Milliseconds after which a client that lost its stream should reconnect: well before its
+/// requests are cancelled.
+const RETRY_MILLIS: u32 = 500;
 
-/// How many events are kept of a stream that answers nothing.
-const KEPT: usize = 64;
-/// How much a session holds of what was said. What was read gives way first; while the
-/// rest is more, nothing new is begun.
-const HELD: usize = 8 << 20;
-/// How many such streams a session has; the oldest gives way.
-const STANDING: usize = 8;
+/// Maximum number of events kept on a notification stream.
+const MAX_EVENTS: usize = 64;
+/// Maximum number of bytes that a session keeps. Events that were read are dropped first;
+/// while the unread ones exceed the limit, no new request is accepted.
+const MAX_BYTES: usize = 8 << 20;
+/// Maximum number of notification streams of a session; the oldest is dropped.
+const MAX_NOTIFICATION_STREAMS: usize = 8;
 
-/// Names a stream of a session.
+/// Identifies a stream of a session.
 pub(super) type Number = u64;
 
-/// Which of the readers a stream had: only the newest counts.
+/// Counts the readers of a stream; only the newest one may read.
 pub(super) type Generation = u64;
 
 /// All streams of one session.
 pub(super) struct Streams {
     all: HashMap<Number, Stream>,
     last: Number,
-    /// Requests of the client that are not answered, and where the answer goes.
+    /// Unanswered requests of the client, and the streams for their replies.
     open: HashMap<RequestId, Number>,
-    /// The progress of which calls goes where.
+    /// Streams for the progress of calls.
     progress: HashMap<ProgressToken, Number>,
-    /// Where the server asked something itself.
-    asked: HashMap<RequestId, Number>,
-    /// Whether the client understands an event that says nothing.
-    primes: bool,
+    /// Streams on which the server sent its own requests.
+    server_requests: HashMap<RequestId, Number>,
+    /// Whether the client accepts an event without data.
+    accepts_primer: bool,
     is_closed: bool,
     used: Instant,
 }
 
 struct Stream {
-    kind: Kind,
+    kind: StreamKind,
     events: VecDeque<Event>,
     last: u64,
-    /// The last event that somebody read.
+    /// Index of the last event that was read.
     seen: u64,
     generation: Generation,
     is_read: bool,
     waker: Option<Waker>,
-    /// Since when there is nothing more to come.
+    /// Time of the end of the stream.
     ended: Option<Instant>,
-    /// Since when nobody reads it.
-    left: Option<Instant>,
+    /// Time when the last reader disconnected.
+    reader_left: Option<Instant>,
 }
 
-enum Kind {
-    /// Answers these requests.
-    Answering {
+enum StreamKind {
+    /// Carries the replies to these requests.
+    Replies {
         missing: Vec<RequestId>,
         progress: Vec<ProgressToken>,
         is_batch: bool,
     },
-    /// For whatever the server says by itself.
-    Standing,
+    /// Carries messages that belong to no request.
+    Notifications,
 }
 
 struct Event {
     index: u64,
     json: Bytes,
-    what: What,
+    kind: EventKind,
 }
 
-/// What an event is.
+/// Type of the message in an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    Answer,
-    /// An answer too.
+enum EventKind {
+    Reply,
+    /// An error reply.
     Error(ErrorCode),
-    /// Something else.
-    Aside,
+    /// Not a reply: a request or notification of the server.
+    Other,
 }
 
-/// All that there is to say on a stream.
-pub(super) struct Whole {
+/// All replies on a stream.
+pub(super) struct CompleteReply {
     pub(super) json: Bytes,
-    /// What kind of error it is, if it is one.
+    /// Error code, if the only reply is an error.
     pub(super) error: Option<ErrorCode>,
 }
 
@@ -104,14 +104,14 @@ impl Streams {
             last: 0,
             open: HashMap::new(),
             progress: HashMap::new(),
-            asked: HashMap::new(),
-            primes: false,
+            server_requests: HashMap::new(),
+            accepts_primer: false,
             is_closed: false,
             used: Instant::now(),
         }
     }
 
-    fn add(&mut self, kind: Kind) -> (Number, Generation) {
+    fn add(&mut self, kind: StreamKind) -> (Number, Generation) {
         self.last += 1;
         self.used = Instant::now();
         let stream = Stream {
@@ -123,20 +123,20 @@ impl Streams {
             is_read: true,
             waker: None,
             ended: self.is_closed.then(Instant::now),
-            left: None,
+            reader_left: None,
         };
         self.all.insert(self.last, stream);
         (self.last, 1)
     }
 
-    /// A stream for the answers of these messages. The ids of those that cannot be taken
-    /// on, because one of that id is under way, come back.
-    pub(super) fn answering<'a>(
+    /// Opens a stream for the replies to these messages. Also returns the ids of requests
+    /// that are refused because an unanswered request has the same id.
+    pub(super) fn open_for_requests<'a>(
         &mut self,
         messages: impl Iterator<Item = &'a ClientJsonRpcMessage>,
         is_batch: bool,
     ) -> (Number, Generation, Vec<RequestId>) {
-        let (number, generation) = self.add(Kind::Answering {
+        let (number, generation) = self.add(StreamKind::Replies {
             missing: Vec::new(),
             progress: Vec::new(),
             is_batch,
@@ -158,7 +158,7 @@ impl Streams {
             }
         }
         if let Some(Stream {
-            kind: Kind::Answering {
+            kind: StreamKind::Replies {
                 missing, progress, ..
             },
             ..
@@ -170,60 +170,60 @@ impl Streams {
         (number, generation, refused)
     }
 
-    /// Whether something new may be begun: not while too much waits to be read.
+    /// Whether a new request may be accepted: not while too much is unread.
     pub(super) fn have_room(&mut self) -> bool {
-        let mut held: usize = self.all.values().map(Stream::held).sum();
-        while held > HELD {
+        let mut size: usize = self.all.values().map(Stream::size).sum();
+        while size > MAX_BYTES {
             let over = self.all.iter().filter(|(_, stream)| {
                 stream.ended.is_some() && (stream.seen == stream.last || !stream.is_read)
             });
             let Some(oldest) = over.map(|(number, _)| *number).min() else {
                 return false;
             };
-            held -= self.all.remove(&oldest).map_or(0, |stream| stream.held());
+            size -= self.all.remove(&oldest).map_or(0, |stream| stream.size());
         }
         true
     }
 
-    /// A stream for what the server says by itself.
-    pub(super) fn standing(&mut self) -> (Number, Generation) {
+    /// Opens a stream for messages that belong to no request.
+    pub(super) fn open_notifications(&mut self) -> (Number, Generation) {
         let is_standing = |stream: &&Number| {
             let stream = self.all.get(stream);
-            stream.is_some_and(|stream| matches!(stream.kind, Kind::Standing))
+            stream.is_some_and(|stream| matches!(stream.kind, StreamKind::Notifications))
         };
-        let mut standing: Vec<_> = self.all.keys().filter(is_standing).copied().collect();
-        standing.sort_unstable();
-        let surplus = (standing.len() + 1).saturating_sub(STANDING);
-        for number in standing.into_iter().take(surplus) {
+        let mut open: Vec<_> = self.all.keys().filter(is_standing).copied().collect();
+        open.sort_unstable();
+        let surplus = (open.len() + 1).saturating_sub(MAX_NOTIFICATION_STREAMS);
+        for number in open.into_iter().take(surplus) {
             self.end(number);
             self.all.remove(&number);
         }
-        self.add(Kind::Standing)
+        self.add(StreamKind::Notifications)
     }
 
-    /// Takes up a stream where somebody left it.
-    pub(super) fn resumed(&mut self, number: Number, after: u64) -> Option<Generation> {
+    /// Resumes a stream after the event that the client read last.
+    pub(super) fn resume(&mut self, number: Number, after: u64) -> Option<Generation> {
         self.used = Instant::now();
         let stream = self.all.get_mut(&number)?;
         let oldest = stream
             .events
             .front()
             .map_or(stream.last + 1, |event| event.index);
-        // What is not kept any more cannot be made up for.
+        // Events that were dropped cannot be sent again.
         if after > stream.last || after + 1 < oldest {
             return None;
         }
         stream.generation += 1;
         stream.is_read = true;
-        stream.left = None;
-        // Whoever read it until now has seen the last of it.
+        stream.reader_left = None;
+        // Wakes the previous reader, which ends.
         if let Some(waker) = stream.waker.take() {
             waker.wake();
         }
         Some(stream.generation)
     }
 
-    /// The next event after one, as it is written; nothing when there is no more to come.
+    /// Returns the next event in its wire format, or `None` at the end of the stream.
     pub(super) fn poll(
         &mut self,
         number: Number,
@@ -240,7 +240,7 @@ impl Streams {
         if let Some(event) = stream.events.iter().find(|event| event.index > *after) {
             *after = event.index;
             stream.seen = stream.seen.max(event.index);
-            return Poll::Ready(Some(event.written(number)));
+            return Poll::Ready(Some(event.to_wire(number)));
         }
         if stream.ended.is_some() {
             return Poll::Ready(None);
@@ -249,17 +249,18 @@ impl Streams {
         Poll::Pending
     }
 
-    /// Whether there is something to read on a stream, or nothing more to come. The
-    /// answers of a batch are read together, if there is nothing else to read.
+    /// Waits until there is something to read or the stream has ended. The replies to a
+    /// batch are read together, unless there is another message to send first.
     pub(super) fn poll_ready(&mut self, number: Number, cx: &Context<'_>) -> Poll<()> {
         let Some(stream) = self.all.get_mut(&number) else {
             return Poll::Ready(());
         };
         let is_ready = match stream.kind {
             _ if stream.ended.is_some() => true,
-            Kind::Answering { is_batch: true, .. } => {
-                stream.events.iter().any(|event| event.what == What::Aside)
-            }
+            StreamKind::Replies { is_batch: true, .. } => stream
+                .events
+                .iter()
+                .any(|event| event.kind == EventKind::Other),
             _ => !stream.events.is_empty(),
         };
         if is_ready {
@@ -269,15 +270,20 @@ impl Streams {
         Poll::Pending
     }
 
-    /// The answers of a stream, if they are all there and there was nothing else. The
-    /// stream is over then.
-    pub(super) fn whole(&mut self, number: Number) -> Option<Whole> {
+    /// Takes the replies of a stream, if all have arrived and there was no other message.
+    /// Removes the stream.
+    pub(super) fn take_complete(&mut self, number: Number) -> Option<CompleteReply> {
         let stream = self.all.get(&number)?;
         stream.ended?;
-        let Kind::Answering { is_batch, .. } = &stream.kind else {
+        let StreamKind::Replies { is_batch, .. } = &stream.kind else {
             return None;
         };
-        if stream.events.is_empty() || stream.events.iter().any(|event| event.what == What::Aside) {
+        if stream.events.is_empty()
+            || stream
+                .events
+                .iter()
+                .any(|event| event.kind == EventKind::Other)
+        {
             return None;
         }
         let mut error = None;
@@ -293,37 +299,44 @@ impl Streams {
             array.into()
         } else {
             let event = stream.events.front()?;
-            if let What::Error(code) = event.what {
+            if let EventKind::Error(code) = event.kind {
                 error = Some(code);
             }
             event.json.clone()
         };
         self.all.remove(&number);
-        Some(Whole { json, error })
+        Some(CompleteReply { json, error })
     }
 
-    /// What an event is that says nothing, but where the stream can be taken up.
+    /// Returns an event without a message, which tells the client where to resume the
+    /// stream.
     pub(super) fn primer(&self, number: Number) -> Bytes {
-        // Older clients take an event without data for a message that is none.
-        let data = if self.primes { "data: \n" } else { "" };
-        Bytes::from(format!("id: {number}-0\nretry: {BACK}\n{data}\n"))
+        // Older clients would take an event without data for an invalid message.
+        let data = if self.accepts_primer { "data: \n" } else { "" };
+        Bytes::from(format!("id: {number}-0\nretry: {RETRY_MILLIS}\n{data}\n"))
     }
 
-    /// Its reader is gone. Says whether somebody should look later if one has come back.
-    pub(super) fn left(&mut self, number: Number, generation: Generation) -> bool {
+    /// Records that a reader has disconnected. Returns whether requests wait for it to come
+    /// back.
+    pub(super) fn reader_left(&mut self, number: Number, generation: Generation) -> bool {
         self.used = Instant::now();
         match self.all.get_mut(&number) {
             Some(stream) if stream.generation == generation => {
                 stream.is_read = false;
-                stream.left = Some(Instant::now());
-                stream.ended.is_none() && matches!(stream.kind, Kind::Answering { .. })
+                stream.reader_left = Some(Instant::now());
+                stream.ended.is_none() && matches!(stream.kind, StreamKind::Replies { .. })
             }
             _ => false,
         }
     }
 
-    /// The requests of a stream to which nobody came back. It is gone then.
-    pub(super) fn given_up(&mut self, number: Number, generation: Generation) -> Vec<RequestId> {
+    /// Removes a stream whose reader did not come back, and returns its unanswered
+    /// requests.
+    pub(super) fn take_abandoned(
+        &mut self,
+        number: Number,
+        generation: Generation,
+    ) -> Vec<RequestId> {
         let is_given_up = self
             .all
             .get(&number)
@@ -335,7 +348,7 @@ impl Streams {
         let Some(stream) = self.all.remove(&number) else {
             return Vec::new();
         };
-        let Kind::Answering {
+        let StreamKind::Replies {
             missing, progress, ..
         } = stream.kind
         else {
@@ -350,20 +363,20 @@ impl Streams {
         missing
     }
 
-    /// A request will not be answered.
+    /// Records that a request will not be answered.
     pub(super) fn settle(&mut self, id: &RequestId) {
         let Some(number) = self.open.remove(id) else {
             return;
         };
-        self.answered(number, id);
+        self.record_reply(number, id);
     }
 
-    fn answered(&mut self, number: Number, id: &RequestId) {
+    fn record_reply(&mut self, number: Number, id: &RequestId) {
         self.used = Instant::now();
         let Some(stream) = self.all.get_mut(&number) else {
             return;
         };
-        let Kind::Answering {
+        let StreamKind::Replies {
             missing, progress, ..
         } = &mut stream.kind
         else {
@@ -374,7 +387,8 @@ impl Streams {
             for token in progress.drain(..) {
                 self.progress.remove(&token);
             }
-            self.asked.retain(|_, asked| *asked != number);
+            self.server_requests
+                .retain(|_, server_requests| *server_requests != number);
             self.end(number);
         }
     }
@@ -388,7 +402,7 @@ impl Streams {
         }
     }
 
-    fn push(&mut self, number: Number, json: Bytes, what: What) {
+    fn push(&mut self, number: Number, json: Bytes, kind: EventKind) {
         let Some(stream) = self.all.get_mut(&number) else {
             return;
         };
@@ -396,9 +410,9 @@ impl Streams {
         stream.events.push_back(Event {
             index: stream.last,
             json,
-            what,
+            kind,
         });
-        if matches!(stream.kind, Kind::Standing) && stream.events.len() > KEPT {
+        if matches!(stream.kind, StreamKind::Notifications) && stream.events.len() > MAX_EVENTS {
             stream.events.pop_front();
         }
         if let Some(waker) = stream.waker.take() {
@@ -406,39 +420,39 @@ impl Streams {
         }
     }
 
-    /// An answer that needs no protocol loop.
+    /// Adds an error reply that did not pass through the protocol loop.
     pub(super) fn refuse(&mut self, number: Number, json: Vec<u8>) {
-        let what = What::Error(ErrorCode::INVALID_REQUEST);
-        self.push(number, json.into(), what);
+        let kind = EventKind::Error(ErrorCode::INVALID_REQUEST);
+        self.push(number, json.into(), kind);
         let is_over = self.all.get(&number).is_some_and(
-            |stream| matches!(&stream.kind, Kind::Answering { missing, .. } if missing.is_empty()),
+            |stream| matches!(&stream.kind, StreamKind::Replies { missing, .. } if missing.is_empty()),
         );
         if is_over {
             self.end(number);
         }
     }
 
-    /// Puts what the server says where it belongs.
+    /// Adds a message of the server to the stream it belongs to.
     pub(super) fn route(&mut self, message: &ServerJsonRpcMessage, json: Vec<u8>) {
         let json = Bytes::from(json);
-        let mut what = What::Answer;
+        let mut kind = EventKind::Reply;
         let answers = match message {
             JsonRpcMessage::Response(response) => {
                 if let ServerResult::InitializeResult(result) = &response.result {
-                    self.primes = result.protocol_version >= ProtocolVersion::V_2025_11_25;
+                    self.accepts_primer = result.protocol_version >= ProtocolVersion::V_2025_11_25;
                 }
                 Some(&response.id)
             }
             JsonRpcMessage::Error(error) => {
-                what = What::Error(error.error.code);
+                kind = EventKind::Error(error.error.code);
                 error.id.as_ref()
             }
             _ => None,
         };
         if let Some(id) = answers {
             if let Some(number) = self.open.remove(id) {
-                self.push(number, json, what);
-                self.answered(number, id);
+                self.push(number, json, kind);
+                self.record_reply(number, id);
             }
             return;
         }
@@ -447,7 +461,7 @@ impl Streams {
                 let origin = request.request.extensions().get::<OriginatingRequestId>();
                 let number = origin.and_then(|origin| self.open.get(&origin.0)).copied();
                 if let Some(number) = number {
-                    self.asked.insert(request.id.clone(), number);
+                    self.server_requests.insert(request.id.clone(), number);
                 }
                 number
             }
@@ -457,29 +471,30 @@ impl Streams {
                 }
                 ServerNotification::CancelledNotification(cancelled) => {
                     let id = cancelled.params.request_id.as_ref();
-                    id.and_then(|id| self.asked.remove(id))
+                    id.and_then(|id| self.server_requests.remove(id))
                 }
                 _ => None,
             },
             _ => return,
         };
-        if let Some(number) = number.or_else(|| self.by_itself()) {
-            self.push(number, json, What::Aside);
+        if let Some(number) = number.or_else(|| self.notification_stream()) {
+            self.push(number, json, EventKind::Other);
         }
     }
 
-    /// Where the server says something by itself: on the newest stream for that which is
-    /// read, or which could be again. Where there is but one stream, it is the only place.
-    fn by_itself(&self) -> Option<Number> {
-        let standing = self
+    /// Returns the stream for messages that belong to no request: the newest one that has a
+    /// reader, otherwise the newest one that could be resumed.
+    fn notification_stream(&self) -> Option<Number> {
+        let streams = self
             .all
             .iter()
-            .filter(|(_, stream)| matches!(stream.kind, Kind::Standing));
-        let newest = standing.max_by_key(|(number, stream)| (stream.is_read, **number));
+            .filter(|(_, stream)| matches!(stream.kind, StreamKind::Notifications));
+        let newest = streams.max_by_key(|(number, stream)| (stream.is_read, **number));
         newest.map(|(number, _)| *number)
     }
 
-    /// For a session of one request: all that is said goes to it.
+    /// Adds a message in a session of one request, where everything goes to the same
+    /// stream.
     pub(super) fn route_to(
         &mut self,
         number: Number,
@@ -488,42 +503,42 @@ impl Streams {
     ) {
         match message {
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => self.route(message, json),
-            _ => self.push(number, json.into(), What::Aside),
+            _ => self.push(number, json.into(), EventKind::Other),
         }
     }
 
-    /// Whether nothing is under way and nobody reads.
+    /// Whether no request is in progress and no stream has a reader.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.all.values().all(|stream| !stream.is_read)
     }
 
-    /// Whether no request is unanswered.
+    /// Whether all requests are answered.
     pub(super) fn is_answered(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// When it was last used.
+    /// Time of the last use of the session.
     pub(super) fn used(&self) -> Instant {
         self.used
     }
 
-    /// Somebody asked something.
+    /// Records a use of the session.
     pub(super) fn touch(&mut self) {
         self.used = Instant::now();
     }
 
-    /// Lets go of what nobody has come back for.
+    /// Drops streams that the client did not come back for in time.
     pub(super) fn sweep(&mut self, resume: Duration) {
         self.all.retain(|_, stream| {
             let since = match stream.kind {
-                Kind::Answering { .. } => stream.ended,
-                Kind::Standing => stream.left,
+                StreamKind::Replies { .. } => stream.ended,
+                StreamKind::Notifications => stream.reader_left,
             };
             stream.is_read || since.is_none_or(|since| since.elapsed() < resume)
         });
     }
 
-    /// Nothing more will be said.
+    /// Ends all streams.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         let numbers: Vec<_> = self.all.keys().copied().collect();
@@ -534,16 +549,16 @@ impl Streams {
 }
 
 impl Stream {
-    fn held(&self) -> usize {
+    fn size(&self) -> usize {
         self.events.iter().map(|event| event.json.len()).sum()
     }
 }
 
 impl Event {
-    fn written(&self, number: Number) -> Bytes {
-        let mut written = format!("id: {number}-{}\ndata: ", self.index).into_bytes();
-        written.extend_from_slice(&self.json);
-        written.extend_from_slice(b"\n\n");
-        written.into()
+    fn to_wire(&self, number: Number) -> Bytes {
+        let mut bytes = format!("id: {number}-{}\ndata: ", self.index).into_bytes();
+        bytes.extend_from_slice(&self.json);
+        bytes.extend_from_slice(b"\n\n");
+        bytes.into()
     }
 }

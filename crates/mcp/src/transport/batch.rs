@@ -1,16 +1,15 @@
-//! Batches, which only 2025-03-26 has: several messages in an array, and one
-//! array with the answers.
+//! Batches, which only 2025-03-26 has: several messages in an array, answered by one array.
 
 use std::collections::HashMap;
 
-/// The most messages in a batch.
-pub(crate) const MOST: usize = 1000;
+/// Maximum number of messages in a batch.
+pub(crate) const MAX_MESSAGES: usize = 1000;
 
-/// Names an open batch.
+/// Identifies an open batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BatchId(u64);
 
-/// The batches whose answers are not complete.
+/// Batches that still wait for answers.
 #[derive(Default)]
 pub(crate) struct Batches {
     open: HashMap<BatchId, Batch>,
@@ -23,7 +22,7 @@ struct Batch {
 }
 
 impl Batches {
-    /// Begins a batch of so many messages. Each of them is settled once.
+    /// Opens a batch of this many messages. Each must be settled once.
     pub(crate) fn open(&mut self, messages: usize) -> BatchId {
         self.count += 1;
         let id = BatchId(self.count);
@@ -35,8 +34,8 @@ impl Batches {
         id
     }
 
-    /// Settles one message of a batch, with its answer if it has one. The last
-    /// one gives the whole, unless there is nothing to say.
+    /// Settles one message of a batch, with its answer if it has one. Settling the last
+    /// message returns all answers as an array, or `None` if there are none.
     pub(crate) fn settle(&mut self, id: BatchId, answer: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let batch = self.open.get_mut(&id)?;
         if let Some(answer) = answer {

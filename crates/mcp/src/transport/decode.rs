@@ -1,6 +1,6 @@
-//! From one JSON value to one message, or to the error that answers it.
+//! Decodes one JSON value to a message, or to the error that answers it.
 
-use crate::turn::OddArguments;
+use crate::call_order::NonObjectArguments;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification,
     ClientRequest, ErrorCode, JsonObject, RequestId, RequestMetaObject,
@@ -9,30 +9,30 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The longest id that is repeated to whoever sent what cannot be read.
-const LONGEST_ID: usize = 1_024;
+/// Longest id that is repeated in the answer to an unreadable message.
+const MAX_ID: usize = 1_024;
 
-/// What a value turned out to be.
+/// Result of decoding a value.
 #[derive(Debug)]
 pub(crate) enum Decoded {
-    /// A message.
+    /// A valid message.
     Message(Box<ClientJsonRpcMessage>),
-    /// Not one; this is said about it.
-    Refused(Refusal),
-    /// Something that must not be answered, such as a malformed answer.
-    Nothing,
+    /// An invalid message; answered with this error.
+    Invalid(ErrorReply),
+    /// Must not be answered, such as a malformed response.
+    Ignored,
 }
 
-/// An error that is answered without the protocol loop.
+/// An error reply that does not involve the protocol loop.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ErrorReply {
     id: Value,
     code: ErrorCode,
     message: String,
 }
 
-impl Refusal {
-    /// A refusal of something whose id is not known.
+impl ErrorReply {
+    /// Creates an error reply to a message without a known id.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             id: Value::Null,
@@ -41,15 +41,15 @@ impl Refusal {
         }
     }
 
-    /// With the id, if it is one.
-    pub(crate) fn of(mut self, id: Option<&Value>) -> Self {
+    /// Sets the id, if it is a string or a number.
+    pub(crate) fn with_id(mut self, id: Option<&Value>) -> Self {
         if let Some(id @ (Value::String(_) | Value::Number(_))) = id {
             self.id = id.clone();
         }
         self
     }
 
-    /// The error as it is written.
+    /// Serializes the reply.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let error = json!({ "code": self.code.0, "message": self.message });
         json!({ "jsonrpc": "2.0", "id": self.id, "error": error })
@@ -58,18 +58,19 @@ impl Refusal {
     }
 }
 
-/// Something that is JSON but no request.
+/// Rejects JSON that is not a valid request.
 fn invalid(id: Option<&Value>, message: &str) -> Decoded {
-    Decoded::Refused(Refusal::new(ErrorCode::INVALID_REQUEST, message).of(id))
+    Decoded::Invalid(ErrorReply::new(ErrorCode::INVALID_REQUEST, message).with_id(id))
 }
 
-/// A request whose parameters do not fit.
-fn unfit(id: Option<&Value>, message: &str) -> Decoded {
-    Decoded::Refused(Refusal::new(ErrorCode::INVALID_PARAMS, message).of(id))
+/// Rejects a request with invalid parameters.
+fn invalid_params(id: Option<&Value>, message: &str) -> Decoded {
+    Decoded::Invalid(ErrorReply::new(ErrorCode::INVALID_PARAMS, message).with_id(id))
 }
 
-/// The id of a message that cannot be read as a whole: what is nested too deeply or
-/// has half a character in it still belongs to a call that somebody waits for.
+/// Extracts the id of a message that cannot be parsed as a whole. A message that is nested
+/// too deeply or contains half a surrogate pair still belongs to a request that waits for
+/// an answer.
 pub(crate) fn id_of(text: &[u8]) -> Option<Value> {
     #[derive(Deserialize)]
     struct Envelope<'a> {
@@ -78,22 +79,27 @@ pub(crate) fn id_of(text: &[u8]) -> Option<Value> {
     }
     let envelope: Envelope<'_> = serde_json::from_slice(text).ok()?;
     let id = envelope.id.get();
-    let is_id = id.len() <= LONGEST_ID && !id.starts_with(['[', '{']);
+    let is_id = id.len() <= MAX_ID && !id.starts_with(['[', '{']);
     is_id.then(|| serde_json::from_str(id).ok())?
 }
 
 /// Decodes one message.
 pub(crate) fn decode(value: Value) -> Decoded {
     let Value::Object(mut message) = value else {
-        return invalid(None, "invalid request: a message is a JSON object");
+        return invalid(None, "invalid request: a message must be a JSON object");
     };
     let id = message.get("id").cloned();
     let id = id.as_ref();
-    let answers = message.contains_key("result") || message.contains_key("error");
+    let is_response = message.contains_key("result") || message.contains_key("error");
     let method = match message.remove("method") {
-        None if answers => return answer(message),
-        Some(Value::String(method)) if !answers => method,
-        _ => return invalid(id, "invalid request: a message has one method, a string"),
+        None if is_response => return response(message),
+        Some(Value::String(method)) if !is_response => method,
+        _ => {
+            return invalid(
+                id,
+                "invalid request: a message must have one method, a string",
+            );
+        }
     };
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return invalid(id, "invalid request: jsonrpc must be \"2.0\"");
@@ -101,14 +107,14 @@ pub(crate) fn decode(value: Value) -> Decoded {
     let params = match message.remove("params") {
         None | Some(Value::Null) => None,
         Some(Value::Object(params)) => Some(params),
-        Some(_) if id.is_none() => return Decoded::Nothing,
-        Some(_) => return unfit(id, "invalid params: params must be an object"),
+        Some(_) if id.is_none() => return Decoded::Ignored,
+        Some(_) => return invalid_params(id, "invalid params: params must be an object"),
     };
     match id {
         None => notification(method, params),
         Some(value) => match RequestId::deserialize(value) {
             Ok(id) => request(id, method, params),
-            Err(_) => invalid(id, "invalid request: an id is a string or an integer"),
+            Err(_) => invalid(id, "invalid request: the id must be a string or an integer"),
         },
     }
 }
@@ -119,9 +125,9 @@ fn request(id: RequestId, method: String, params: Option<JsonObject>) -> Decoded
         match call(params.unwrap_or_default()) {
             Some(call) => ClientRequest::CallToolRequest(call),
             None => {
-                return unfit(
+                return invalid_params(
                     Some(&shown),
-                    "invalid params: tools/call needs the name of a tool, a string",
+                    "invalid params: tools/call needs a tool name, a string",
                 );
             }
         }
@@ -134,20 +140,20 @@ fn request(id: RequestId, method: String, params: Option<JsonObject>) -> Decoded
     Decoded::Message(Box::new(ClientJsonRpcMessage::request(request, id)))
 }
 
-/// The request that matters most is taken apart by hand: rmcp would try one
-/// type after the other, and know no arguments but objects.
+/// Decodes the most frequent request by hand: rmcp would try one type after the other, and
+/// accepts only objects as arguments.
 fn call(mut params: JsonObject) -> Option<CallToolRequest> {
     let Some(Value::String(name)) = params.remove("name") else {
         return None;
     };
     let mut call = CallToolRequestParams::new(name);
-    let mut odd = None;
+    let mut non_object = None;
     match params.remove("arguments") {
         None | Some(Value::Null) => {}
         Some(Value::Object(arguments)) => call.arguments = Some(arguments),
-        Some(other) => odd = Some(OddArguments(other)),
+        Some(other) => non_object = Some(NonObjectArguments(other)),
     }
-    // What a person said about an earlier round of it.
+    // The user's answers to an earlier attempt of this call.
     if let Some(Value::String(state)) = params.remove("requestState") {
         call.request_state = Some(state);
     }
@@ -158,8 +164,8 @@ fn call(mut params: JsonObject) -> Option<CallToolRequest> {
     if let Some(Value::Object(meta)) = params.remove("_meta") {
         request.extensions.insert(RequestMetaObject::from(meta));
     }
-    if let Some(odd) = odd {
-        request.extensions.insert(odd);
+    if let Some(non_object) = non_object {
+        request.extensions.insert(non_object);
     }
     Some(request)
 }
@@ -169,16 +175,16 @@ fn notification(method: String, params: Option<JsonObject>) -> Decoded {
         Ok(notification) => {
             Decoded::Message(Box::new(ClientJsonRpcMessage::notification(notification)))
         }
-        Err(_) => Decoded::Nothing,
+        Err(_) => Decoded::Ignored,
     }
 }
 
-/// An answer to something that we asked.
-fn answer(message: Map<String, Value>) -> Decoded {
+/// Decodes a response to one of our requests.
+fn response(message: Map<String, Value>) -> Decoded {
     match ClientJsonRpcMessage::deserialize(Value::Object(message)) {
         Ok(message) => Decoded::Message(Box::new(message)),
-        // To answer an answer would be the beginning of a long talk.
-        Err(_) => Decoded::Nothing,
+        // Answering a response could start an endless exchange.
+        Err(_) => Decoded::Ignored,
     }
 }
 
@@ -196,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_a_message_that_cannot_be_read_is_known() {
+    fn the_id_of_an_unreadable_message_is_found() {
         let deep = format!(
             "{{\"id\":7,\"params\":{}{}}}",
             "[".repeat(500),

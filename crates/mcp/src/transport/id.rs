@@ -1,63 +1,64 @@
-//! The id of a message that is too long to be kept. Somebody waits for an answer to
-//! it, so it is looked for while the message goes by: some clients write it first, some
-//! last. Nothing is kept but what may be the id.
+//! Finds the id of a message that is too long to store. The sender waits for an answer, so
+//! the id is searched while the message streams past: some clients write it first, some
+//! last. Only text that could be the id is stored.
 
 use serde_json::Value;
 
-/// The longest text that is taken for a name or an id.
-const MOST: usize = 1024;
+/// Longest text that can be a name or an id.
+const MAX_LENGTH: usize = 1024;
 
-/// Looks for the member `id` of the outermost object.
+/// Searches for the member `id` of the outermost object.
 #[derive(Debug, Default)]
-pub(super) struct Seeker {
+pub(super) struct IdFinder {
     depth: usize,
-    string: Text,
-    /// What stands between two marks of the outermost object.
+    string: StringState,
+    /// Text since the last `:` or `,` of the outermost object.
     piece: Vec<u8>,
-    side: Side,
+    position: Position,
     found: Option<Value>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Text {
+enum StringState {
     #[default]
     Outside,
     Inside,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum Position {
     #[default]
     Name,
     Value,
-    /// The value of what is called `id`.
+    /// The value of the member `id`.
     Id,
 }
 
-impl Seeker {
-    /// Looks at the next bytes.
+impl IdFinder {
+    /// Processes the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while let Some((&byte, behind)) = rest.split_first() {
             rest = behind;
             match self.string {
-                Text::Outside => self.outside(byte),
-                Text::Escaped => {
-                    self.string = Text::Inside;
-                    self.take(&[byte]);
+                StringState::Outside => self.outside(byte),
+                StringState::Escaped => {
+                    self.string = StringState::Inside;
+                    self.store(&[byte]);
                 }
-                Text::Inside => {
-                    self.take(&[byte]);
+                StringState::Inside => {
+                    self.store(&[byte]);
                     match byte {
-                        b'"' => self.string = Text::Outside,
-                        b'\\' => self.string = Text::Escaped,
+                        b'"' => self.string = StringState::Outside,
+                        b'\\' => self.string = StringState::Escaped,
                         _ => {
-                            // A text may be most of the message.
+                            // A string may be most of the message, so it is skipped
+                            // quickly.
                             let plain = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
                             let (text, behind) = rest.split_at(plain);
-                            self.take(text);
+                            self.store(text);
                             rest = behind;
                         }
                     }
@@ -66,7 +67,7 @@ impl Seeker {
         }
     }
 
-    /// The id, if it has been seen.
+    /// Returns the id if it has been found.
     pub(super) fn found(&self) -> Option<&Value> {
         self.found.as_ref()
     }
@@ -74,12 +75,12 @@ impl Seeker {
     fn outside(&mut self, byte: u8) {
         match byte {
             b'"' => {
-                self.string = Text::Inside;
-                self.take(b"\"");
+                self.string = StringState::Inside;
+                self.store(b"\"");
             }
             b'{' | b'[' => {
-                self.take(&[byte]);
-                // What is no object has no id.
+                self.store(&[byte]);
+                // Only an object has an id. An array disables the search.
                 if self.depth > 0 || byte == b'{' {
                     self.depth += 1;
                 } else {
@@ -88,41 +89,43 @@ impl Seeker {
             }
             b'}' | b']' => {
                 if self.depth == 1 {
-                    self.end();
+                    self.end_member();
                 }
                 self.depth = self.depth.saturating_sub(1);
-                self.take(&[byte]);
+                self.store(&[byte]);
             }
             b':' if self.depth == 1 => {
                 let name = serde_json::from_slice::<String>(&self.piece);
-                self.side = match name.as_deref() {
-                    Ok("id") => Side::Id,
-                    _ => Side::Value,
+                self.position = match name.as_deref() {
+                    Ok("id") => Position::Id,
+                    _ => Position::Value,
                 };
                 self.piece.clear();
             }
-            b',' if self.depth == 1 => self.end(),
-            _ => self.take(&[byte]),
+            b',' if self.depth == 1 => self.end_member(),
+            _ => self.store(&[byte]),
         }
     }
 
-    /// A member is over.
-    fn end(&mut self) {
-        if self.side == Side::Id
+    /// Ends a member of the outermost object.
+    fn end_member(&mut self) {
+        if self.position == Position::Id
             && let Ok(id @ (Value::String(_) | Value::Number(_))) =
                 serde_json::from_slice(&self.piece)
         {
             self.found = Some(id);
         }
-        self.side = Side::Name;
+        self.position = Position::Name;
         self.piece.clear();
     }
 
-    /// Keeps what may be a name or an id; one byte more than the longest says that it
-    /// is none.
-    fn take(&mut self, bytes: &[u8]) {
+    /// Stores text that could be a name or an id. One byte beyond the maximum is stored
+    /// too, which makes the text invalid.
+    fn store(&mut self, bytes: &[u8]) {
         if self.depth == 1 {
-            let room = (MOST + 1).saturating_sub(self.piece.len()).min(bytes.len());
+            let room = (MAX_LENGTH + 1)
+                .saturating_sub(self.piece.len())
+                .min(bytes.len());
             self.piece
                 .extend_from_slice(bytes.get(..room).unwrap_or_default());
         }
@@ -135,11 +138,11 @@ mod tests {
     use serde_json::json;
 
     fn id(text: &str) -> Option<Value> {
-        let mut whole = Seeker::default();
+        let mut whole = IdFinder::default();
         whole.feed(text.as_bytes());
-        // However it comes.
+        // The result must not depend on the chunks.
         for size in [1, 2, 3, 7] {
-            let mut pieces = Seeker::default();
+            let mut pieces = IdFinder::default();
             text.as_bytes()
                 .chunks(size)
                 .for_each(|piece| pieces.feed(piece));
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_the_outermost_object_is_found_wherever_it_is() {
+    fn the_id_of_the_outermost_object_is_found_anywhere() {
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"x""#, Some(json!(1))),
             (
@@ -176,11 +179,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_not_kept() {
+    fn long_text_is_not_stored() {
         let text = format!(r#"{{"{0}":1,"id":"{0}","x":"{0}"}}"#, "a".repeat(100_000));
-        let mut seeker = Seeker::default();
+        let mut seeker = IdFinder::default();
         seeker.feed(text.as_bytes());
         assert_eq!(seeker.found(), None);
-        assert!(seeker.piece.capacity() <= 4 * MOST);
+        assert!(seeker.piece.capacity() <= 4 * MAX_LENGTH);
     }
 }

@@ -1,43 +1,43 @@
-//! Lines of bounded length.
+//! Reads lines of bounded length.
 
-use super::id::Seeker;
+use super::id::IdFinder;
 use serde_json::Value;
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// The longest line that is a message.
-pub(crate) const LONGEST: usize = 16 << 20;
+/// Maximum length of a line in bytes.
+pub(crate) const MAX_LINE: usize = 16 << 20;
 const CHUNK: usize = 64 << 10;
 
-/// What came next.
+/// Result of reading a line.
 #[derive(Debug)]
-pub(crate) enum Line {
-    /// A line without its end.
-    Whole(Vec<u8>),
-    /// The beginning of a line that is too long, and its id if that was in it; the
-    /// rest is skipped.
+pub(crate) enum InputLine {
+    /// A line without its line feed.
+    Complete(Vec<u8>),
+    /// The start of a line that is too long, with its id if it was found there. The
+    /// remaining line is skipped.
     TooLong(Option<Value>),
-    /// The end of a line that was too long and whose beginning had no id, and the id
-    /// if the rest had it.
+    /// The end of a line that was too long, if its start had no id; with the id if it was
+    /// found later.
     Skipped(Option<Value>),
-    /// Nothing more.
+    /// End of input.
     End,
 }
 
-/// Reads lines, never more of one than is allowed.
+/// Reads lines, and never stores more than the maximum of one.
 pub(crate) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     skipping: Option<Skipping>,
 }
 
-/// A line that is too long, on its way out.
+/// A line that is too long and is being skipped.
 struct Skipping {
-    seeker: Seeker,
-    /// Whether the id was told.
-    told: bool,
-    /// Whether its end was read.
-    over: bool,
+    finder: IdFinder,
+    /// Whether the id has been returned.
+    is_reported: bool,
+    /// Whether the end of the line has been read.
+    is_ended: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -49,25 +49,27 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line. It may be dropped at any time and asked for again: what
-    /// was read so far stays here.
-    pub(crate) async fn next(&mut self) -> io::Result<Line> {
+    /// Returns the next line. Cancel-safe: the part that was read stays in `self`.
+    pub(crate) async fn next(&mut self) -> io::Result<InputLine> {
         loop {
-            if self.skipping.as_ref().is_some_and(|skipping| skipping.over)
+            if self
+                .skipping
+                .as_ref()
+                .is_some_and(|skipping| skipping.is_ended)
                 && let Some(id) = self.skipped()
             {
-                return Ok(Line::Skipped(id));
+                return Ok(InputLine::Skipped(id));
             }
             let chunk = self.input.fill_buf().await?;
             if chunk.is_empty() {
                 if let Some(id) = self.skipped() {
-                    return Ok(Line::Skipped(id));
+                    return Ok(InputLine::Skipped(id));
                 }
-                // A last line may lack its end.
+                // The last line may lack its line feed.
                 return Ok(if self.line.is_empty() {
-                    Line::End
+                    InputLine::End
                 } else {
-                    Line::Whole(std::mem::take(&mut self.line))
+                    InputLine::Complete(std::mem::take(&mut self.line))
                 });
             }
             let (part, ends) = match memchr::memchr(b'\n', chunk) {
@@ -77,22 +79,22 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let used = part.len() + usize::from(ends);
             let mut line = None;
             if let Some(skipping) = &mut self.skipping {
-                skipping.seeker.feed(part);
-                skipping.over = ends;
-            } else if self.line.len() + part.len() > LONGEST {
-                let mut seeker = Seeker::default();
-                seeker.feed(&std::mem::take(&mut self.line));
-                seeker.feed(part);
-                let id = seeker.found().cloned();
+                skipping.finder.feed(part);
+                skipping.is_ended = ends;
+            } else if self.line.len() + part.len() > MAX_LINE {
+                let mut finder = IdFinder::default();
+                finder.feed(&std::mem::take(&mut self.line));
+                finder.feed(part);
+                let id = finder.found().cloned();
                 self.skipping = Some(Skipping {
-                    seeker,
-                    told: id.is_some(),
-                    over: ends,
+                    finder,
+                    is_reported: id.is_some(),
+                    is_ended: ends,
                 });
-                line = Some(Line::TooLong(id));
+                line = Some(InputLine::TooLong(id));
             } else {
                 self.line.extend_from_slice(part);
-                line = ends.then(|| Line::Whole(std::mem::take(&mut self.line)));
+                line = ends.then(|| InputLine::Complete(std::mem::take(&mut self.line)));
             }
             self.input.consume(used);
             if let Some(line) = line {
@@ -101,10 +103,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The line that was skipped is over: its id, unless that was told before.
+    /// Ends skipping a line. Returns its id, unless that was returned before.
     fn skipped(&mut self) -> Option<Option<Value>> {
-        let Skipping { seeker, told, .. } = self.skipping.take()?;
-        (!told).then(|| seeker.found().cloned())
+        let Skipping {
+            finder,
+            is_reported,
+            ..
+        } = self.skipping.take()?;
+        (!is_reported).then(|| finder.found().cloned())
     }
 }
 
@@ -117,13 +123,13 @@ mod tests {
         let mut seen = Vec::new();
         loop {
             match lines.next().await.expect("a slice can be read") {
-                Line::Whole(line) => seen.push(match line.len() {
+                InputLine::Complete(line) => seen.push(match line.len() {
                     0..100 => String::from_utf8_lossy(&line).into_owned(),
                     length => format!("{length} bytes"),
                 }),
-                Line::TooLong(id) => seen.push(format!("too long {id:?}")),
-                Line::Skipped(id) => seen.push(format!("skipped {id:?}")),
-                Line::End => return seen,
+                InputLine::TooLong(id) => seen.push(format!("too long {id:?}")),
+                InputLine::Skipped(id) => seen.push(format!("skipped {id:?}")),
+                InputLine::End => return seen,
             }
         }
     }
@@ -136,37 +142,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_longest_line_is_read_and_one_byte_more_is_not() {
-        let mut input = vec![b'x'; LONGEST];
+    async fn a_line_of_the_maximum_length_is_read_and_a_longer_one_is_not() {
+        let mut input = vec![b'x'; MAX_LINE];
         input.extend_from_slice(b"\nnext\n");
         assert_eq!(
             all(&input).await,
-            [format!("{LONGEST} bytes"), "next".to_owned()]
+            [format!("{MAX_LINE} bytes"), "next".to_owned()]
         );
         input.insert(0, b'x');
         assert_eq!(all(&input).await, ["too long None", "skipped None", "next"]);
     }
 
     #[tokio::test]
-    async fn the_id_of_a_line_that_is_too_long_is_told_once() {
-        let long = "x".repeat(LONGEST);
+    async fn the_id_of_a_line_that_is_too_long_is_returned_once() {
+        let long = "x".repeat(MAX_LINE);
         let first = format!("{{\"id\":1,\"a\":\"{long}\"}}\nnext\n");
-        let told = "too long Some(Number(1))";
-        assert_eq!(all(first.as_bytes()).await, [told, "next"]);
+        let reported = "too long Some(Number(1))";
+        assert_eq!(all(first.as_bytes()).await, [reported, "next"]);
         let last = format!("{{\"a\":\"{long}{long}\",\"id\":1}}\nnext\n");
         let skipped = ["too long None", "skipped Some(Number(1))", "next"];
         assert_eq!(all(last.as_bytes()).await, skipped);
     }
 
     #[tokio::test]
-    async fn a_line_that_never_ends_is_never_kept() {
+    async fn an_endless_line_is_never_stored() {
         let mut lines = Lines::new(tokio::io::AsyncReadExt::take(
             tokio::io::repeat(b'x'),
             1 << 27,
         ));
-        assert!(matches!(lines.next().await, Ok(Line::TooLong(None))));
-        assert!(matches!(lines.next().await, Ok(Line::Skipped(None))));
-        assert!(matches!(lines.next().await, Ok(Line::End)));
+        assert!(matches!(lines.next().await, Ok(InputLine::TooLong(None))));
+        assert!(matches!(lines.next().await, Ok(InputLine::Skipped(None))));
+        assert!(matches!(lines.next().await, Ok(InputLine::End)));
         assert_eq!(lines.line.capacity(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What goes out, in order, one message a line.
+//! Writes outgoing messages in order, one per line.
 
 use crate::ServeError;
 use crate::link::Link;
@@ -8,19 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 
-/// When so much waits to be written, no more requests are taken on.
-const FULL: usize = 1 << 20;
-/// Messages that wait are written together up to this size.
-const TOGETHER: usize = 64 << 10;
+/// While this many bytes wait to be written, no request is accepted.
+const MAX_WAITING: usize = 1 << 20;
+/// Waiting messages are combined into writes of up to this many bytes.
+const MAX_WRITE: usize = 64 << 10;
 
-/// The end that messages are put into. It never waits, so that the protocol
-/// loop does not.
+/// The sending end. It never blocks, so that the protocol loop does not.
 pub(crate) struct Outbox {
     messages: mpsc::UnboundedSender<Vec<u8>>,
     gauge: Arc<Gauge>,
 }
 
-/// The end that they are written from.
+/// The receiving end, whose messages are written to the client.
 pub(crate) struct Queue {
     messages: mpsc::UnboundedReceiver<Vec<u8>>,
     gauge: Arc<Gauge>,
@@ -29,7 +28,7 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct Gauge {
     bytes: AtomicUsize,
-    fell: Notify,
+    decreased: Notify,
 }
 
 impl Outbox {
@@ -47,50 +46,50 @@ impl Outbox {
         (outbox, queue)
     }
 
-    /// Puts a message in, which has no line end yet.
+    /// Queues a message that does not end with a line feed yet.
     pub(crate) fn push(&self, mut message: Vec<u8>) {
         message.push(b'\n');
         self.gauge.bytes.fetch_add(message.len(), Ordering::AcqRel);
-        // It fails when nobody reads us any more; the link knows already.
+        // Fails when the client no longer reads; the link has recorded that already.
         let _ = self.messages.send(message);
     }
 
-    /// Waits until a client that reads slowly has caught up.
-    pub(crate) async fn room(&self) {
+    /// Waits until a slow client has caught up.
+    pub(crate) async fn wait_for_room(&self) {
         loop {
-            let fell = self.gauge.fell.notified();
-            if self.gauge.bytes.load(Ordering::Acquire) < FULL {
+            let decreased = self.gauge.decreased.notified();
+            if self.gauge.bytes.load(Ordering::Acquire) < MAX_WAITING {
                 return;
             }
-            fell.await;
+            decreased.await;
         }
     }
 }
 
-/// Writes until the outbox is gone or nobody reads.
+/// Writes messages until the outbox is dropped or the client stops reading.
 pub(crate) async fn pump<W>(mut queue: Queue, mut writer: W, link: Arc<Link>)
 where
     W: AsyncWrite + Unpin,
 {
     while let Some(mut bytes) = queue.messages.recv().await {
-        while bytes.len() < TOGETHER
+        while bytes.len() < MAX_WRITE
             && let Ok(more) = queue.messages.try_recv()
         {
             bytes.extend_from_slice(&more);
         }
         if let Err(error) = write(&mut writer, &bytes).await {
-            if !gone(&error) {
+            if !is_disconnected(&error) {
                 link.fail(ServeError::Write(error));
             }
-            link.broken.cancel();
+            link.output_broken.cancel();
             break;
         }
         queue.gauge.bytes.fetch_sub(bytes.len(), Ordering::AcqRel);
-        queue.gauge.fell.notify_one();
+        queue.gauge.decreased.notify_one();
     }
-    // The other side may be gone by now, which is no news.
+    // The client may have disconnected by now.
     let _ = writer.shutdown().await;
-    link.written.cancel();
+    link.flushed.cancel();
 }
 
 async fn write<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> io::Result<()> {
@@ -98,8 +97,8 @@ async fn write<W: AsyncWrite + Unpin>(writer: &mut W, bytes: &[u8]) -> io::Resul
     writer.flush().await
 }
 
-/// A client that goes away is a way to end.
-fn gone(error: &io::Error) -> bool {
+/// Whether the client has disconnected, which is a normal end.
+fn is_disconnected(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::BrokenPipe

@@ -1,9 +1,9 @@
-//! From text to a JSON value. Where a name stands twice in an object the last one
-//! would win in silence. In the arguments of a call that is a mistake which the caller
-//! has to hear of, so such arguments stay the text that came: whoever takes the call
-//! reads it as it reads text, and says what is wrong with it.
+//! Parses text to a JSON value. serde_json keeps only the last of several members with the
+//! same name. In the arguments of a call that is a mistake the caller has to hear of, so
+//! such arguments are kept as the original text: the runtime parses text arguments itself,
+//! and reports the repeated name.
 
-use super::decode::Refusal;
+use super::decode::ErrorReply;
 use haft::json::{self, Shape};
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
@@ -14,33 +14,33 @@ use serde_json::value::RawValue;
 /// A message, or an array of them.
 pub(crate) struct Parsed {
     pub(crate) value: Value,
-    /// What it costs to hold, in bytes: its text and its values.
+    /// Memory that the value needs, in bytes, including its text.
     pub(crate) cost: usize,
 }
 
-/// A text that was not read.
+/// Reason why a message was not parsed.
 #[derive(Debug)]
-pub(crate) enum Unread {
-    /// It is not JSON.
-    NoJson(serde_json::Error),
-    /// It has too much of something.
-    TooMuch(&'static str),
+pub(crate) enum ParseError {
+    /// The text is not valid JSON.
+    NotJson(serde_json::Error),
+    /// Too many values or too deeply nested.
+    TooLarge(&'static str),
 }
 
-impl From<serde_json::Error> for Unread {
+impl From<serde_json::Error> for ParseError {
     fn from(error: serde_json::Error) -> Self {
-        Self::NoJson(error)
+        Self::NotJson(error)
     }
 }
 
-impl Unread {
-    /// What is answered to it.
-    pub(crate) fn refusal(&self) -> Refusal {
+impl ParseError {
+    /// Returns the error reply.
+    pub(crate) fn reply(&self) -> ErrorReply {
         match self {
-            Self::NoJson(error) => {
-                Refusal::new(ErrorCode::PARSE_ERROR, format!("parse error: {error}"))
+            Self::NotJson(error) => {
+                ErrorReply::new(ErrorCode::PARSE_ERROR, format!("parse error: {error}"))
             }
-            Self::TooMuch(why) => Refusal::new(
+            Self::TooLarge(why) => ErrorReply::new(
                 ErrorCode::INVALID_REQUEST,
                 format!(
                     "message too large: it has {why}; send less at once, or large data as one string"
@@ -50,13 +50,14 @@ impl Unread {
     }
 }
 
-/// Parses a message, or an array of them. What would cost too much is not read at all.
-pub(crate) fn parse(text: &[u8]) -> Result<Parsed, Unread> {
+/// Parses a message or an array of messages. A text that would need too much memory is
+/// rejected before parsing.
+pub(crate) fn parse(text: &[u8]) -> Result<Parsed, ParseError> {
     let shape = Shape::of(text);
     if let Some(why) = shape.excess() {
-        // Who sent something that is no JSON has to know that first.
+        // A syntax error is more important to the sender than the size.
         serde_json::from_slice::<IgnoredAny>(text)?;
-        return Err(Unread::TooMuch(why));
+        return Err(ParseError::TooLarge(why));
     }
     let (mut value, is_repeated) = json::parse_noting(text)?;
     if is_repeated {
@@ -64,10 +65,10 @@ pub(crate) fn parse(text: &[u8]) -> Result<Parsed, Unread> {
             Value::Array(messages) => {
                 let texts: Vec<&RawValue> = serde_json::from_slice(text)?;
                 for (message, text) in messages.iter_mut().zip(texts) {
-                    keep_text(text.get().as_bytes(), message);
+                    keep_argument_text(text.get().as_bytes(), message);
                 }
             }
-            message => keep_text(text, message),
+            message => keep_argument_text(text, message),
         }
     }
     Ok(Parsed {
@@ -76,8 +77,8 @@ pub(crate) fn parse(text: &[u8]) -> Result<Parsed, Unread> {
     })
 }
 
-/// Puts the text of the arguments where they are, if a name stands twice in them.
-fn keep_text(text: &[u8], message: &mut Value) {
+/// Replaces arguments with their text if a name is repeated in them.
+fn keep_argument_text(text: &[u8], message: &mut Value) {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_with_a_name_that_stands_twice_stay_text() {
+    fn arguments_with_a_repeated_name_stay_text() {
         for written in [
             r#"{"path":"a", "path":"b"}"#,
             r#"{"edits":[{"old":"a","old":"b"}]}"#,
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_too_much_is_not_read() {
+    fn a_value_that_needs_too_much_memory_is_not_parsed() {
         let many = "1,".repeat(160_000);
         let call = |arguments: &str| {
             format!(r#"{{"method":"tools/call","params":{{"arguments":{arguments}}},"id":1}}"#)
@@ -129,23 +130,23 @@ mod tests {
         let read = |text: &str| parse(text.as_bytes());
         assert!(matches!(
             read(&call(&format!("[{many}1]"))),
-            Err(Unread::TooMuch(_))
+            Err(ParseError::TooLarge(_))
         ));
         assert!(matches!(
             read(&call(&format!("[{many}"))),
-            Err(Unread::NoJson(_))
+            Err(ParseError::NotJson(_))
         ));
-        // As text it is one value, and a long one is not dear.
+        // One long string is a single value, and cheap.
         let text = Value::from(many).to_string();
         let whole = call(&format!("{{\"content\":{text}}}"));
         let parsed = read(&whole).expect("it is read");
         assert!(parsed.cost < whole.len() + 10_000, "{}", parsed.cost);
-        let dear = read(&call(&format!("[{}1]", "1,".repeat(100_000)))).expect("it is read");
-        assert!(dear.cost > 5_000_000, "{}", dear.cost);
+        let expensive = read(&call(&format!("[{}1]", "1,".repeat(100_000)))).expect("it is read");
+        assert!(expensive.cost > 5_000_000, "{}", expensive.cost);
     }
 
     #[test]
-    fn elsewhere_the_last_one_counts() {
+    fn elsewhere_the_last_of_several_members_counts() {
         for text in [
             r#"{"id":1,"id":2,"method":"tools/call","params":{"arguments":{"path":"a"}}}"#,
             r#"{"method":"tools/call","params":{"_meta":{"x":1,"x":2},"arguments":{"path":"a"}}}"#,

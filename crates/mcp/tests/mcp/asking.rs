@@ -1,4 +1,4 @@
-//! A person behind the client is asked before a call.
+//! The user of a client is asked before a call runs.
 
 use crate::client::{Client, call, cancelled};
 use crate::tools::Bench;
@@ -6,27 +6,27 @@ use haft::{Approve, Sibling};
 use haft_testing::http::stateless;
 use serde_json::{Value, json};
 
-/// A session in which a call of `echo` waits for a person.
-fn careful() -> Bench {
+/// A session in which `echo` needs approval.
+fn asking_bench() -> Bench {
     Bench::with(|builder| builder.interrupt_on(["echo"]))
 }
 
-fn can() -> Value {
+fn elicitation() -> Value {
     json!({ "elicitation": {} })
 }
 
-/// Checks a question and gives its id.
-fn question(message: &Value, about: &[&str]) -> Value {
+/// Checks a question and returns its id.
+fn question(message: &Value, expected: &[&str]) -> Value {
     assert_eq!(message["method"], "elicitation/create", "{message}");
-    form(&message["params"], about);
+    form(&message["params"], expected);
     message["id"].clone()
 }
 
-/// Checks what is asked.
-pub(crate) fn form(params: &Value, about: &[&str]) {
+/// Checks the form of a question.
+pub(crate) fn form(params: &Value, expected: &[&str]) {
     let text = params["message"].as_str().expect("a message");
-    for about in about {
-        assert!(text.contains(about), "{about:?} in {text:?}");
+    for expected in expected {
+        assert!(text.contains(expected), "{expected:?} in {text:?}");
     }
     assert!(!text.contains('\u{1b}'), "{text:?}");
     let schema = &params["requestedSchema"];
@@ -37,7 +37,7 @@ pub(crate) fn form(params: &Value, about: &[&str]) {
     assert_eq!(schema["properties"]["reason"]["type"], "string", "{schema}");
 }
 
-fn said(id: Value, result: Value) -> Value {
+fn response(id: Value, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
@@ -48,9 +48,9 @@ fn text(answer: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn who_says_yes_lets_it_run_and_everything_else_is_no() {
-    let bench = careful();
-    let mut client = Client::able(bench.runtime.clone(), "2025-06-18", can()).await;
+async fn only_an_approval_lets_the_call_run() {
+    let bench = asking_bench();
+    let mut client = Client::able(bench.runtime.clone(), "2025-06-18", elicitation()).await;
     for (number, result, runs) in [
         (
             1,
@@ -77,17 +77,17 @@ async fn who_says_yes_lets_it_run_and_everything_else_is_no() {
         let id = question(
             &asked,
             &[
-                "echo wants to run",
+                "Allow echo to run?",
                 "    asked because: \\x1b]0;x",
                 "interrupt_on",
             ],
         );
-        client.send(said(id, result.clone())).await;
+        client.send(response(id, result.clone())).await;
         let answer = client.receive().await;
         assert_eq!(answer["id"], number);
         assert_eq!(answer["result"]["isError"], !runs, "{result}: {answer}");
     }
-    // A client that fails at asking has not said yes.
+    // An error of the client is not an approval.
     client.call(6, "echo", json!({})).await;
     let asked = client.receive().await;
     let error = json!({ "code": -32603, "message": "no screen" });
@@ -99,14 +99,14 @@ async fn who_says_yes_lets_it_run_and_everything_else_is_no() {
 }
 
 #[tokio::test]
-async fn the_reason_of_a_rejection_is_in_the_reply() {
-    let bench = careful();
-    let mut client = Client::able(bench.runtime.clone(), "2025-06-18", can()).await;
+async fn the_reply_contains_the_reason_of_a_rejection() {
+    let bench = asking_bench();
+    let mut client = Client::able(bench.runtime.clone(), "2025-06-18", elicitation()).await;
     client.call(1, "echo", json!({})).await;
     let id = question(&client.receive().await, &["echo"]);
     let content = json!({ "decision": "reject", "reason": "only in the test branch" });
     let no = json!({ "action": "accept", "content": content });
-    client.send(said(id, no)).await;
+    client.send(response(id, no)).await;
     let answer = client.receive().await;
     assert_eq!(answer["result"]["isError"], true);
     let why = "the user said no: only in the test branch";
@@ -115,7 +115,7 @@ async fn the_reason_of_a_rejection_is_in_the_reply() {
 }
 
 #[tokio::test]
-async fn what_a_tool_asks_while_it_runs_is_asked_too() {
+async fn a_running_tool_can_ask_for_confirmation() {
     let bench = Bench::with(|builder| builder.timeout(std::time::Duration::from_millis(300)));
     let mut client = Client::able(
         bench.runtime.clone(),
@@ -127,20 +127,24 @@ async fn what_a_tool_asks_while_it_runs_is_asked_too() {
     let asked = client.receive().await;
     let id = question(
         &asked,
-        &["confirms runs", "Really?", "    asked because: \\x1b[2J"],
+        &[
+            "confirms asks for confirmation",
+            "Really?",
+            "    asked because: \\x1b[2J",
+        ],
     );
-    // The time of a person is not the time of the call.
+    // The user's time to answer does not count toward the time limit of the call.
     tokio::time::sleep(std::time::Duration::from_millis(2500)).await;
     let yes = json!({ "action": "accept", "content": { "decision": "approve" } });
-    client.send(said(id, yes)).await;
+    client.send(response(id, yes)).await;
     assert_eq!(text(&client.receive().await), "yes");
     client.end().await;
 }
 
 #[tokio::test]
-async fn who_cannot_be_asked_is_refused_as_before() {
+async fn calls_are_refused_if_the_client_cannot_ask() {
     for capabilities in [json!({}), json!({ "elicitation": { "url": {} } })] {
-        let bench = careful();
+        let bench = asking_bench();
         let mut client = Client::able(bench.runtime.clone(), "2025-11-25", capabilities).await;
         client.call(1, "echo", json!({})).await;
         let answer = client.receive().await;
@@ -152,9 +156,9 @@ async fn who_cannot_be_asked_is_refused_as_before() {
         assert_eq!(text(&client.receive().await), "no");
         client.end().await;
     }
-    // And a session that never asks does not.
+    // A session that never asks does not ask here either.
     let bench = Bench::with(|builder| builder.interrupt_on(["echo"]).approve(Approve::Never));
-    let mut client = Client::able(bench.runtime.clone(), "2025-11-25", can()).await;
+    let mut client = Client::able(bench.runtime.clone(), "2025-11-25", elicitation()).await;
     client.call(1, "echo", json!({})).await;
     assert_eq!(client.receive().await["result"]["isError"], true);
     client.end().await;
@@ -162,8 +166,8 @@ async fn who_cannot_be_asked_is_refused_as_before() {
 
 #[tokio::test]
 async fn a_question_is_withdrawn_when_its_call_is_cancelled() {
-    let bench = careful();
-    let mut client = Client::able(bench.runtime.clone(), "2025-06-18", can()).await;
+    let bench = asking_bench();
+    let mut client = Client::able(bench.runtime.clone(), "2025-06-18", elicitation()).await;
     client.call(1, "echo", json!({})).await;
     let asked = client.receive().await;
     client.send(cancelled(1)).await;
@@ -178,7 +182,7 @@ async fn a_question_is_withdrawn_when_its_call_is_cancelled() {
 }
 
 #[tokio::test]
-async fn sessions_beside_each_other_share_tools_and_nothing_else() {
+async fn sibling_sessions_share_tools_and_nothing_else() {
     let bench = Bench::new();
     let one = bench
         .runtime
@@ -186,13 +190,13 @@ async fn sessions_beside_each_other_share_tools_and_nothing_else() {
         .expect("a session");
     let other = one.sibling(Sibling::default()).expect("a session");
     assert_ne!(one.session(), other.session());
-    let said = async |runtime: &haft::Runtime, text: &str| {
+    let response = async |runtime: &haft::Runtime, text: &str| {
         let reply = runtime.call("remembers", json!({ "text": text })).await;
         reply.text()
     };
-    assert_eq!(said(&one, "a").await, "null");
-    assert_eq!(said(&other, "b").await, "null");
-    assert_eq!(said(&one, "c").await, "\"a\"");
+    assert_eq!(response(&one, "a").await, "null");
+    assert_eq!(response(&other, "b").await, "null");
+    assert_eq!(response(&one, "c").await, "\"a\"");
     other
         .tools()
         .add_any(crate::tools::late())
@@ -205,9 +209,9 @@ async fn sessions_beside_each_other_share_tools_and_nothing_else() {
     assert!(one.sibling(bad).is_err());
 }
 
-/// One call in rounds, as a client of the newest version makes it.
-async fn round(client: &mut Client, arguments: Value, again: Value) -> Value {
-    let mut message = stateless(call("r", "echo", arguments), can());
+/// Makes one attempt of a call, as a client of the newest version does.
+async fn attempt(client: &mut Client, arguments: Value, again: Value) -> Value {
+    let mut message = stateless(call("r", "echo", arguments), elicitation());
     if let Value::Object(again) = again {
         let params = message["params"].as_object_mut().expect("params");
         params.extend(again);
@@ -217,48 +221,48 @@ async fn round(client: &mut Client, arguments: Value, again: Value) -> Value {
 }
 
 #[tokio::test]
-async fn version_2026_07_28_asks_between_two_rounds() {
-    let bench = careful();
+async fn version_2026_07_28_asks_between_two_attempts() {
+    let bench = asking_bench();
     let mut client = Client::silent(bench.runtime.clone());
     let arguments = || json!({ "text": "hello" });
     let yes = json!({ "approval": { "action": "accept", "content": { "decision": "approve" } } });
-    let first = round(&mut client, arguments(), Value::Null).await;
+    let first = attempt(&mut client, arguments(), Value::Null).await;
     assert_eq!(first["result"]["resultType"], "input_required", "{first}");
     let asked = &first["result"]["inputRequests"]["approval"];
     assert_eq!(asked["method"], "elicitation/create");
-    form(&asked["params"], &["echo wants to run", "text: hello"]);
+    form(&asked["params"], &["Allow echo to run?", "text: hello"]);
     let state = first["result"]["requestState"].clone();
     let with = |state: &Value, responses: &Value| json!({ "requestState": state, "inputResponses": responses });
-    let second = round(&mut client, arguments(), with(&state, &yes)).await;
+    let second = attempt(&mut client, arguments(), with(&state, &yes)).await;
     assert_eq!(text(&second), "hello", "{second}");
 
-    // It counts once, for this call, and only what was asked.
-    let again = round(&mut client, arguments(), with(&state, &yes)).await;
+    // An answer counts once, and only for the call it was given for.
+    let again = attempt(&mut client, arguments(), with(&state, &yes)).await;
     assert_eq!(again["error"]["code"], -32602, "{again}");
-    let first = round(&mut client, arguments(), Value::Null).await;
+    let first = attempt(&mut client, arguments(), Value::Null).await;
     let state = first["result"]["requestState"].clone();
-    let other = round(&mut client, json!({ "text": "rm" }), with(&state, &yes)).await;
+    let other = attempt(&mut client, json!({ "text": "rm" }), with(&state, &yes)).await;
     assert_eq!(other["error"]["code"], -32602, "{other}");
-    let forged = round(&mut client, arguments(), with(&json!("forged"), &yes)).await;
+    let forged = attempt(&mut client, arguments(), with(&json!("forged"), &yes)).await;
     assert_eq!(forged["error"]["code"], -32602, "{forged}");
-    let unasked = round(&mut client, arguments(), json!({ "inputResponses": yes })).await;
+    let unasked = attempt(&mut client, arguments(), json!({ "inputResponses": yes })).await;
     assert_eq!(
         unasked["result"]["resultType"], "input_required",
         "{unasked}"
     );
 
-    let first = round(&mut client, arguments(), Value::Null).await;
+    let first = attempt(&mut client, arguments(), Value::Null).await;
     let no = json!({ "approval": { "action": "decline" } });
-    let second = round(
+    let second = attempt(
         &mut client,
         arguments(),
         with(&first["result"]["requestState"], &no),
     )
     .await;
     assert_eq!(second["result"]["isError"], true, "{second}");
-    // Without an answer it is asked again.
-    let first = round(&mut client, arguments(), Value::Null).await;
-    let second = round(
+    // Without an answer the question is asked again.
+    let first = attempt(&mut client, arguments(), Value::Null).await;
+    let second = attempt(
         &mut client,
         arguments(),
         with(&first["result"]["requestState"], &json!({})),
@@ -266,7 +270,7 @@ async fn version_2026_07_28_asks_between_two_rounds() {
     .await;
     assert_eq!(second["result"]["resultType"], "input_required", "{second}");
 
-    // Who cannot ask is refused.
+    // A client that cannot ask gets a refusal.
     client
         .send(stateless(call(9, "echo", arguments()), json!({})))
         .await;
@@ -275,13 +279,13 @@ async fn version_2026_07_28_asks_between_two_rounds() {
 }
 
 #[tokio::test]
-async fn a_call_may_take_a_round_before_it_and_one_within() {
+async fn a_call_may_need_approval_to_start_and_confirmation_later() {
     let bench = Bench::with(|builder| builder.interrupt_on(["confirms"]));
     let mut client = Client::silent(bench.runtime.clone());
     let yes = json!({ "approval": { "action": "accept", "content": { "decision": "approve" } } });
     let mut state = Value::Null;
-    for about in ["confirms wants to run", "confirms runs, and asks"] {
-        let mut message = stateless(call(1, "confirms", json!({})), can());
+    for expected in ["Allow confirms to run?", "confirms asks for confirmation"] {
+        let mut message = stateless(call(1, "confirms", json!({})), elicitation());
         if !state.is_null() {
             message["params"]["requestState"] = state;
             message["params"]["inputResponses"] = yes.clone();
@@ -290,11 +294,11 @@ async fn a_call_may_take_a_round_before_it_and_one_within() {
         let answer = client.receive().await;
         form(
             &answer["result"]["inputRequests"]["approval"]["params"],
-            &[about],
+            &[expected],
         );
         state = answer["result"]["requestState"].clone();
     }
-    let mut message = stateless(call(1, "confirms", json!({})), can());
+    let mut message = stateless(call(1, "confirms", json!({})), elicitation());
     message["params"]["requestState"] = state;
     message["params"]["inputResponses"] = yes;
     client.send(message).await;

@@ -1,11 +1,11 @@
-//! What is listed, and what comes back from a call.
+//! The list of tools, and the results of calls.
 
 use crate::client::{Client, call};
 use crate::tools::Bench;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_list_is_the_runtimes_in_its_order() {
+async fn the_list_has_the_runtimes_tools_in_order() {
     let bench = Bench::new();
     let definitions = bench.runtime.definitions();
     let mut client = Client::connect(bench.runtime.clone()).await;
@@ -36,7 +36,7 @@ async fn the_list_is_the_runtimes_in_its_order() {
 }
 
 #[tokio::test]
-async fn a_text_is_a_text() {
+async fn a_text_reply_is_one_text_block() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.call(1, "echo", json!({ "text": "hällo\n" })).await;
@@ -76,7 +76,7 @@ const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
 
 #[tokio::test]
-async fn pictures_are_blocks_of_their_own() {
+async fn images_are_separate_blocks() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.call(1, "picture", json!({})).await;
@@ -111,7 +111,7 @@ async fn only_a_json_object_is_structured_content() {
 }
 
 #[tokio::test]
-async fn failures_and_unfit_arguments_are_results() {
+async fn failures_and_invalid_arguments_are_tool_results() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client
@@ -137,7 +137,7 @@ async fn failures_and_unfit_arguments_are_results() {
 }
 
 #[tokio::test]
-async fn a_name_that_stands_twice_is_refused_in_the_words_of_the_command() {
+async fn a_repeated_argument_is_refused_like_on_the_command_line() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client
@@ -155,7 +155,7 @@ async fn a_name_that_stands_twice_is_refused_in_the_words_of_the_command() {
 }
 
 #[tokio::test]
-async fn arguments_may_be_left_out_or_be_text() {
+async fn arguments_may_be_omitted_or_be_text() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     let answer = client.ask("tools/call", json!({ "name": "echo" })).await;
@@ -171,7 +171,7 @@ async fn arguments_may_be_left_out_or_be_text() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_an_error_that_names_near_ones() {
+async fn an_unknown_tool_is_an_error_that_suggests_similar_names() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.call("x", "raed", json!({})).await;

@@ -1,4 +1,4 @@
-//! A client that knows nothing but lines of JSON.
+//! A minimal client that reads and writes lines of JSON.
 
 use haft::Runtime;
 use haft_mcp::{ServeError, Server, ServerName, ToolsChanged};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexS
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Long enough for any machine; a test that waits so long has failed.
+/// Long enough for any machine; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Client {
@@ -27,7 +27,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
 }
 
 impl Client {
-    /// Connects, and says nothing yet.
+    /// Connects without sending anything.
     pub(crate) fn silent(runtime: Runtime) -> Self {
         let (input, server_input) = tokio::io::duplex(64 << 10);
         let (server_output, output) = tokio::io::duplex(64 << 10);
@@ -46,14 +46,14 @@ impl Client {
         }
     }
 
-    /// Connects with a handshake.
+    /// Connects and completes a handshake.
     pub(crate) async fn connect(runtime: Runtime) -> Self {
         let mut client = Self::silent(runtime);
         client.initialize("2025-06-18").await;
         client
     }
 
-    /// Connects with a handshake in which it says what it can do.
+    /// Connects and completes a handshake with these capabilities.
     pub(crate) async fn able(runtime: Runtime, version: &str, capabilities: Value) -> Self {
         let mut client = Self::silent(runtime);
         let mut hello = initialize(version);
@@ -92,11 +92,15 @@ impl Client {
     pub(crate) async fn receive(&mut self) -> Value {
         let mut line = String::new();
         let read = within("a message", self.output.read_line(&mut line)).await;
-        assert_ne!(read.expect("it can be read"), 0, "the server has closed");
+        assert_ne!(
+            read.expect("it can be read"),
+            0,
+            "the server has closed its output"
+        );
         serde_json::from_str(&line).expect("stdout carries only protocol")
     }
 
-    /// One request, whose answer is the next message.
+    /// Sends a request whose response must be the next message.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         self.send(json!({ "jsonrpc": "2.0", "id": "ask", "method": method, "params": params }))
             .await;
@@ -105,13 +109,13 @@ impl Client {
         answer
     }
 
-    /// The server is there, and has nothing else to say.
+    /// Checks that the server responds and has not sent anything else.
     pub(crate) async fn alive(&mut self) {
         let answer = self.ask("tools/list", json!({})).await;
         assert!(answer["result"]["tools"].is_array(), "{answer}");
     }
 
-    /// Ends the input and returns what the server still had to say.
+    /// Closes the input and returns the remaining messages.
     pub(crate) async fn end(self) -> Vec<Value> {
         drop(self.input);
         finish(self.output, self.serving).await
@@ -123,7 +127,7 @@ impl Client {
         finish(self.output, self.serving).await
     }
 
-    /// The client goes away altogether.
+    /// Stops reading the server's output.
     pub(crate) async fn vanish_output(self) -> (DuplexStream, JoinHandle<Result<(), ServeError>>) {
         drop(self.output);
         (self.input, self.serving)

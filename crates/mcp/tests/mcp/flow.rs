@@ -1,5 +1,4 @@
-//! Calls over time: at once, cancelled, shown as they go, ended with the
-//! connection.
+//! Concurrent calls, cancellation, progress and the end of a connection.
 
 use crate::client::{Client, call, cancelled, within};
 use crate::tools::{Bench, late};
@@ -23,7 +22,7 @@ async fn two_hundred_calls_at_once_are_each_answered_once() {
             .call(id, tool, json!({ "text": id.to_string() }))
             .await;
     }
-    // Some wait for a slot, so not all of them begin before one is released.
+    // Some calls wait for a slot, so not all start before one is released.
     bench.release.add_permits(100);
     let mut seen = HashSet::new();
     for _ in 0..200 {
@@ -50,7 +49,7 @@ async fn a_quick_call_does_not_wait_for_a_slow_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_of_one_file_happen_in_the_order_they_were_asked_for() {
+async fn writes_to_one_file_happen_in_the_order_of_their_calls() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     for round in 0..40 {
@@ -81,7 +80,7 @@ async fn a_cancelled_call_ends_and_nothing_else_does() {
     bench.until_waiting(3).await;
     client.send(cancelled("two")).await;
     client.send(cancelled(3)).await;
-    // Neither a string for a number nor an id nobody has means anything.
+    // Neither a string instead of a number nor an unknown id cancels anything.
     client.send(cancelled("1")).await;
     client.send(cancelled(99)).await;
     bench.until_waiting(1).await;
@@ -113,7 +112,7 @@ async fn a_call_that_waits_for_a_slot_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn progress_is_told_while_the_call_runs() {
+async fn progress_is_sent_while_the_call_runs() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.send(with_token(1, "wait", json!("tok"))).await;
@@ -128,7 +127,7 @@ async fn progress_is_told_while_the_call_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_progress_comes_before_the_result_and_rises() {
+async fn all_progress_precedes_the_result_and_increases() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     for round in 0..50 {
@@ -146,7 +145,7 @@ async fn all_progress_comes_before_the_result_and_rises() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_who_did_not_ask() {
+async fn no_progress_is_sent_without_a_token() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.call(1, "updates", json!({})).await;
@@ -155,13 +154,13 @@ async fn nobody_is_told_who_did_not_ask() {
 }
 
 #[tokio::test]
-async fn the_client_is_told_when_the_tools_change() {
+async fn the_client_is_notified_when_the_tools_change() {
     let bench = Bench::new();
     let mut client = Client::silent(bench.runtime.clone());
     let result = client.initialize("2025-11-25").await;
     assert_eq!(result["capabilities"]["tools"]["listChanged"], true);
     client.alive().await;
-    // Nobody has to say so.
+    // Adding a tool notifies clients by itself.
     bench.runtime.tools().add_any(late()).expect("a new name");
     assert_eq!(
         client.receive().await["method"],
@@ -190,7 +189,7 @@ async fn calls_that_were_sent_before_the_end_of_input_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at_the_end_of_input_calls_that_go_on_are_stopped_within_a_second() {
+async fn calls_that_keep_running_after_the_end_of_input_are_stopped_within_a_second() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.call(1, "wait", json!({})).await;
@@ -207,7 +206,7 @@ async fn at_the_end_of_input_calls_that_go_on_are_stopped_within_a_second() {
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_it_while_the_input_is_open() {
+async fn a_shutdown_ends_the_server_while_the_input_is_open() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.call(1, "deaf", json!({})).await;
@@ -224,7 +223,7 @@ async fn a_shutdown_ends_it_while_the_input_is_open() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_no_more_ends_it() {
+async fn a_client_that_stops_reading_ends_the_server() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.call(1, "deaf", json!({})).await;
@@ -239,6 +238,6 @@ async fn a_client_that_reads_no_more_ends_it() {
     within("the server to end", serving)
         .await
         .expect("it does not panic")
-        .expect("a client that goes away is no error");
+        .expect("a client that disconnects is not an error");
     bench.until_waiting(0).await;
 }

@@ -1,10 +1,10 @@
-//! Whatever is written to it, the server answers and lives.
+//! The server answers any input and keeps running.
 
 use crate::client::{Client, call, initialize};
 use crate::tools::Bench;
 use serde_json::{Value, json};
 
-async fn refused(client: &mut Client, line: &[u8], code: i64, id: Value) {
+async fn expect_error(client: &mut Client, line: &[u8], code: i64, id: Value) {
     client.write(line).await;
     client.write(b"\n").await;
     let answer = client.receive().await;
@@ -16,7 +16,7 @@ async fn refused(client: &mut Client, line: &[u8], code: i64, id: Value) {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_a_parse_error() {
+async fn text_that_is_not_json_is_a_parse_error() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     let bomb = [b"{\"a\":".repeat(100_000), b"1".to_vec()].concat();
@@ -32,20 +32,20 @@ async fn what_is_no_json_is_a_parse_error() {
         &deep,
     ];
     for line in lines {
-        refused(&mut client, line, -32700, Value::Null).await;
+        expect_error(&mut client, line, -32700, Value::Null).await;
     }
-    // What can be told whose it is is answered to who waits for it.
+    // If the id can be found, the error has it.
     for line in [
         &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"[..],
         br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\ud800"}}"#,
     ] {
-        refused(&mut client, line, -32700, json!(1)).await;
+        expect_error(&mut client, line, -32700, json!(1)).await;
     }
     assert_eq!(client.end().await, [Value::Null; 0]);
 }
 
 #[tokio::test]
-async fn arguments_may_not_be_deeper_than_a_parser_goes() {
+async fn arguments_that_are_nested_too_deeply_are_refused() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     let line = format!(
@@ -53,11 +53,11 @@ async fn arguments_may_not_be_deeper_than_a_parser_goes() {
         r#"{"a":"#.repeat(5000),
         "}".repeat(5001)
     );
-    refused(&mut client, line.as_bytes(), -32700, Value::Null).await;
+    expect_error(&mut client, line.as_bytes(), -32700, Value::Null).await;
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_an_invalid_request() {
+async fn json_that_is_not_a_request_is_an_invalid_request() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     let lines = [
@@ -135,13 +135,13 @@ async fn what_is_no_request_is_an_invalid_request() {
         ),
     ];
     for (line, code, id) in lines {
-        refused(&mut client, line.as_bytes(), code, id).await;
+        expect_error(&mut client, line.as_bytes(), code, id).await;
     }
     assert_eq!(client.end().await, [Value::Null; 0]);
 }
 
 #[tokio::test]
-async fn what_needs_no_answer_gets_none() {
+async fn messages_that_need_no_response_get_none() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     for line in [
@@ -165,7 +165,7 @@ async fn what_needs_no_answer_gets_none() {
 }
 
 #[tokio::test]
-async fn windows_line_ends_and_a_byte_order_mark_do_no_harm() {
+async fn windows_line_ends_and_a_byte_order_mark_are_accepted() {
     let bench = Bench::new();
     let mut client = Client::silent(bench.runtime.clone());
     let line = format!("\u{feff}{}\r\n", initialize("2025-06-18"));
@@ -189,7 +189,7 @@ async fn a_line_that_is_too_long_is_answered_and_skipped() {
     let answer = client.receive().await;
     assert_eq!(answer["error"]["code"], -32600, "{answer}");
     assert_eq!(answer["id"], 1);
-    // Some clients write it last.
+    // Some clients write the id last.
     client
         .write(br#"{"method":"tools/call","params":{"name":"echo","arguments":{"id":5,"text":""#)
         .await;
@@ -207,7 +207,7 @@ async fn a_line_that_is_too_long_is_answered_and_skipped() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_and_no_request_is_answered_all_the_same() {
+async fn a_line_that_is_too_long_and_not_a_request_is_answered_too() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     let chunk = vec![b'x'; 17 << 20];
@@ -220,7 +220,7 @@ async fn a_line_that_is_too_long_and_no_request_is_answered_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_long_line_below_the_limit_is_a_message() {
+async fn a_long_line_below_the_limit_is_accepted() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     let content = "x".repeat(8 << 20);
@@ -233,7 +233,7 @@ async fn a_long_line_below_the_limit_is_a_message() {
 }
 
 #[tokio::test]
-async fn an_end_in_the_middle_of_a_message_is_an_end() {
+async fn input_may_end_in_the_middle_of_a_message() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     client.write(br#"{"jsonrpc":"2.0","id":1,"meth"#).await;
@@ -243,7 +243,7 @@ async fn an_end_in_the_middle_of_a_message_is_an_end() {
 }
 
 #[tokio::test]
-async fn the_last_line_needs_no_line_end() {
+async fn the_last_line_needs_no_line_feed() {
     let bench = Bench::new();
     let mut client = Client::connect(bench.runtime.clone()).await;
     let last = call(1, "echo", json!({ "text": "last" })).to_string();
@@ -253,7 +253,7 @@ async fn the_last_line_needs_no_line_end() {
 }
 
 #[tokio::test]
-async fn an_end_before_the_first_message_is_an_end() {
+async fn input_may_end_before_the_first_message() {
     let bench = Bench::new();
     let client = Client::silent(bench.runtime.clone());
     assert_eq!(client.end().await, [Value::Null; 0]);

@@ -1,4 +1,4 @@
-//! The server as a client sees it: raw lines through in-memory pipes.
+//! The server from a client's point of view: raw lines through in-memory pipes.
 
 #![allow(
     clippy::expect_used,

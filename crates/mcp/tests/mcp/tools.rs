@@ -1,4 +1,4 @@
-//! Tools whose doings a test can steer and see.
+//! Tools that a test can control and observe.
 
 use haft::{Builder, Context, Effect, Error, FromSchema, Reply, Runtime};
 use serde_json::{Value, json};
@@ -10,15 +10,15 @@ use tokio::sync::{Notify, Semaphore};
 /// One grey pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDATx\xdac\x68\0\0\0\x82\0\x81\xda\x45\x08\x3b\0\0\0\0IEND\xaeB`\x82";
 
-/// A runtime with the standard tools and a few of ours.
+/// A runtime with the standard tools and the test tools.
 pub(crate) struct Bench {
     pub(crate) runtime: Runtime,
     pub(crate) dir: TempDir,
-    /// How many calls of `wait` run now.
+    /// Number of running calls of `wait`.
     pub(crate) waiting: Arc<AtomicUsize>,
-    /// Something about `waiting` changed.
+    /// Notified when `waiting` changes.
     pub(crate) changed: Arc<Notify>,
-    /// A permit lets one call of `wait` end.
+    /// Each permit lets one call of `wait` end.
     pub(crate) release: Arc<Semaphore>,
 }
 
@@ -65,7 +65,7 @@ impl Bench {
         Self::with(|builder| builder)
     }
 
-    /// With something else about the session.
+    /// Creates a runtime with a changed configuration.
     pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -136,7 +136,7 @@ impl Bench {
         }
     }
 
-    /// Waits until so many calls of `wait` and `deaf` run.
+    /// Waits until this many calls of `wait` and `deaf` are running.
     pub(crate) async fn until_waiting(&self, calls: usize) {
         crate::client::within("calls to begin or end", async {
             while self.waiting.load(Ordering::SeqCst) != calls {

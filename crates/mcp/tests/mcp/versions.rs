@@ -1,10 +1,10 @@
-//! Each version of the protocol, as a client of its time would speak it.
+//! Each protocol version, with a client of its time.
 
 use crate::client::{Client, call, cancelled, initialize};
 use crate::tools::{Bench, late};
 use serde_json::{Value, json};
 
-/// Handshake, list, call: the same in all versions that have a handshake.
+/// Handshake, list and call, which are the same in all versions with a handshake.
 async fn handshake(version: &str) -> Client {
     let bench = Bench::new();
     let mut client = Client::silent(bench.runtime.clone());
@@ -23,7 +23,7 @@ async fn handshake(version: &str) -> Client {
         .keys()
         .collect();
     keys.sort();
-    assert_eq!(keys, ["tools"], "nothing that this version does not have");
+    assert_eq!(keys, ["tools"], "only keys that this version has");
     client.call(5, "echo", json!({ "text": version })).await;
     assert_eq!(
         client.receive().await["result"],
@@ -81,7 +81,7 @@ async fn version_2025_03_26_has_batches() {
         .await;
     client.alive().await;
 
-    // What is cancelled leaves no hole that the others wait for.
+    // A cancelled request does not keep its batch from completing.
     client
         .send(json!([
             call(8, "deaf", json!({})),
@@ -96,7 +96,7 @@ async fn version_2025_03_26_has_batches() {
 }
 
 #[tokio::test]
-async fn a_version_that_nobody_knows_gets_the_newest_with_a_handshake() {
+async fn an_unknown_version_is_answered_with_the_newest_one_with_a_handshake() {
     for version in ["1999-01-01", "2026-07-28", "2999-12-31", "draft"] {
         let bench = Bench::new();
         let mut client = Client::silent(bench.runtime.clone());
@@ -126,7 +126,7 @@ async fn a_client_need_not_wait_for_the_handshake() {
 }
 
 #[tokio::test]
-async fn what_follows_the_handshake_is_read_in_the_version_it_agreed_on() {
+async fn messages_after_the_handshake_use_the_negotiated_version() {
     let bench = Bench::new();
     let mut client = Client::silent(bench.runtime.clone());
     let lines = format!(
@@ -144,7 +144,7 @@ async fn what_follows_the_handshake_is_read_in_the_version_it_agreed_on() {
 async fn before_the_handshake_only_ping_is_answered() {
     let bench = Bench::new();
     let mut client = Client::silent(bench.runtime.clone());
-    // Would end rmcp's own opening.
+    // rmcp's own handshake would end here.
     client
         .send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
         .await;
@@ -160,7 +160,7 @@ async fn before_the_handshake_only_ping_is_answered() {
     client.alive().await;
 }
 
-/// What a request of 2026-07-28 says about itself.
+/// The metadata of a request of 2026-07-28.
 fn meta(version: &str) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": version,
@@ -200,7 +200,7 @@ async fn version_2026_07_28_has_no_handshake() {
     assert_eq!(client.receive().await["params"]["progressToken"], 4);
     client.send(cancelled(1)).await;
 
-    // Each request stands for itself: one that says nothing is refused.
+    // Each request is independent: one without metadata is refused.
     assert_eq!(
         client.ask("tools/list", json!({})).await["error"]["code"],
         -32602
@@ -235,5 +235,8 @@ async fn version_2026_07_28_subscribes_to_changes() {
     );
     let begun = std::time::Instant::now();
     client.end().await;
-    assert!(begun.elapsed().as_millis() < 400, "nobody waits for it");
+    assert!(
+        begun.elapsed().as_millis() < 400,
+        "the shutdown does not wait for the subscription"
+    );
 }

@@ -1,10 +1,10 @@
-//! Several backends as one tree. A path is routed by the scope that checked it, to
-//! the backend mounted at the longest path that fits; that path is taken off. A
-//! mount is a folder of the folder it lies in, whatever the backend there says.
+//! Several backends as one tree. The scope that checks a path routes it to the backend with
+//! the longest matching mount path, which is then removed from it. A mount always appears
+//! as a folder of its parent folder, whatever that backend contains there.
 
 use super::{Backend, Content, Entry, Expect, Kind, Part, Stat, Written};
 use crate::scope::mounts::Mounted;
-use crate::scope::{MountPoint, Seen};
+use crate::scope::{MountPoint, Visibility};
 use crate::{Error, FilePath, Result, Scope};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -12,16 +12,16 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// A backend at a path of the tree.
+/// A backend mounted in the tree.
 pub struct Mount {
-    /// The path, absolute.
+    /// Absolute mount path.
     pub at: PathBuf,
-    /// The backend.
+    /// The mounted backend.
     pub backend: Arc<dyn Backend>,
-    /// What it lets be reached.
+    /// Scope of the backend's own paths.
     pub scope: Scope,
-    /// Whether it is met from above.
-    pub seen: Seen,
+    /// Whether it appears in listings of its parent.
+    pub visibility: Visibility,
 }
 
 /// Several backends as one tree.
@@ -30,8 +30,8 @@ pub struct Composite {
 }
 
 impl Composite {
-    /// Puts a tree together, and the scope whose paths lead into it. `work_dir` is
-    /// the folder of commands, which know nothing of the tree.
+    /// Creates a tree, and the scope for its paths. `work_dir` is the working directory of
+    /// commands, which do not see the tree.
     #[must_use]
     pub fn new(mounts: Vec<Mount>, work_dir: PathBuf) -> (Self, Scope) {
         let (mut backends, mut points) = (Vec::new(), Vec::new());
@@ -39,11 +39,15 @@ impl Composite {
             at,
             backend,
             scope,
-            seen,
+            visibility,
         } in mounts
         {
             backends.push(backend);
-            points.push(MountPoint { at, scope, seen });
+            points.push(MountPoint {
+                at,
+                scope,
+                visibility,
+            });
         }
         (Self { backends }, Scope::mounted(points, work_dir))
     }
@@ -55,14 +59,14 @@ impl Composite {
             .ok_or_else(|| Error::Fault(format!("{} is not a path of this tree", path.given())))
     }
 
-    /// Who holds a path.
+    /// Returns the backend that a path belongs to.
     fn holder(&self, path: &FilePath) -> Result<&dyn Backend> {
         let number = path.mounted().map_or(usize::MAX, |mounted| mounted.number);
         self.number(number, path)
     }
 }
 
-/// Whether mounts lie below a path: then it is a folder, come what may.
+/// Whether mounts are below a path, which makes it a folder in any case.
 fn is_above(path: &FilePath) -> bool {
     path.mounted()
         .is_some_and(|mounted| mounted.below().next().is_some())
@@ -182,7 +186,7 @@ impl Composite {
             Some(path.clone())
         } else {
             let root = mounted.root_of(number);
-            root.map(|root| root.judged_like(path, below))
+            root.map(|root| root.with_filter_of(path, below))
         };
         let covered = mounted.all_below().filter_map(|other| {
             let inside = other.strip_prefix(below).ok()?;
@@ -197,7 +201,7 @@ impl Composite {
     }
 }
 
-/// The first name of a path, and whether it is all of it.
+/// Returns the first component of a path, and whether it is the only one.
 fn first(below: &Path) -> (&OsStr, bool) {
     let mut parts = below
         .components()

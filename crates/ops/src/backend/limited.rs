@@ -1,12 +1,12 @@
-//! A backend that does not hand out files beyond a size.
+//! A backend that refuses to read large files.
 
 use super::{Backend, Content, Entry, Expect, Part, Stat, Visitor, Written};
 use crate::{Error, FilePath, Result};
 use async_trait::async_trait;
 use std::path::Path;
 
-/// Another backend whose large files cannot be read. They can be found, searched
-/// where search reads by itself, replaced and removed.
+/// Wraps a backend so that large files cannot be read. They can still be found, replaced,
+/// removed, and searched on disk.
 #[derive(Debug)]
 pub struct Limited<B> {
     inner: B,
@@ -14,7 +14,7 @@ pub struct Limited<B> {
 }
 
 impl<B: Backend> Limited<B> {
-    /// Files of more than `most` bytes are refused.
+    /// Refuses to read files of more than `most` bytes.
     #[must_use]
     pub const fn new(inner: B, most: u64) -> Self {
         Self { inner, most }

@@ -1,4 +1,4 @@
-//! Files on this machine's disk, reached below the open handle of a root.
+//! Files on local disks, accessed below the open handle of a root.
 
 pub(crate) mod handle;
 pub(crate) mod litter;
@@ -21,10 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Files of `/proc` and `/sys` have no size and some have no end.
+/// Maximum number of bytes to read from files in `/proc` and `/sys`, which have no size and
+/// may be endless.
 const PSEUDO_LIMIT: u64 = 8 << 20;
 
-/// The disk.
+/// The local disk.
 #[derive(Debug, Clone, Default)]
 pub struct Local {
     litter: Option<Arc<Litter>>,
@@ -32,14 +33,15 @@ pub struct Local {
 }
 
 impl Local {
-    /// A backend that cleans a folder only when it next writes there.
+    /// Creates a backend that removes stale temporary files from a folder only when it next
+    /// writes there.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A backend that also notes its temporary files in `litter`, so that the
-    /// next start can remove what a killed process left.
+    /// Creates a backend that also records its temporary files in `litter`, so that the
+    /// next start can remove those of a killed process.
     #[must_use]
     pub fn with_litter(litter: Litter) -> Self {
         Self {
@@ -52,7 +54,7 @@ impl Local {
 #[async_trait]
 impl Backend for Local {
     async fn read(&self, path: &FilePath) -> Result<Content> {
-        // The scope has looked at the path a moment ago, so to open it is light.
+        // The scope has just accessed the path, so opening it is fast.
         open_regular(path)
     }
 
@@ -85,15 +87,15 @@ impl Backend for Local {
     }
 }
 
-/// What is at a path of the disk.
+/// Returns the metadata of a path on disk.
 pub(crate) fn stat(path: &FilePath) -> Result<Stat> {
     let handle = handle::open(path, OFlags::PATH | OFlags::NOFOLLOW)?;
     let stat = fstat(&handle).map_err(|errno| Error::io("stat", path.given(), errno.into()))?;
     Ok(describe(&stat))
 }
 
-/// Opens a regular file for reading. The kind is looked up before the open: to
-/// open a device can be an effect already.
+/// Opens a regular file for reading. Checks the type first, because opening a device can
+/// have effects.
 pub(crate) fn open_regular(path: &FilePath) -> Result<Content> {
     let fail = |errno: rustix::io::Errno| Error::io("read", path.given(), errno.into());
     if !path.was_file() {
@@ -133,8 +135,8 @@ fn regular(path: &FilePath, stat: &rustix::fs::Stat) -> Result<()> {
     }
 }
 
-/// A small file of a local disk is light. What a network or another program
-/// stands behind may never answer, however small it is.
+/// A small file on a local disk is light. A file on a network or behind another program may
+/// never be readable, however small it is.
 fn weight(file: &impl AsFd, stat: &rustix::fs::Stat) -> Weight {
     #[cfg(target_os = "linux")]
     {
@@ -162,7 +164,7 @@ fn weight(file: &impl AsFd, stat: &rustix::fs::Stat) -> Weight {
     Weight::Heavy
 }
 
-/// Opens a regular file that a walk met, for the parallel search.
+/// Opens a regular file found by a walk, for the parallel search.
 pub(crate) fn open_found(path: &FilePath, below: &Path) -> io::Result<std::fs::File> {
     let dir = path
         .root()
@@ -183,7 +185,7 @@ fn is_pseudo(real: &Path) -> bool {
     real.starts_with("/proc") || real.starts_with("/sys") || real.starts_with("/dev")
 }
 
-/// A reader that fails rather than go on for ever.
+/// A reader that fails instead of continuing forever.
 pub(crate) struct Bounded<R> {
     inner: R,
     left: u64,
@@ -221,7 +223,7 @@ fn remove(path: &FilePath) -> Result<()> {
 
 fn list(path: &FilePath) -> Result<Vec<Entry>> {
     let fail = |errno: rustix::io::Errno| Error::io("list", path.given(), errno.into());
-    // The kind first: `O_DIRECTORY` alone would say ENOTDIR for a missing parent too.
+    // The type first: `O_DIRECTORY` alone would return ENOTDIR for a missing parent, too.
     let folder = handle::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)?;
     let mut entries = Vec::new();
     for entry in Dir::read_from(&folder).map_err(fail)? {
@@ -230,7 +232,7 @@ fn list(path: &FilePath) -> Result<Vec<Entry>> {
         if name == "." || name == ".." || path.hides(&path.real().join(name)) {
             continue;
         }
-        // Gone between the listing and the look: not there any more, not an error.
+        // It disappeared after the listing, which is not an error.
         let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
@@ -268,7 +270,7 @@ fn target(folder: &impl AsFd, name: &OsStr, visible: bool) -> Target {
     }
 }
 
-/// What kind of thing the system says it is.
+/// Converts the type reported by the system.
 pub(crate) fn kind(file_type: FileType) -> Kind {
     match file_type {
         FileType::RegularFile => Kind::File,

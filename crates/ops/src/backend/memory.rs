@@ -1,6 +1,5 @@
-//! Files in memory, strict about everything a disk is strict about: a folder is
-//! no file, a file is no folder, a missing parent is made by a write and by
-//! nothing else.
+//! Files in memory, as strict as a disk: a folder cannot be read as a file, a file cannot
+//! contain others, and only a write creates missing parents.
 
 use super::{Backend, Content, Entry, Expect, Kind, LIGHT, Stat, Written};
 use crate::blocking::Weight;
@@ -13,20 +12,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
-/// A file system of its own, as long as the value lives.
+/// A file system in memory, which exists as long as this value.
 #[derive(Debug, Default)]
 pub struct Memory {
     files: RwLock<Files>,
-    /// How many bytes all files together may have.
+    /// Maximum total size of all files, in bytes.
     most: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Files {
     there: BTreeMap<PathBuf, File>,
-    /// Those that were taken away, with the number of that change.
+    /// Removed files, with the number of that change.
     gone: BTreeMap<PathBuf, u64>,
-    /// How many changes there were.
+    /// Number of changes so far.
     changes: u64,
 }
 
@@ -34,29 +33,29 @@ struct Files {
 struct File {
     bytes: Arc<[u8]>,
     modified: SystemTime,
-    /// The change that made it what it is.
+    /// Number of the change that created this content.
     change: u64,
 }
 
-/// A file of a [`Memory`], for whoever keeps a copy of it elsewhere.
+/// A file of a [`Memory`], to store a copy of it elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Its path from the root, without a `/` at its beginning.
+    /// Path from the root, without a leading `/`.
     pub path: PathBuf,
-    /// What is in it; nothing once it was taken away.
+    /// Content; `None` if the file was removed.
     pub bytes: Option<Arc<[u8]>>,
-    /// When it was last changed.
+    /// Time of the last change.
     pub modified: SystemTime,
 }
 
 impl Memory {
-    /// An empty one.
+    /// Creates an empty one.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty one that takes so many bytes and no more.
+    /// Creates an empty one with a maximum total size.
     #[must_use]
     pub fn bounded(most: u64) -> Self {
         Self {
@@ -65,7 +64,8 @@ impl Memory {
         }
     }
 
-    /// What changed after a change of this number (0: all), and the number of the last.
+    /// Returns the files changed after this change number (0 for all), and the latest
+    /// number.
     #[must_use]
     pub fn changed_since(&self, change: u64) -> (u64, Vec<Kept>) {
         let files = self.files();
@@ -87,7 +87,7 @@ impl Memory {
         (files.changes, gone.chain(there).collect())
     }
 
-    /// Puts a file back as it was, before anything has changed. That is no change.
+    /// Restores a saved file before any changes. Does not count as a change.
     pub fn restore(&self, kept: Kept) {
         let mut files = self.files_mut();
         if let Some(bytes) = kept.bytes {
@@ -113,12 +113,12 @@ impl Memory {
     }
 }
 
-/// Whether `path` is a folder: the root, or something has it as a parent.
+/// Whether `path` is a folder: the root or the parent of a file.
 fn is_folder(files: &BTreeMap<PathBuf, File>, path: &Path) -> bool {
     path.as_os_str().is_empty() || below(files, path).any(|(file, _)| file != path)
 }
 
-/// A file where a folder would have to be.
+/// Returns a file where a folder would have to be.
 fn file_above<'a>(files: &BTreeMap<PathBuf, File>, path: &'a Path) -> Option<&'a Path> {
     path.ancestors()
         .skip(1)
@@ -136,7 +136,7 @@ impl File {
     }
 }
 
-/// A folder is as new as the newest file in it.
+/// Metadata of a folder, which is as new as its newest file.
 fn folder(modified: Option<SystemTime>) -> Stat {
     Stat {
         kind: Kind::Directory,
@@ -146,7 +146,7 @@ fn folder(modified: Option<SystemTime>) -> Stat {
     }
 }
 
-/// The files below a folder.
+/// Returns the files below a folder.
 fn below<'a>(
     files: &'a BTreeMap<PathBuf, File>,
     path: &'a Path,
@@ -275,7 +275,7 @@ impl Backend for Memory {
     }
 }
 
-/// The error for a path that is no file here.
+/// Returns the error for a path that is not a file.
 fn missing(files: &BTreeMap<PathBuf, File>, path: &FilePath) -> Error {
     let given = path.given().to_owned();
     if is_folder(files, path.below()) {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_follows_changes_hears_of_each_file_once() {
+    async fn changes_report_each_file_once() {
         let (memory, scope) = (Memory::new(), Scope::detached());
         memory.restore(Kept {
             path: "old".into(),
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(
             memory.changed_since(0),
             (0, Vec::new()),
-            "that was no change"
+            "restoring is not a change"
         );
         let path = |name: &str| scope.resolve(name, crate::scope::Access::Write).unwrap();
         for (name, text) in [("a", "1"), ("b/c", "22"), ("a", "333")] {

@@ -1,15 +1,15 @@
-//! A backend that is only looked at.
+//! A read-only view of a backend.
 
 use super::{Backend, Content, Entry, Expect, Stat, Written};
 use crate::{Error, FilePath, Result};
 use async_trait::async_trait;
 
-/// Another backend in which nothing is changed.
+/// Wraps a backend so that nothing can be changed.
 #[derive(Debug)]
 pub struct Unwritable<B>(B);
 
 impl<B: Backend> Unwritable<B> {
-    /// Keeps everything in it as it is.
+    /// Refuses every change.
     #[must_use]
     pub const fn new(inner: B) -> Self {
         Self(inner)
@@ -19,7 +19,7 @@ impl<B: Backend> Unwritable<B> {
 fn refused(path: &FilePath) -> Error {
     Error::NotAllowed {
         path: path.given().to_owned(),
-        remedy: "nothing may be written; use `--sandbox workspace` to write".to_owned(),
+        remedy: "this session is read-only; use `--sandbox workspace` to write".to_owned(),
     }
 }
 

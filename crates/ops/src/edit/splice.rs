@@ -1,32 +1,33 @@
-//! Finding and splicing, on bytes alone.
+//! Finding and splicing text in bytes.
 
 use crate::{Error, Result};
 use memchr::memmem;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A span of the file and what goes there.
+/// A span of the file and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The bytes that go, within the match: what old and new share stays.
+pub(super) struct Replacement {
+    /// Bytes to remove: the match without the start and the end that old and new text
+    /// share.
     pub(super) span: Range<usize>,
-    /// The bytes that come.
+    /// Bytes to insert.
     pub(super) new: Vec<u8>,
 }
 
-/// Where a text is, overlapping ones too: a text that occurs twice in an
-/// overlapping way is as ambiguous as any other.
+/// All matches of a text, including overlapping ones: a text whose occurrences overlap is
+/// ambiguous too.
 pub(super) struct Matches {
     pub(super) spans: Vec<Range<usize>>,
-    /// The text that was looked for, with plain newlines.
+    /// The text to find, with LF line endings.
     plain: String,
 }
 
-/// Finds every match.
+/// Finds all matches.
 pub(super) fn find(bytes: &[u8], old: &str) -> Matches {
     let plain = old.replace("\r\n", "\n");
     if old.contains('\r') {
-        // Endings that the caller wrote out are looked for as they are.
+        // Line endings that the caller spelled out are matched exactly first.
         let found = overlapping(bytes, old.as_bytes());
         if !found.is_empty() {
             let spans = found
@@ -46,14 +47,14 @@ pub(super) fn find(bytes: &[u8], old: &str) -> Matches {
 }
 
 impl Matches {
-    /// Only the first.
+    /// Keeps only the first match.
     pub(super) fn first(mut self) -> Self {
         self.spans.truncate(1);
         self
     }
 
-    /// Only those that do not overlap an earlier one.
-    pub(super) fn apart(mut self) -> Self {
+    /// Keeps only the matches that do not overlap an earlier one.
+    pub(super) fn without_overlaps(mut self) -> Self {
         let mut end = 0;
         self.spans.retain(|span| {
             let apart = span.start >= end;
@@ -65,31 +66,37 @@ impl Matches {
         self
     }
 
-    /// What goes where. The new text takes the endings of each place.
-    pub(super) fn places(self, bytes: &[u8], new: &str) -> Vec<Place> {
+    /// Returns the replacement of each match. The new text takes over the line endings
+    /// around it.
+    pub(super) fn replacements(self, bytes: &[u8], new: &str) -> Vec<Replacement> {
         let new = new.replace("\r\n", "\n");
         let mut endings = Endings::of(bytes);
         self.spans
             .into_iter()
-            .map(|span| place(bytes, span, &self.plain, &new, &mut endings))
+            .map(|span| replacement(bytes, span, &self.plain, &new, &mut endings))
             .collect()
     }
 }
 
-/// Puts the new bytes in. What lies between and around the spans is copied, and
-/// compared with the original once more: the promise of this module.
-pub(super) fn apply(bytes: &[u8], places: &[Place]) -> Result<Vec<u8>> {
+/// Splices the new bytes in. The bytes around the spans are copied and then compared with
+/// the original again, because this module promises not to change them.
+pub(super) fn apply(bytes: &[u8], replacements: &[Replacement]) -> Result<Vec<u8>> {
     let outside = |error: &str| Error::Fault(format!("{error}; the file was not written"));
-    let mut after =
-        Vec::with_capacity(bytes.len() + places.iter().map(|place| place.new.len()).sum::<usize>());
+    let mut after = Vec::with_capacity(
+        bytes.len()
+            + replacements
+                .iter()
+                .map(|replacement| replacement.new.len())
+                .sum::<usize>(),
+    );
     let mut at = 0;
-    for place in places {
-        let kept = bytes
-            .get(at..place.span.start)
+    for replacement in replacements {
+        let unchanged = bytes
+            .get(at..replacement.span.start)
             .ok_or_else(|| outside("the spans of an edit overlap"))?;
-        after.extend_from_slice(kept);
-        after.extend_from_slice(&place.new);
-        at = place.span.end;
+        after.extend_from_slice(unchanged);
+        after.extend_from_slice(&replacement.new);
+        at = replacement.span.end;
     }
     after.extend_from_slice(
         bytes
@@ -98,13 +105,13 @@ pub(super) fn apply(bytes: &[u8], places: &[Place]) -> Result<Vec<u8>> {
     );
 
     let (mut before, mut now) = (0, 0);
-    for place in places {
-        let length = place.span.start - before;
-        if bytes.get(before..place.span.start) != after.get(now..now + length) {
+    for replacement in replacements {
+        let length = replacement.span.start - before;
+        if bytes.get(before..replacement.span.start) != after.get(now..now + length) {
             return Err(outside("bytes outside the edit would have changed"));
         }
-        before = place.span.end;
-        now += length + place.new.len();
+        before = replacement.span.end;
+        now += length + replacement.new.len();
     }
     if bytes.get(before..) == after.get(now..) {
         Ok(after)
@@ -113,11 +120,11 @@ pub(super) fn apply(bytes: &[u8], places: &[Place]) -> Result<Vec<u8>> {
     }
 }
 
-/// What UTF-8 files of some systems begin with.
+/// Byte-order mark at the start of UTF-8 files written on some systems.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The place of a range of lines.
-pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Result<Place> {
+/// Returns the replacement for a range of lines.
+pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Result<Replacement> {
     let starts: Vec<usize> = std::iter::once(0)
         .chain(memchr::memchr_iter(b'\n', bytes).map(|at| at + 1))
         .filter(|start| *start < bytes.len())
@@ -132,7 +139,7 @@ pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Resul
         return Err(out_of_bounds);
     };
     let end = starts.get(last).copied().unwrap_or(bytes.len());
-    // The mark of a file is no part of its first line: nobody sees it there.
+    // The byte-order mark is not part of the first line, because the model does not see it.
     let start = match bytes.get(start..).unwrap_or_default() {
         line if start == 0 && line.starts_with(BYTE_ORDER_MARK) => BYTE_ORDER_MARK.len(),
         _ => start,
@@ -151,45 +158,45 @@ pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Resul
             content.truncate(content.len() - if content.ends_with(b"\r\n") { 2 } else { 1 });
         }
     }
-    Ok(Place {
+    Ok(Replacement {
         span: start..end,
         new: content,
     })
 }
 
-/// The line a byte is on, counted from 1.
+/// Returns the line number of a byte, counted from 1.
 pub(super) fn line_of(bytes: &[u8], at: usize) -> usize {
     memchr::memchr_iter(b'\n', bytes.get(..at).unwrap_or_default()).count() + 1
 }
 
-/// A match as a place: what old and new have in common at both ends is left
-/// alone, so that lines that only give context keep their own bytes. Both come
-/// with plain newlines.
-fn place(
+/// Turns a match into a replacement. Leaves out what old and new text share at both ends,
+/// so that context lines keep their bytes. Both texts have LF line endings.
+fn replacement(
     bytes: &[u8],
-    whole: Range<usize>,
+    span: Range<usize>,
     old: &str,
     new: &str,
     endings: &mut Endings<'_>,
-) -> Place {
+) -> Replacement {
     let head = common_head(old, new);
     let (old_rest, new_rest) = (
         old.get(head..).unwrap_or_default(),
         new.get(head..).unwrap_or_default(),
     );
     let tail = common_tail(old_rest, new_rest);
-    let matched = bytes.get(whole.clone()).unwrap_or_default();
-    let begin = whole.start + raw_length(matched, head);
-    let end = whole.end - raw_length_back(matched, tail);
+    let matched = bytes.get(span.clone()).unwrap_or_default();
+    let begin = span.start + raw_length(matched, head);
+    let end = span.end - raw_length_back(matched, tail);
     let middle = new_rest.get(..new_rest.len() - tail).unwrap_or_default();
     let middle = with_ending(middle, endings.at(begin..end));
-    Place {
+    Replacement {
         span: begin..end,
         new: middle.into_owned().into_bytes(),
     }
 }
 
-/// How many bytes both begin with, whole characters, counted with LF endings.
+/// Returns the length of the common prefix in bytes, in complete characters and with LF
+/// line endings.
 fn common_head(a: &str, b: &str) -> usize {
     a.char_indices()
         .zip(b.chars())
@@ -207,7 +214,7 @@ fn common_tail(a: &str, b: &str) -> usize {
         .sum()
 }
 
-/// How many raw bytes the first `count` bytes of the LF view are.
+/// Returns the number of raw bytes for the first `count` bytes of the LF view.
 fn raw_length(raw: &[u8], count: usize) -> usize {
     let mut at = 0;
     for _ in 0..count {
@@ -220,7 +227,7 @@ fn raw_length(raw: &[u8], count: usize) -> usize {
     at
 }
 
-/// The same, counted from the end.
+/// Like `raw_length`, counted from the end.
 fn raw_length_back(raw: &[u8], count: usize) -> usize {
     let mut at = raw.len();
     for _ in 0..count {
@@ -233,13 +240,13 @@ fn raw_length_back(raw: &[u8], count: usize) -> usize {
     raw.len() - at
 }
 
-/// The line endings around spans that come in order. Each newline is looked for
-/// once, however many spans lie before it: a file may be one line of megabytes.
+/// The line endings around spans that come in order. Searches for each newline only once,
+/// however many spans precede it, because a file may be a single line of megabytes.
 struct Endings<'a> {
     bytes: &'a [u8],
-    /// The first newline at or after the last span, once it is known.
+    /// The first newline at or after the last span, once searched.
     after: Option<Option<usize>>,
-    /// The last newline of all, once there is none after a span.
+    /// The last newline of the file; searched only if no newline follows a span.
     before: Option<Option<usize>>,
 }
 
@@ -252,8 +259,8 @@ impl<'a> Endings<'a> {
         }
     }
 
-    /// That of the span's own first newline, else that of the line it ends in,
-    /// else that of the line before.
+    /// Returns the line ending of the first newline in the span, otherwise of the line
+    /// where the span ends, otherwise of the line before.
     fn at(&mut self, span: Range<usize>) -> &'static str {
         let bytes = self.bytes;
         let inside = memchr::memchr(b'\n', bytes.get(span.clone()).unwrap_or_default())
@@ -291,21 +298,61 @@ fn with_ending<'a>(text: &'a str, ending: &str) -> Cow<'a, str> {
     }
 }
 
+/// Finds every occurrence, also those that overlap, in linear time: `memmem` finds the
+/// first one of a chain, and the Knuth–Morris–Pratt automaton follows the chain.
 fn overlapping(bytes: &[u8], needle: &[u8]) -> Vec<usize> {
     let finder = memmem::Finder::new(needle);
     let mut found = Vec::new();
+    let mut borders = Vec::new();
     let mut at = 0;
     while let Some(next) = bytes.get(at..).and_then(|rest| finder.find(rest)) {
         found.push(at + next);
-        at += next + 1;
+        if borders.is_empty() {
+            borders = border_lengths(needle);
+        }
+        // Bytes of the needle that end before `at`.
+        let mut matched = borders.last().copied().unwrap_or(0);
+        at += next + needle.len();
+        while matched > 0 {
+            let Some(byte) = bytes.get(at) else {
+                return found;
+            };
+            if needle.get(matched) == Some(byte) {
+                matched += 1;
+                at += 1;
+                if matched == needle.len() {
+                    found.push(at - needle.len());
+                    matched = borders.last().copied().unwrap_or(0);
+                }
+            } else {
+                matched = borders.get(matched - 1).copied().unwrap_or(0);
+            }
+        }
     }
     found
 }
 
-/// The file with LF endings, and the way back to its bytes.
+/// Returns, for each prefix of the needle, the length of the longest proper prefix that it
+/// also ends with.
+fn border_lengths(needle: &[u8]) -> Vec<usize> {
+    let mut borders: Vec<usize> = Vec::with_capacity(needle.len());
+    let mut matched = 0;
+    for (at, byte) in needle.iter().enumerate() {
+        while matched > 0 && needle.get(matched) != Some(byte) {
+            matched = borders.get(matched - 1).copied().unwrap_or(0);
+        }
+        if at > 0 && needle.get(matched) == Some(byte) {
+            matched += 1;
+        }
+        borders.push(matched);
+    }
+    borders
+}
+
+/// The file with LF line endings, and a mapping back to its bytes.
 struct View<'a> {
     bytes: Cow<'a, [u8]>,
-    /// Offsets, in the view, of newlines whose CR was left out.
+    /// Offsets in the view of newlines whose CR was dropped.
     dropped: Vec<usize>,
 }
 
@@ -333,7 +380,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The raw offset of a view offset; for a newline, that of its CR.
+    /// Maps an offset in the view to the raw offset; for a newline, that of its CR.
     fn raw(&self, at: usize) -> usize {
         at + self.dropped.partition_point(|dropped| *dropped < at)
     }

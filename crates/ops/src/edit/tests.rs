@@ -1,16 +1,18 @@
-use super::splice::{Place, apply, line_of, lines};
+use super::splice::{Replacement, apply, line_of, lines};
 use super::*;
 use crate::backend::Memory;
 use crate::{Access, Scope};
 use proptest::prelude::*;
 
-/// Every match and what would go there.
-fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
-    splice::find(bytes, old).places(bytes, new)
+/// Returns all matches with their replacements.
+fn find(bytes: &[u8], old: &str, new: &str) -> Vec<Replacement> {
+    splice::find(bytes, old).replacements(bytes, new)
 }
 
-fn apart(bytes: &[u8], old: &str, new: &str) -> Vec<Place> {
-    splice::find(bytes, old).apart().places(bytes, new)
+fn apart(bytes: &[u8], old: &str, new: &str) -> Vec<Replacement> {
+    splice::find(bytes, old)
+        .without_overlaps()
+        .replacements(bytes, new)
 }
 
 fn replaced(file: &str, old: &str, new: &str) -> String {
@@ -20,7 +22,7 @@ fn replaced(file: &str, old: &str, new: &str) -> String {
 }
 
 #[test]
-fn newlines_match_either_ending_and_become_that_of_the_place() {
+fn newlines_match_either_ending_and_adopt_the_surrounding_one() {
     assert_eq!(
         replaced("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz"),
         "x\r\ny\r\nz\r\nc\r\n"
@@ -31,7 +33,7 @@ fn newlines_match_either_ending_and_become_that_of_the_place() {
     assert_eq!(
         replaced("a\nb\n", "a\r\nb", "x\r\ny"),
         "x\ny\n",
-        "the caller's own endings give way to the file's"
+        "the file's line endings replace the caller's"
     );
     assert_eq!(
         replaced("a\r\nb\r\nc\r\n", "b\r\nc", "x\ny\nz"),
@@ -40,12 +42,12 @@ fn newlines_match_either_ending_and_become_that_of_the_place() {
     assert_eq!(
         find(b"x\ny\r\nx\r\ny", "x\r\ny", "z").len(),
         1,
-        "endings that are written out count"
+        "explicit line endings match exactly"
     );
 }
 
 #[test]
-fn lines_that_only_give_context_keep_their_bytes() {
+fn context_lines_keep_their_bytes() {
     let mixed = "one\r\ntwo\nthree\r\nfour\n";
     assert_eq!(
         replaced(mixed, "one\ntwo\nthree\nfour\n", "one\nTWO\nthree\nfour\n"),
@@ -62,21 +64,29 @@ fn a_lone_cr_is_a_character_like_any_other() {
 }
 
 #[test]
-fn overlapping_occurrences_are_ambiguous_but_replaced_apart() {
+fn overlapping_matches_are_ambiguous_but_replaced_without_overlap() {
     assert_eq!(find(b"aaa", "aa", "b").len(), 2);
     assert_eq!(apart(b"aaaa", "aa", "b").len(), 2);
     assert_eq!(apply(b"aaaa", &apart(b"aaaa", "aa", "b")).unwrap(), b"bb");
 }
 
 #[test]
-fn what_is_too_large_to_teach_from_is_called_so() {
+fn repeated_text_is_found_in_linear_time() {
+    let file = b"a/".repeat(1 << 20);
+    let old = "a/".repeat(1 << 19);
+    let found = splice::find(&file, &old);
+    assert_eq!(found.spans.len(), (1 << 19) + 1);
+}
+
+#[test]
+fn a_file_too_large_for_hints_is_reported() {
     let mut file = b"an ordinary line\n".repeat(MAX_LESSON / 17 + 1);
     file.extend_from_slice(b"the new text is here\n");
     let lesson = lesson(&file, "the old text is here", "the new text is here");
     assert!(
         lesson
             .text
-            .starts_with("the file is too large to look for what is near (16MB, at most 16MB)"),
+            .starts_with("the file is too large to find similar text (16MB, at most 16MB)"),
         "{}",
         lesson.text
     );
@@ -84,10 +94,10 @@ fn what_is_too_large_to_teach_from_is_called_so() {
 }
 
 #[test]
-fn a_range_of_lines_keeps_what_surrounds_it() {
+fn replacing_lines_keeps_the_lines_around_them() {
     let put = |file: &str, first, last, new: &str| {
-        let place = lines(file.as_bytes(), first, last, new).unwrap();
-        String::from_utf8(apply(file.as_bytes(), &[place]).unwrap()).unwrap()
+        let replacement = lines(file.as_bytes(), first, last, new).unwrap();
+        String::from_utf8(apply(file.as_bytes(), &[replacement]).unwrap()).unwrap()
     };
     assert_eq!(put("a\nb\nc\n", 2, 2, "x"), "a\nx\nc\n");
     assert_eq!(
@@ -98,12 +108,12 @@ fn a_range_of_lines_keeps_what_surrounds_it() {
     assert_eq!(
         put("a\nb\nc\n", 2, 3, ""),
         "a\n",
-        "nothing deletes the lines"
+        "an empty text deletes the lines"
     );
     assert_eq!(
         put("a\nb", 2, 2, "x\n"),
         "a\nx",
-        "a last line without newline stays so"
+        "the last line still has no newline"
     );
     assert_eq!(put("a\r\nb\r\n", 1, 1, "x\ny"), "x\r\ny\r\nb\r\n");
     for (first, last) in [(0, 1), (3, 3), (1, 3), (2, 1)] {
@@ -150,7 +160,7 @@ async fn edit(
 }
 
 #[tokio::test]
-async fn the_four_ways_to_fail_are_told_apart_and_change_nothing() {
+async fn the_four_errors_are_distinct_and_change_nothing() {
     let file = b"\tone\ntwo\ntwo\n";
     for (old, new) in [("", "x"), ("two", "two"), ("two", "x"), ("    one", "x")] {
         let (failed, after) = edit(file, old, new, Occurrences::ExactlyOne).await;
@@ -195,11 +205,11 @@ async fn an_edit_that_was_made_before_is_recognised() {
     let Error::TextNotFound { lesson, .. } = failed.unwrap_err() else {
         panic!()
     };
-    assert!(lesson.already.is_empty(), "a single letter says nothing");
+    assert!(lesson.already.is_empty(), "a single letter is not evidence");
 }
 
 #[tokio::test]
-async fn first_and_all_replace_what_they_say() {
+async fn first_and_all_replace_as_requested() {
     assert_eq!(
         edit(b"x x x", "x", "y", Occurrences::First).await.1,
         b"y x x"
@@ -225,8 +235,8 @@ async fn utf16_is_refused_rather_than_damaged() {
     assert_eq!(after, file);
 }
 
-/// Bytes as they come in files: text, endings of every kind, marks, and bytes
-/// that are no text in any encoding.
+/// Pieces of real files: text, all kinds of line endings, byte-order marks, and bytes that
+/// are not text in any encoding.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => "[a-c ]{0,6}".prop_map(String::into_bytes),
@@ -244,8 +254,8 @@ fn file() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever the file holds, one word that is in it once can be replaced,
-    /// and every byte outside of it is the same as before.
+    /// In any file, a word that occurs once can be replaced without changing a byte outside
+    /// it.
     #[test]
     fn bytes_outside_the_edit_never_change(before in file(), after in file(), new in "[a-c\n]{0,8}") {
         let whole = [before.as_slice(), b"WORD", after.as_slice()].concat();
@@ -258,9 +268,9 @@ proptest! {
         prop_assert_eq!(String::from_utf8_lossy(middle).replace("\r\n", "\n"), new);
     }
 
-    /// Replacing and replacing back gives the same bytes, endings included.
+    /// Replacing and replacing back restores the same bytes, including line endings.
     #[test]
-    fn an_edit_can_be_taken_back(lines in proptest::collection::vec("[a-z]{1,4}", 2..8), ending in prop_oneof![Just("\n"), Just("\r\n")], at in 0usize..100) {
+    fn an_edit_can_be_reversed(lines in proptest::collection::vec("[a-z]{1,4}", 2..8), ending in prop_oneof![Just("\n"), Just("\r\n")], at in 0usize..100) {
         let file = lines.iter().map(|line| format!("{line}{ending}")).collect::<String>();
         let at = at % (lines.len() - 1);
         let old = format!("{}\n{}", lines[at], lines[at + 1]);
@@ -271,18 +281,18 @@ proptest! {
         prop_assert_eq!(back, file.as_bytes());
     }
 
-    /// Every match that is reported really is the text, newlines aside.
+    /// Every reported match is the text, apart from line endings.
     #[test]
-    fn matches_are_matches(file in file(), old in "[a-c\n]{1,3}") {
+    fn every_match_is_the_text(file in file(), old in "[a-c\n]{1,3}") {
         for span in splice::find(&file, &old).spans {
             let matched = String::from_utf8(file[span].to_vec()).unwrap();
             prop_assert_eq!(matched.replace("\r\n", "\n"), old.clone());
         }
     }
 
-    /// All matches are found: as many as in the text with plain newlines.
+    /// All matches are found: as many as in the text with LF line endings.
     #[test]
-    fn no_match_is_missed(file in "[ab\r\n]{0,40}", old in "[ab\n]{1,3}") {
+    fn no_match_is_missed(file in "[ab\r\n]{0,40}", old in "[ab\n]{1,6}") {
         let plain = file.replace("\r\n", "\n");
         let expected = (0..plain.len()).filter(|at| plain.get(*at..).is_some_and(|rest| rest.starts_with(&old))).count();
         prop_assert_eq!(find(file.as_bytes(), &old, "x").len(), expected);
@@ -290,8 +300,8 @@ proptest! {
 }
 
 #[tokio::test]
-async fn what_cannot_be_seen_is_told() {
-    for (file, old, told) in [
+async fn invisible_differences_are_explained() {
+    for (file, old, expected) in [
         (b"a\nb".as_slice(), "b\n", "no newline at its end"),
         (b"caf\xe9 x\n", "caf\u{fffd} x", "U+FFFD stands for bytes"),
         (b"a\r\r\nb\n", "a\nb", "carriage returns"),
@@ -301,13 +311,13 @@ async fn what_cannot_be_seen_is_told() {
         let Error::TextNotFound { lesson, .. } = failed.unwrap_err() else {
             panic!("{old:?}")
         };
-        assert!(lesson.text.contains(told), "{old:?}: {}", lesson.text);
+        assert!(lesson.text.contains(expected), "{old:?}: {}", lesson.text);
     }
 }
 
-/// A file that is one long line, with a match at every step.
+/// A file that is one long line with a match at every position.
 #[test]
-fn very_many_matches_on_one_line_take_no_longer_than_the_line() {
+fn many_matches_on_one_line_take_linear_time() {
     let file = "ab,".repeat(400_000);
     let begun = std::time::Instant::now();
     let edited = apply(file.as_bytes(), &apart(file.as_bytes(), "b", "x\ny")).unwrap();
@@ -326,7 +336,7 @@ fn very_many_matches_on_one_line_take_no_longer_than_the_line() {
 }
 
 #[test]
-fn the_mark_of_a_file_stays_when_its_first_line_goes() {
+fn the_byte_order_mark_survives_replacing_the_first_line() {
     let file = b"\xEF\xBB\xBFa\nb\n";
     let changed =
         |first, last, new| apply(file, &[lines(file, first, last, new).unwrap()]).unwrap();

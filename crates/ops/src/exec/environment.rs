@@ -1,23 +1,23 @@
-//! What commands see of the person's environment.
+//! Environment variables that commands receive.
 
 use std::ffi::{OsStr, OsString};
 
-/// A word of a name that contains one of these means something secret.
+/// A variable is secret if a word of its name contains one of these.
 const SECRET: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
 
-/// A word of a name that is one of these does as well.
+/// A variable is also secret if a word of its name equals one of these.
 const SECRET_WORDS: [&str; 5] = ["AUTH", "BEARER", "COOKIE", "JWT", "PAT"];
 
-/// Variables that make a program run something else first.
+/// Variables that make a program run other code first.
 const HOOKS: [&str; 2] = ["BASH_ENV", "ENV"];
 
-/// Variables that every program sees, beside those that begin with `LC_`.
+/// Variables that every program receives, in addition to those that start with `LC_`.
 const USUAL: [&str; 8] = [
     "PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "TMPDIR",
 ];
 
-/// Nobody sits at the terminal: a pager would wait for a key, git for a password,
-/// and an editor for ever.
+/// Settings for commands without a user at the terminal, where a pager would wait for a
+/// key, git for a password, and an editor forever.
 const UNATTENDED: [(&str, &str); 7] = [
     ("EDITOR", "false"),
     (
@@ -31,26 +31,26 @@ const UNATTENDED: [(&str, &str); 7] = [
     ("VISUAL", "false"),
 ];
 
-/// The variables that commands get: all but secrets and what loads code, and
-/// whatever the person granted by name.
+/// Returns the variables for commands: all except secrets and those that load code, plus
+/// those that the user allowed by name.
 pub fn for_commands(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     granted: &[String],
 ) -> Vec<(OsString, OsString)> {
-    let mut kept: Vec<_> = variables
+    let mut passed: Vec<_> = variables
         .into_iter()
         .filter(|(name, value)| {
             granted.iter().any(|granted| name == granted.as_str()) || !is_withheld(name, value)
         })
         .collect();
     for (name, value) in UNATTENDED {
-        set(&mut kept, name, OsStr::new(value));
+        set(&mut passed, name, OsStr::new(value));
     }
-    kept
+    passed
 }
 
-/// The variables that programs get which are tools or bring some: the usual ones, and
-/// whatever the person granted by name.
+/// Returns the variables for programs that are tools or provide them: the usual ones, plus
+/// those that the user allowed by name.
 pub fn for_programs(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     granted: &[String],
@@ -66,13 +66,14 @@ pub fn for_programs(
         .collect()
 }
 
-/// Whether a variable is kept from everybody whom the person has not given it by name: it
-/// is a secret, by its name or by what it holds, or it makes programs load code.
+/// Whether a variable is passed on only if the user allowed it by name: its name or value
+/// marks it as a secret, or it makes programs load code.
 pub fn is_withheld(name: &OsStr, value: &OsStr) -> bool {
     is_secret(name) || loads_code(name) || holds_password(value)
 }
 
-/// The values that are secrets: they should not be written down. Places are none.
+/// Returns the values of secret variables, which must not be recorded. Paths are not
+/// secrets.
 pub fn secrets(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
     let secret = |(name, value): (OsString, OsString)| {
         let value = value.into_string().ok()?;
@@ -83,19 +84,19 @@ pub fn secrets(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec
     variables.into_iter().filter_map(secret).collect()
 }
 
-/// Sets a variable, or adds it.
+/// Sets a variable, replacing an existing one.
 pub fn set(variables: &mut Vec<(OsString, OsString)>, name: &str, value: &OsStr) {
     variables.retain(|(known, _)| known != name);
     variables.push((name.into(), value.to_owned()));
 }
 
-/// Whether a name says that its value is a secret.
+/// Whether the name indicates a secret.
 fn is_secret(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_uppercase();
     name.split('_').any(|word| {
         SECRET_WORDS.contains(&word) || SECRET.iter().any(|part| word.contains(part))
     })
-        // `PWD` and `OLDPWD` are folders, `MYSQL_PWD` is none.
+        // `PWD` and `OLDPWD` are folders, but `MYSQL_PWD` is a password.
         || name.ends_with("_PWD")
 }
 
@@ -104,10 +105,11 @@ fn loads_code(name: &OsStr) -> bool {
     name.starts_with("LD_") || HOOKS.contains(&name.as_ref())
 }
 
-/// So long a name before the host of a web address is a token: `https://ghp_…@host`.
+/// Minimum length of a user name in a web address that counts as a token:
+/// `https://ghp_…@host`.
 const TOKEN: usize = 20;
 
-/// Whether a value holds an address with a password, `scheme://user:password@host`, or
+/// Whether a value contains an address with a password, `scheme://user:password@host`, or
 /// with a token in its place.
 fn holds_password(value: &OsStr) -> bool {
     let value = value.to_string_lossy();
@@ -136,13 +138,14 @@ mod tests {
     use super::*;
 
     fn passes(name: &str, value: &str) -> bool {
-        let kept = for_commands([(name.into(), value.into())], &["GRANTED_KEY".into()]);
-        kept.iter()
-            .any(|(known, kept)| known == name && kept == value)
+        let passed = for_commands([(name.into(), value.into())], &["GRANTED_KEY".into()]);
+        passed
+            .iter()
+            .any(|(known, passed)| known == name && passed == value)
     }
 
     #[test]
-    fn secrets_stay_out_and_the_rest_passes() {
+    fn secrets_are_withheld_and_other_variables_pass() {
         for name in [
             "OPENAI_API_KEY",
             "AWS_ACCESS_KEY_ID",
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_a_password_stays_out() {
+    fn an_address_with_a_password_is_withheld() {
         for value in [
             "postgres://me:hunter2@db/x",
             "a,redis://:pw@host:1",
@@ -213,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked() {
-        let kept = for_commands([("PAGER".into(), "less".into())], &[]);
-        let pagers: Vec<_> = kept.iter().filter(|(name, _)| name == "PAGER").collect();
+    fn programs_do_not_prompt() {
+        let passed = for_commands([("PAGER".into(), "less".into())], &[]);
+        let pagers: Vec<_> = passed.iter().filter(|(name, _)| name == "PAGER").collect();
         assert_eq!(pagers, [&("PAGER".into(), "cat".into())]);
-        assert!(kept.contains(&("GIT_TERMINAL_PROMPT".into(), "0".into())));
+        assert!(passed.contains(&("GIT_TERMINAL_PROMPT".into(), "0".into())));
     }
 }

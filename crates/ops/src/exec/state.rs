@@ -1,4 +1,4 @@
-//! How a place looks, as far as that tells whether somebody changed it.
+//! States of paths: enough to detect whether they were changed.
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, openat, openat2,
@@ -9,19 +9,19 @@ use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-/// How many entries of a protected folder are compared.
-const ENTRIES: usize = 2_000;
+/// Maximum number of entries of a protected folder that are compared.
+const MAX_ENTRIES: usize = 2_000;
 
-/// As much of a file or folder as tells whether it was changed. The time of the
-/// last change cannot be set by anybody.
+/// State of a file or folder, enough to detect a change. It includes the change time, which
+/// no program can set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
     Nothing,
-    /// A folder on the way may not be searched, so nobody knows.
+    /// Unknown: a folder on the way cannot be searched.
     Shut,
     Link(Vec<u8>),
-    /// A link took the place of a folder above: what is there has another name, which
-    /// nobody watches.
+    /// A link replaced a folder above, so what is there has another path, which is not
+    /// watched. Holds the link.
     Behind(PathBuf),
     There(Vec<(PathBuf, [i64; 5])>),
 }
@@ -32,8 +32,9 @@ impl State {
     }
 }
 
-/// The folder a path is in, with no link followed on the way, and its name there.
-/// A command may have put one in the way that leads to what it must not reach.
+/// Opens the folder that contains a path, and returns it with the last name of the path.
+/// Does not follow links, because a command may have created one that leads to something
+/// protected.
 pub(super) fn place(path: &Path) -> Result<(OwnedFd, &OsStr), Errno> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Errno::INVAL);
@@ -48,7 +49,7 @@ pub(super) fn place(path: &Path) -> Result<(OwnedFd, &OsStr), Errno> {
     Ok((folder?, name))
 }
 
-/// How it is there now.
+/// Returns the current state of a path.
 pub(super) fn state(path: &Path) -> State {
     let (folder, name) = match place(path) {
         Ok(place) => place,
@@ -75,8 +76,8 @@ pub(super) fn state(path: &Path) -> State {
     }
 }
 
-/// A folder of ours that we may search and write for as long as this lives, whatever
-/// its permissions were.
+/// Makes a folder of this user searchable and writable, and restores its permissions when
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Opened {
     folder: OwnedFd,
@@ -84,8 +85,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens a folder to its owner, where that is us and it is not open already. It is
-    /// known by its handle, so nobody can put another one in its place.
+    /// Adds the owner's permissions if this user owns the folder and some are missing.
+    /// Works on the handle, so the folder cannot be swapped.
     pub(super) fn new(folder: &OwnedFd) -> Option<Self> {
         let stat = fstat(folder).ok()?;
         let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
@@ -102,18 +103,18 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // What is gone has no permissions any more.
+        // Fails if the folder was removed, which is fine.
         let _ = set_mode(&self.folder, self.mode);
     }
 }
 
-/// Sets the permissions of what a handle is of, also where the handle is only a name.
+/// Sets the permissions of the object behind a handle, which may be an `O_PATH` handle.
 pub(super) fn set_mode(handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     let name = format!("/proc/self/fd/{}", handle.as_raw_fd());
     chmodat(CWD, name, mode, AtFlags::empty())
 }
 
-/// Opens the folders on the way to a path that may not be searched. No link is followed.
+/// Makes the folders on the way to a path searchable, without following links.
 pub(super) fn open_way(path: &Path) -> Vec<Opened> {
     let mut opened = Vec::new();
     let Some(parent) = path.parent() else {
@@ -143,8 +144,8 @@ pub(super) fn open_way(path: &Path) -> Vec<Opened> {
     opened
 }
 
-/// The first link on the way to a path. It was real when it was looked for, so that
-/// somebody put the link there since.
+/// Returns the first link on the way to a path. The path was real when it was chosen, so
+/// the link was created since.
 fn link_above(path: &Path) -> Option<PathBuf> {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
     above.reverse();
@@ -174,7 +175,7 @@ fn collect(root: &Path, below: &Path, entries: &mut Vec<(PathBuf, [i64; 5])>) {
         return;
     };
     for entry in listed.flatten() {
-        if entries.len() >= ENTRIES {
+        if entries.len() >= MAX_ENTRIES {
             return;
         }
         let below = below.join(entry.file_name());
@@ -193,8 +194,7 @@ fn collect(root: &Path, below: &Path, entries: &mut Vec<(PathBuf, [i64; 5])>) {
     reason = "compared for being the same, never for being larger"
 )]
 fn facts(stat: &rustix::fs::Stat) -> [i64; 5] {
-    // A folder's own times change with what happens in it, which is compared
-    // entry by entry.
+    // The times of a folder change with its entries, which are compared one by one.
     let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
     let time = |value: i64| if is_folder { 0 } else { value };
     [

@@ -1,11 +1,11 @@
-//! What is moved out of the way, and how.
+//! Tests for moving files away.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "tests look at the disk themselves"
 )]
 
-use super::moving::{move_out, move_out_by_copying};
+use super::move_out::{move_out, move_out_by_copying};
 use super::state::{State, open_way, state};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -52,7 +52,7 @@ fn a_whole_folder_is_copied_with_its_permissions_and_no_link_is_followed() {
     assert_eq!((shut.mode() & 0o7777, shut.len()), (0, 4));
     assert_eq!(fs::read_link(to.join("folder")).unwrap(), Path::new("/etc"));
     assert!(Path::new("/etc/passwd").exists());
-    // A link, and a file.
+    // A link and a file.
     symlink("/etc", &from).unwrap();
     let to = move_out_by_copying(&from, &out).unwrap();
     assert_eq!(fs::read_link(to).unwrap(), Path::new("/etc"));

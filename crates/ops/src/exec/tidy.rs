@@ -1,10 +1,10 @@
-//! Private temp folders that nobody has used for long.
+//! Removal of private temp folders that have not been used for a long time.
 
-use crate::private::Held;
+use crate::private::FolderLock;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Folders that were not used for this long are removed.
+/// Age at which an unused folder is removed.
 const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
 /// Removes the temp folders beside this one that no session holds and that were not used for
@@ -30,8 +30,8 @@ pub(super) fn tidy(temp: &Path) {
             continue;
         }
         // A session may have used it until just now.
-        let alone = Held::alone(&folder);
-        if alone.is_some() && is_old(&folder) {
+        let lock = FolderLock::try_exclusive(&folder);
+        if lock.is_some() && is_old(&folder) {
             let _ = std::fs::remove_dir_all(&folder);
         }
     }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_old_goes() {
+    fn only_old_folders_are_removed() {
         let all = tempfile::tempdir().unwrap();
         for name in ["mine", "young", "old"] {
             std::fs::create_dir(all.path().join(name)).unwrap();
@@ -70,11 +70,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_session_holds_stays_however_old_it_looks() {
+    fn a_folder_in_use_is_kept_however_old_it_looks() {
         let all = tempfile::tempdir().unwrap();
         let live = all.path().join("live");
-        let one = Held::new(&live).unwrap();
-        let other = Held::new(&live).unwrap();
+        let one = FolderLock::new(&live).unwrap();
+        let other = FolderLock::new(&live).unwrap();
         std::fs::write(live.join("file"), "x").unwrap();
         for held in [one, other] {
             make_old(&live);

@@ -1,5 +1,4 @@
-//! What is kept of one stream: its beginning and end in memory, the whole of it
-//! on the disk, and the counts of what went by.
+//! Capturing one stream: its start and end in memory, all of it on disk, and its size.
 
 use super::disk::{Log, Writer};
 use super::{Captured, Keep, MAX_MEMORY, Stream, When};
@@ -7,13 +6,13 @@ use memchr::memrchr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A last line longer than this is no question.
+/// Maximum length of a line that may be a question to the user.
 const QUESTION: usize = 200;
 
-/// What is written where it is.
+/// Maximum size of a write on the calling thread.
 const SMALL: usize = 16 << 10;
 
-/// How much is put together before it is written.
+/// Number of bytes to collect before they are written.
 const BATCH: usize = 512 << 10;
 
 pub(super) struct Capture {
@@ -22,25 +21,25 @@ pub(super) struct Capture {
     tail: Ring,
     total_bytes: u64,
     newlines: u64,
-    /// The line that has no newline yet, as long as it is short.
-    line: Line,
-    disk: Place,
+    /// The current line without a newline, as long as it is short.
+    line: CurrentLine,
+    disk: Destination,
 }
 
-/// Where the whole of it goes.
-enum Place {
+/// Destination of the complete stream.
+enum Destination {
     Nowhere,
-    /// To this file, once memory is not enough.
+    /// This file, once the stream exceeds the memory.
     Later(PathBuf, u64),
     Open(Box<Writer>),
-    /// To a file nobody reads before the end, in large pieces.
+    /// A file that is not read before the end; written in large chunks.
     Batched(Box<Writer>, Vec<u8>),
-    /// Not kept, and why.
+    /// Not stored, for this reason.
     Failed(String),
 }
 
 #[derive(Default)]
-struct Line {
+struct CurrentLine {
     bytes: Vec<u8>,
     length: usize,
 }
@@ -49,17 +48,17 @@ impl Capture {
     pub(super) fn new(keep: &Keep, stream: Stream) -> Self {
         let head_max = keep.head.min(MAX_MEMORY);
         let disk = match &keep.disk {
-            None => Place::Nowhere,
+            None => Destination::Nowhere,
             Some(disk) => {
                 let path = match stream {
                     Stream::Output => disk.output.clone(),
                     Stream::Error => disk.error.clone(),
                 };
                 match disk.when {
-                    When::Overflow => Place::Later(path, disk.max),
+                    When::Overflow => Destination::Later(path, disk.max),
                     When::Always => match Writer::create(path, disk.max) {
-                        Ok(writer) => Place::Open(Box::new(writer)),
-                        Err(trouble) => Place::Failed(trouble),
+                        Ok(writer) => Destination::Open(Box::new(writer)),
+                        Err(trouble) => Destination::Failed(trouble),
                     },
                 }
             }
@@ -70,12 +69,12 @@ impl Capture {
             tail: Ring::new(keep.tail.min(MAX_MEMORY - head_max)),
             total_bytes: 0,
             newlines: 0,
-            line: Line::default(),
+            line: CurrentLine::default(),
             disk,
         }
     }
 
-    /// Keeps nothing of a stream that does not come.
+    /// Creates a capture for a stream that does not exist.
     pub(super) fn nothing() -> Self {
         let keep = Keep {
             head: 0,
@@ -85,15 +84,15 @@ impl Capture {
         Self::new(&keep, Stream::Error)
     }
 
-    /// What of it can be read while it grows.
+    /// Returns the log, which can be read while it grows.
     pub(super) fn log(&self) -> Option<Arc<Log>> {
         match &self.disk {
-            Place::Open(writer) | Place::Batched(writer, _) => Some(writer.log()),
+            Destination::Open(writer) | Destination::Batched(writer, _) => Some(writer.log()),
             _ => None,
         }
     }
 
-    /// What stands after the last newline, if it is short.
+    /// Returns the text after the last newline, if it is short.
     pub(super) fn last_line(&self) -> &[u8] {
         if self.line.length > QUESTION {
             &[]
@@ -102,11 +101,11 @@ impl Capture {
         }
     }
 
-    /// Takes more of the stream. The chunk is lent to the disk and comes back
-    /// empty.
+    /// Adds the next chunk of the stream. The buffer may be passed to the disk and is
+    /// returned empty.
     pub(super) async fn feed(&mut self, chunk: &mut Vec<u8>) {
         self.count(chunk);
-        if let Place::Later(path, max) = &self.disk
+        if let Destination::Later(path, max) = &self.disk
             && self.total_bytes > (self.head_max + self.tail.max) as u64
         {
             let (path, max) = (path.clone(), *max);
@@ -117,9 +116,9 @@ impl Capture {
                 Ok(writer)
             });
             self.disk = match opened.await {
-                Ok(Ok(writer)) => Place::Batched(Box::new(writer), Vec::new()),
-                Ok(Err(trouble)) => Place::Failed(trouble),
-                Err(error) => Place::Failed(error.to_string()),
+                Ok(Ok(writer)) => Destination::Batched(Box::new(writer), Vec::new()),
+                Ok(Err(trouble)) => Destination::Failed(trouble),
+                Err(error) => Destination::Failed(error.to_string()),
             };
         }
         self.remember(chunk);
@@ -127,32 +126,33 @@ impl Capture {
         chunk.clear();
     }
 
-    /// Handing work to another thread costs more than a small write, so those
-    /// are done here, or put together.
+    /// Small writes are done on this thread or collected, because passing them to another
+    /// thread costs more.
     async fn write(&mut self, chunk: &mut Vec<u8>) {
-        self.disk = match std::mem::replace(&mut self.disk, Place::Nowhere) {
-            Place::Open(mut writer) if chunk.len() <= SMALL => {
+        self.disk = match std::mem::replace(&mut self.disk, Destination::Nowhere) {
+            Destination::Open(mut writer) if chunk.len() <= SMALL => {
                 writer.write(chunk);
-                Place::Open(writer)
+                Destination::Open(writer)
             }
-            Place::Open(writer) => match write_elsewhere(writer, std::mem::take(chunk)).await {
+            Destination::Open(writer) => match write_on_thread(writer, std::mem::take(chunk)).await
+            {
                 Ok((writer, bytes)) => {
                     *chunk = bytes;
-                    Place::Open(writer)
+                    Destination::Open(writer)
                 }
-                Err(trouble) => Place::Failed(trouble),
+                Err(trouble) => Destination::Failed(trouble),
             },
-            Place::Batched(writer, mut batch) => {
+            Destination::Batched(writer, mut batch) => {
                 batch.extend_from_slice(chunk);
                 if batch.len() < BATCH {
-                    Place::Batched(writer, batch)
+                    Destination::Batched(writer, batch)
                 } else {
-                    match write_elsewhere(writer, batch).await {
+                    match write_on_thread(writer, batch).await {
                         Ok((writer, mut batch)) => {
                             batch.clear();
-                            Place::Batched(writer, batch)
+                            Destination::Batched(writer, batch)
                         }
-                        Err(trouble) => Place::Failed(trouble),
+                        Err(trouble) => Destination::Failed(trouble),
                     }
                 }
             }
@@ -166,7 +166,7 @@ impl Capture {
         let rest = match memrchr(b'\n', chunk) {
             None => chunk,
             Some(at) => {
-                self.line = Line::default();
+                self.line = CurrentLine::default();
                 chunk.get(at + 1..).unwrap_or_default()
             }
         };
@@ -195,10 +195,10 @@ impl Capture {
             trouble: None,
         };
         match self.disk {
-            Place::Nowhere | Place::Later(..) => {}
-            Place::Failed(trouble) => captured.trouble = Some(trouble),
-            Place::Open(writer) => close(writer, Vec::new(), &mut captured).await,
-            Place::Batched(writer, batch) => close(writer, batch, &mut captured).await,
+            Destination::Nowhere | Destination::Later(..) => {}
+            Destination::Failed(trouble) => captured.trouble = Some(trouble),
+            Destination::Open(writer) => close(writer, Vec::new(), &mut captured).await,
+            Destination::Batched(writer, batch) => close(writer, batch, &mut captured).await,
         }
         captured
     }
@@ -210,16 +210,16 @@ async fn close(mut writer: Box<Writer>, rest: Vec<u8>, captured: &mut Captured) 
         writer.finish()
     });
     match closed.await {
-        Ok(kept) => {
-            captured.spill = kept.path;
-            captured.omitted = kept.omitted;
-            captured.trouble = kept.trouble;
+        Ok(written) => {
+            captured.spill = written.path;
+            captured.omitted = written.omitted;
+            captured.trouble = written.trouble;
         }
         Err(error) => captured.trouble = Some(error.to_string()),
     }
 }
 
-async fn write_elsewhere(
+async fn write_on_thread(
     mut writer: Box<Writer>,
     bytes: Vec<u8>,
 ) -> Result<(Box<Writer>, Vec<u8>), String> {
@@ -233,7 +233,7 @@ async fn write_elsewhere(
 /// The last bytes of a stream.
 struct Ring {
     bytes: Vec<u8>,
-    /// Where the oldest byte is, once it is full.
+    /// Index of the oldest byte, once the buffer is full.
     start: usize,
     max: usize,
 }
@@ -297,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn head_and_tail_are_the_ends_of_what_went_by(
+        fn head_and_tail_are_the_ends_of_the_stream(
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..12),
             head in 0_usize..50,
             tail in 0_usize..50,

@@ -1,6 +1,6 @@
-//! A whole output on the disk, bounded. Past the bound its beginning stays in
-//! the file and its end goes round in a second one without a name; when the
-//! output is over the two become one.
+//! A complete output on disk, with a maximum size. Beyond that size the start stays in the
+//! file, and the end goes to a second, unnamed file that is used as a ring buffer. When the
+//! output ends, the two are joined.
 
 use std::fs::File;
 use std::io;
@@ -8,46 +8,46 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The most that is kept of the end of an output that is too long. It is written
-/// over and over while the output goes on, so it should stay in the page cache.
+/// Maximum number of bytes kept from the end of an output that is too long. They are
+/// overwritten repeatedly, so they should fit in the page cache.
 const END: u64 = 8 << 20;
 
-/// Writes an output.
+/// Writes an output to disk.
 pub(super) struct Writer {
     path: PathBuf,
     log: Arc<Log>,
     trouble: Option<String>,
 }
 
-/// What became of it.
-pub(super) struct Kept {
+/// Result of writing an output.
+pub(super) struct WrittenOutput {
     pub(super) path: Option<PathBuf>,
     pub(super) omitted: u64,
     pub(super) trouble: Option<String>,
 }
 
-/// An output on the disk, which can be read while it is written.
+/// An output on disk, which can be read while it is written.
 #[derive(Debug)]
 pub struct Log {
     file: File,
-    round: OnceLock<File>,
-    /// How many bytes the file takes.
+    ring: OnceLock<File>,
+    /// Maximum number of bytes in the file.
     head_max: u64,
-    /// How many bytes go round.
-    round_max: u64,
+    /// Size of the ring buffer in bytes.
+    ring_max: u64,
     sizes: Mutex<Sizes>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sizes {
     head: u64,
-    /// Everything that went into the second file.
-    round: u64,
-    /// Everything.
+    /// Total number of bytes written to the ring buffer.
+    ring: u64,
+    /// Total number of bytes.
     total: u64,
-    /// Newlines in it.
+    /// Total number of newlines.
     newlines: u64,
-    /// Whether something stands behind the last one.
+    /// Whether the last line has no newline yet.
     open: bool,
 }
 
@@ -62,19 +62,18 @@ impl Sizes {
 }
 
 impl Log {
-    /// The last bytes of the output, at most `max` of them.
+    /// Returns the last bytes of the output, at most `max`.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn tail(&self, max: usize) -> io::Result<Vec<u8>> {
-        // Held while reading, so that the end does not go round meanwhile.
+        // Locked while reading, so that the ring buffer is not overwritten.
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = sizes.round.min(self.round_max);
+        let stored = sizes.ring.min(self.ring_max);
         let want = max as u64;
-        let late = want.min(held);
-        // What lies between the two was dropped: nothing is shown as one piece
-        // that was not.
-        let early = if sizes.round > held {
+        let late = want.min(stored);
+        // The bytes in between were dropped. The two parts must not appear to be adjacent.
+        let early = if sizes.ring > stored {
             0
         } else {
             (want - late).min(sizes.head)
@@ -82,19 +81,19 @@ impl Log {
         let mut bytes = vec![0; usize::try_from(early + late).unwrap_or(0)];
         let (first, second) = bytes.split_at_mut(usize::try_from(early).unwrap_or(0));
         self.file.read_exact_at(first, sizes.head - early)?;
-        if let Some(round) = self.round.get() {
-            around(sizes.round - late, late, self.round_max, |at, from, to| {
-                round.read_exact_at(second.get_mut(from..to).unwrap_or_default(), at)
+        if let Some(ring) = self.ring.get() {
+            around(sizes.ring - late, late, self.ring_max, |at, from, to| {
+                ring.read_exact_at(second.get_mut(from..to).unwrap_or_default(), at)
             })?;
         }
         Ok(bytes)
     }
 
-    /// The output from a place on, at most `max` bytes, and where they begin: later
-    /// than asked where what was there is not kept any more.
+    /// Returns at most `max` bytes starting at `place`, and the offset of the first one. It
+    /// is larger than `place` if the bytes there are no longer stored.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn from(&self, place: u64, max: usize) -> io::Result<(u64, Vec<u8>)> {
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         let max = max as u64;
@@ -104,34 +103,34 @@ impl Log {
             self.file.read_exact_at(&mut bytes, place)?;
             return Ok((place, bytes));
         }
-        let held = sizes.round.min(self.round_max);
-        let place = place.max(sizes.total - held).min(sizes.total);
+        let stored = sizes.ring.min(self.ring_max);
+        let place = place.max(sizes.total - stored).min(sizes.total);
         let length = max.min(sizes.total - place);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-        if let Some(round) = self.round.get() {
-            let begin = sizes.round - (sizes.total - place);
-            around(begin, length, self.round_max, |at, from, to| {
-                round.read_exact_at(bytes.get_mut(from..to).unwrap_or_default(), at)
+        if let Some(ring) = self.ring.get() {
+            let begin = sizes.ring - (sizes.total - place);
+            around(begin, length, self.ring_max, |at, from, to| {
+                ring.read_exact_at(bytes.get_mut(from..to).unwrap_or_default(), at)
             })?;
         }
         Ok((place, bytes))
     }
 
-    /// How long the output is by now.
+    /// Returns the current length of the output in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         sizes.total
     }
 
-    /// How many lines it has by now.
+    /// Returns the current number of lines.
     #[must_use]
     pub fn lines(&self) -> u64 {
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         sizes.newlines + u64::from(sizes.open)
     }
 
-    /// Whether there is none yet.
+    /// Whether there is no output yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -139,18 +138,18 @@ impl Log {
 }
 
 impl Writer {
-    /// Makes the file, and the folder it is in.
+    /// Creates the file and its folder.
     pub(super) fn create(path: PathBuf, max: u64) -> Result<Self, String> {
-        let round_max = END.min(max / 4).max(1);
+        let ring_max = END.min(max / 4).max(1);
         match open(&path) {
             Ok(file) => Ok(Self {
                 log: Arc::new(Log {
                     file,
-                    round: OnceLock::new(),
-                    // Together they are what was promised. While the one becomes the
-                    // end of the other, the end is there twice.
-                    head_max: max.saturating_sub(round_max),
-                    round_max,
+                    ring: OnceLock::new(),
+                    // Together they have the promised size. While the ring buffer is
+                    // appended to the file, its content exists twice.
+                    head_max: max.saturating_sub(ring_max),
+                    ring_max,
                     sizes: Mutex::default(),
                 }),
                 path,
@@ -164,8 +163,7 @@ impl Writer {
         Arc::clone(&self.log)
     }
 
-    /// Writes more, until the first failure: after it the counts go on and the
-    /// disk is left alone.
+    /// Writes more bytes. After the first failure it only counts them.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         if self.trouble.is_some() {
             return;
@@ -186,28 +184,28 @@ impl Writer {
         if rest.is_empty() {
             return Ok(());
         }
-        let round = match log.round.get() {
-            Some(round) => round,
+        let ring = match log.ring.get() {
+            Some(ring) => ring,
             None => {
-                let file = nameless(&self.path)?;
-                log.round.get_or_init(|| file)
+                let file = create_unnamed(&self.path)?;
+                log.ring.get_or_init(|| file)
             }
         };
         let skip = rest
             .len()
-            .saturating_sub(usize::try_from(log.round_max).unwrap_or(usize::MAX));
+            .saturating_sub(usize::try_from(log.ring_max).unwrap_or(usize::MAX));
         let last = rest.get(skip..).unwrap_or_default();
-        let begin = sizes.round + skip as u64;
-        around(begin, last.len() as u64, log.round_max, |at, from, to| {
-            round.write_all_at(last.get(from..to).unwrap_or_default(), at)
+        let begin = sizes.ring + skip as u64;
+        around(begin, last.len() as u64, log.ring_max, |at, from, to| {
+            ring.write_all_at(last.get(from..to).unwrap_or_default(), at)
         })?;
-        sizes.round += rest.len() as u64;
+        sizes.ring += rest.len() as u64;
         sizes.count(rest);
         Ok(())
     }
 
-    /// Puts the end behind the beginning.
-    pub(super) fn finish(mut self) -> Kept {
+    /// Appends the end to the start.
+    pub(super) fn finish(mut self) -> WrittenOutput {
         let mut omitted = 0;
         if self.trouble.is_none() {
             match self.join() {
@@ -215,8 +213,8 @@ impl Writer {
                 Err(error) => self.trouble = Some(trouble(&self.path, &error)),
             }
         }
-        // Half an output is no whole one, but it is what there is.
-        Kept {
+        // A partial output is better than none.
+        WrittenOutput {
             path: Some(self.path),
             omitted,
             trouble: self.trouble,
@@ -226,11 +224,11 @@ impl Writer {
     fn join(&self) -> io::Result<u64> {
         let log = &*self.log;
         let mut sizes = log.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(round) = log.round.get() else {
+        let Some(ring) = log.ring.get() else {
             return Ok(0);
         };
-        let held = sizes.round.min(log.round_max);
-        let omitted = sizes.round - held;
+        let stored = sizes.ring.min(log.ring_max);
+        let omitted = sizes.ring - stored;
         if omitted > 0 {
             let note =
                 format!("\n[{omitted} bytes omitted: the limit for kept outputs was reached]\n");
@@ -239,11 +237,11 @@ impl Writer {
         }
         let mut buffer = vec![0; 256 << 10];
         let mut done = 0;
-        while done < held {
-            let part = (held - done).min(buffer.len() as u64);
+        while done < stored {
+            let part = (stored - done).min(buffer.len() as u64);
             let from = omitted + done;
-            around(from, part, log.round_max, |at, from, to| {
-                round.read_exact_at(buffer.get_mut(from..to).unwrap_or_default(), at)
+            around(from, part, log.ring_max, |at, from, to| {
+                ring.read_exact_at(buffer.get_mut(from..to).unwrap_or_default(), at)
             })?;
             let part_length = usize::try_from(part).unwrap_or(0);
             log.file
@@ -251,13 +249,13 @@ impl Writer {
             sizes.head += part;
             done += part;
         }
-        sizes.round = 0;
+        sizes.ring = 0;
         Ok(omitted)
     }
 }
 
-/// Walks `length` bytes from `begin` on in a file that goes round after `max`:
-/// where in the file, and from where to where in the bytes.
+/// Calls `act` for the pieces of a range in a ring buffer of size `max`: with the offset in
+/// the file, and the range of the bytes.
 fn around(
     begin: u64,
     length: u64,
@@ -277,7 +275,7 @@ fn around(
 
 fn trouble(path: &Path, error: &io::Error) -> String {
     crate::Error::Io {
-        action: "keep the output in",
+        action: "store the output in",
         path: path.to_string_lossy().into_owned(),
         source: io::Error::new(error.kind(), error.to_string()),
     }
@@ -286,19 +284,19 @@ fn trouble(path: &Path, error: &io::Error) -> String {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        crate::private::made(folder)?;
+        crate::private::create_missing(folder)?;
     }
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(true);
     crate::private::file(&options, path)
 }
 
-/// A file beside `path` that is gone when it is closed.
+/// Creates an unnamed file next to `path`, which disappears when it is closed.
 #[expect(
     clippy::disallowed_methods,
     reason = "outputs lie in haft's own folder, outside every scope"
 )]
-fn nameless(path: &Path) -> io::Result<File> {
+fn create_unnamed(path: &Path) -> io::Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".end");
     let file = open(Path::new(&name))?;
@@ -317,8 +315,8 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "looks at what was written")]
-    fn beginning_and_end_stay_when_the_middle_is_too_much() {
+    #[expect(clippy::disallowed_methods, reason = "checks the written file")]
+    fn the_start_and_the_end_are_kept_if_the_output_is_too_long() {
         let folder = tempfile::tempdir().unwrap();
         for (lines, chunk) in [(10, 3), (200, 7), (300, 1000), (5_000, 13), (5_000, 9_999)] {
             let path = folder.path().join("deep/output");
@@ -344,21 +342,21 @@ mod tests {
                     "{lines} {chunk}"
                 );
                 assert_eq!(kept.omitted, whole.len() as u64 - 1000);
-                assert!(file.len() < 1100, "the note of what is missing, no more");
+                assert!(file.len() < 1100, "only the note about missing bytes");
             }
             let names: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
-            assert_eq!(names.len(), 1, "nothing else is left");
+            assert_eq!(names.len(), 1, "no other file is left");
         }
     }
 
     #[test]
-    fn a_full_disk_is_told() {
+    fn a_full_disk_is_reported() {
         let mut writer = Writer::create("/dev/full".into(), 1000).unwrap();
         writer.write(b"abc");
         let trouble = writer.finish().trouble.unwrap();
         assert_eq!(
             trouble,
-            "cannot keep the output in /dev/full: no space left on device"
+            "cannot store the output in /dev/full: no space left on device"
         );
     }
 }

@@ -1,9 +1,9 @@
-//! One run from its order to its end. Everything a run waits for is in one loop:
-//! the supervisor's reports, the output, the clock, the caller.
+//! One run from start to end. A single loop waits for the supervisor's reports, the output,
+//! the clock and the caller.
 
 use super::capture::Capture;
 use super::disk::Log;
-use super::job::{Held, Job};
+use super::job::{Job, SurvivorRegistry};
 use super::prompt;
 use super::sample::{self, Sample};
 use super::wire::{Left, Report};
@@ -17,30 +17,30 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How much is read at a time.
+/// Maximum number of bytes to read at a time.
 const CHUNK: usize = 256 << 10;
 
-/// How long a question may stand before it counts as unanswered; looked at
-/// twice, half of it apart.
+/// Time after which a question counts as unanswered. The tree is checked twice, after half
+/// of it and at the end.
 const QUESTION: Duration = Duration::from_secs(2);
 
-/// How long after a tree should be dead its death is awaited. What is not gone
-/// by then cannot be killed.
+/// Time to wait for a tree after it should have been killed. A process that still exists
+/// then cannot be killed.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// The most survivors that are named.
-const NAMED: usize = 50;
+/// Maximum number of survivors to list.
+const MAX_SURVIVORS: usize = 50;
 
-/// What a run is told while it goes on.
-pub(super) struct Orders<'a> {
+/// Settings of a run, and requests while it is running.
+pub(super) struct RunControl<'a> {
     pub(super) limit: Option<Duration>,
     pub(super) prompts: Prompts,
     pub(super) watch: &'a Watch<'a>,
     pub(super) cancel: &'a CancellationToken,
-    /// Requests to end it, with the time it has to end by itself.
+    /// Requests to end the run, with the time between TERM and KILL.
     pub(super) stop: mpsc::UnboundedReceiver<Duration>,
-    /// Where the processes go that the command leaves behind.
-    pub(super) held: Held,
+    /// Takes over the processes that the command leaves behind.
+    pub(super) registry: SurvivorRegistry,
 }
 
 pub(super) struct Drive {
@@ -53,27 +53,27 @@ pub(super) struct Drive {
     ended: Ended,
     status: Exit,
     left: Left,
-    /// Whether the supervisor went without a word.
-    deserted: bool,
+    /// Whether the supervisor disappeared without a final report.
+    supervisor_lost: bool,
     question: Question,
 }
 
 enum Phase {
     Running,
-    /// Asked to end; not awaited beyond this.
+    /// TERM was sent; the deadline for the end.
     Ending(Instant),
-    /// Its own process ended; output is not awaited beyond this.
+    /// Its own process has ended; the deadline for its output.
     Draining(Instant),
     Over,
 }
 
-/// What is known of a question that nobody has answered yet.
+/// State of a possible question to the user.
 struct Question {
-    asks: bool,
-    /// When the tree is looked at next.
+    is_asking: bool,
+    /// Time of the next check.
     next: Instant,
     before: Option<Sample>,
-    /// The question, once it is sure that nobody will answer.
+    /// The question, once it is certain that it will not be answered.
     text: Option<String>,
 }
 
@@ -104,9 +104,9 @@ impl Drive {
             ended: Ended::Itself,
             status: Exit::Unknown,
             left: Left::Nothing,
-            deserted: false,
+            supervisor_lost: false,
             question: Question {
-                asks: false,
+                is_asking: false,
                 next: begun,
                 before: None,
                 text: None,
@@ -114,15 +114,15 @@ impl Drive {
         }
     }
 
-    /// The process number of the supervisor.
+    /// Returns the process id of the supervisor.
     pub(super) fn supervisor(&self) -> u32 {
         self.job.supervisor()
     }
 
-    /// Waits until the command runs, and answers with its number.
+    /// Waits until the command has started, and returns its process id.
     pub(super) async fn started(&mut self) -> Result<u32> {
-        match self.job.line.report().await {
-            // Inside a sandbox it goes by another number.
+        match self.job.channel.report().await {
+            // Inside a sandbox it has a different process id.
             Some(Report::Started(pid)) => Ok(if self.job.is_confined() {
                 tree::children(self.job.root())
                     .first()
@@ -139,57 +139,59 @@ impl Drive {
         }
     }
 
-    /// What can be read while it runs.
+    /// Returns the logs, which can be read while the command runs.
     pub(super) fn logs(&self) -> (Option<Arc<Log>>, Option<Arc<Log>>) {
         (self.output.log(), self.error.log())
     }
 
-    pub(super) async fn follow(mut self, mut orders: Orders<'_>) -> Result<Finished> {
+    pub(super) async fn follow(mut self, mut control: RunControl<'_>) -> Result<Finished> {
         let mut chunk = Vec::with_capacity(CHUNK);
-        let deadline = orders.limit.and_then(|limit| self.begun.checked_add(limit));
+        let deadline = control
+            .limit
+            .and_then(|limit| self.begun.checked_add(limit));
         while !matches!(self.phase, Phase::Over) {
             if let Phase::Draining(_) = self.phase
-                && self.job.pipes.silent()
+                && self.job.pipes.is_closed()
             {
                 break;
             }
             let running = matches!(self.phase, Phase::Running);
-            let asked = running && orders.prompts == Prompts::End && self.question.asks;
+            let is_waiting = running && control.prompts == Prompts::End && self.question.is_asking;
             tokio::select! {
                 biased;
-                () = orders.cancel.cancelled(), if running => self.end(Ended::Cancelled, GRACE).await,
-                grace = orders.stop.recv(), if running => {
-                    // Nobody left who could ask is a request as well.
+                () = control.cancel.cancelled(), if running => self.end(Ended::Cancelled, GRACE).await,
+                grace = control.stop.recv(), if running => {
+                    // A closed channel is a request to end the run, too.
                     self.end(Ended::Cancelled, grace.unwrap_or(GRACE)).await;
                 }
                 () = until(deadline), if running => self.end(Ended::TimedOut, GRACE).await,
                 () = until(self.phase.deadline()) => self.phase = Phase::Over,
-                report = self.job.line.report(), if !matches!(self.phase, Phase::Draining(_)) => {
-                    self.hear(report)?;
+                report = self.job.channel.report(), if !matches!(self.phase, Phase::Draining(_)) => {
+                    self.handle_report(report)?;
                 }
                 stream = self.job.pipes.read(&mut chunk) => {
-                    self.keep(stream, &mut chunk, orders.watch).await;
+                    self.keep(stream, &mut chunk, control.watch).await;
                 }
-                () = tokio::time::sleep_until(self.question.next), if asked => self.look().await,
+                () = tokio::time::sleep_until(self.question.next), if is_waiting => self.check_question().await,
             }
         }
-        self.drain(&mut chunk, orders.watch).await;
-        Ok(self.finish(&orders.held).await)
+        self.drain(&mut chunk, control.watch).await;
+        Ok(self.finish(&control.registry).await)
     }
 
     async fn end(&mut self, ended: Ended, grace: Duration) {
         self.ended = ended;
         self.phase = Phase::Ending(Instant::now() + grace + PATIENCE);
-        self.job.line.end(grace).await;
+        self.job.channel.end(grace).await;
     }
 
-    fn hear(&mut self, report: Option<Report>) -> Result<()> {
+    fn handle_report(&mut self, report: Option<Report>) -> Result<()> {
         match report {
             Some(Report::Started(_)) => {}
             Some(Report::Failed(refusal, detail)) => return Err(self.job.refused(refusal, detail)),
             Some(Report::Exited(status, left)) => {
                 self.status = status;
-                // While the tree is being ended, its last word is still to come.
+                // If the tree is being ended, the final report is still to come.
                 if matches!(self.phase, Phase::Running) || left == Left::Nothing {
                     self.left = left;
                     self.phase = Phase::Draining(Instant::now() + DRAIN);
@@ -201,7 +203,7 @@ impl Drive {
                 self.phase = Phase::Draining(Instant::now() + DRAIN);
             }
             None => {
-                self.deserted = true;
+                self.supervisor_lost = true;
                 self.phase = Phase::Draining(Instant::now() + DRAIN);
             }
         }
@@ -219,22 +221,22 @@ impl Drive {
         };
         capture.feed(chunk).await;
         chunk.reserve(CHUNK);
-        self.question.asks = self.asked().is_some();
+        self.question.is_asking = self.question_text().is_some();
         self.question.next = Instant::now() + QUESTION / 2;
         self.question.before = None;
     }
 
-    /// What the command seems to ask, on either stream.
-    fn asked(&self) -> Option<&[u8]> {
+    /// Returns the text that looks like a question, from either stream.
+    fn question_text(&self) -> Option<&[u8]> {
         [self.output.last_line(), self.error.last_line()]
             .into_iter()
             .find(|line| prompt::asks(line))
     }
 
-    /// Looks whether the tree waits for an answer.
-    async fn look(&mut self) {
+    /// Checks whether the tree waits for an answer.
+    async fn check_question(&mut self) {
         let now = sample::look(self.job.root());
-        let waits = match (self.question.before, self.asked()) {
+        let waits = match (self.question.before, self.question_text()) {
             (Some(before), Some(line)) if now.waits(before) => Some(prompt::plain(line)),
             _ => None,
         };
@@ -246,8 +248,8 @@ impl Drive {
         }
     }
 
-    /// Takes what is in the pipes without waiting for more. Whoever still writes
-    /// to them cannot make this last: no more is taken than a pipe holds.
+    /// Reads what is in the pipes without waiting. It reads no more than a pipe can
+    /// contain, so that processes that keep writing cannot prolong this.
     async fn drain(&mut self, chunk: &mut Vec<u8>, watch: &Watch<'_>) {
         for stream in [Stream::Output, Stream::Error] {
             let mut taken = 0;
@@ -262,28 +264,32 @@ impl Drive {
         }
     }
 
-    async fn finish(self, held: &Held) -> Finished {
-        let unanswered =
-            self.deserted || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
-        if unanswered {
-            self.job.avenge().await;
+    async fn finish(self, registry: &SurvivorRegistry) -> Finished {
+        let must_kill = self.supervisor_lost
+            || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
+        if must_kill {
+            self.job.kill_tree().await;
         }
-        // Left, or not to be killed at all.
-        let survivors = if unanswered || self.left == Left::Some {
+        // Left running, or impossible to kill.
+        let survivors = if must_kill || self.left == Left::Some {
             let nodes = tree::descendants(self.job.root());
-            nodes.into_iter().take(NAMED).map(Survivor::from).collect()
+            nodes
+                .into_iter()
+                .take(MAX_SURVIVORS)
+                .map(Survivor::from)
+                .collect()
         } else {
             Vec::new()
         };
         if self.left == Left::Some {
-            self.job.hold(held);
+            self.job.keep_survivors(registry);
         } else {
             drop(self.job);
         }
         let output = self.output.finish().await;
         let error = match self.streams {
             Streams::Merged => Captured::default(),
-            Streams::Apart => self.error.finish().await,
+            Streams::Separate => self.error.finish().await,
         };
         Finished {
             status: self.status,

@@ -1,4 +1,4 @@
-//! A handle that goes from haft to a supervisor beside its order.
+//! Passing a file descriptor from haft to a supervisor.
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -8,23 +8,23 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// What a handle travels on: an empty message carries none.
+/// Payload byte, because an empty message cannot carry a descriptor.
 const CARRIER: u8 = b'h';
 
-/// Sends a handle, or says that it would have to wait.
+/// Sends a file descriptor, or fails if that would block.
 pub(super) fn send(line: impl AsFd, handle: impl AsFd) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let handles = [handle.as_fd()];
     if !ancillary.push(SendAncillaryMessage::ScmRights(&handles)) {
-        return Err(io::Error::other("no room for a handle"));
+        return Err(io::Error::other("no room for a file descriptor"));
     }
     let carrier = [IoSlice::new(&[CARRIER])];
     sendmsg(line, &carrier, &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Waits for a handle.
+/// Waits for a file descriptor.
 pub(super) fn receive(line: impl AsFd) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -45,7 +45,7 @@ mod tests {
     use std::io::{Read, Write};
 
     #[test]
-    fn a_handle_arrives_and_works() {
+    fn a_descriptor_arrives_and_works() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
         send(&ours, &writer).unwrap();
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_line_is_no_handle() {
+    fn a_closed_socket_is_an_error() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         drop(ours);
         assert!(receive(&theirs).is_err());

@@ -1,5 +1,5 @@
-//! What a program that runs commands does when it starts itself again: it
-//! watches over a command, or tries what the machine can confine.
+//! Hidden commands with which the program starts itself again: to supervise a command, or
+//! to find out which confinement the machine supports.
 
 use super::Local;
 use super::sandbox::{self, Helper, Level};
@@ -13,9 +13,8 @@ use std::process::ExitCode;
 pub(super) const SUPERVISE: &str = "__supervise";
 const REHEARSE: &str = "__rehearse";
 
-/// Does what a hidden command says, if the arguments of the program are one.
-/// To be asked first thing in `main`: every command waits for it, and there must
-/// be no second thread.
+/// Runs the hidden command if the program's arguments are one. Must be called first in
+/// `main`, because every command waits for it and there must not be a second thread.
 pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut words = arguments.into_iter().skip(1);
     let first = words.next()?;
@@ -28,7 +27,7 @@ pub fn hidden(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode>
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
         let answer = sandbox::rehearse(&Itself::new().helper(), &words);
-        // A reader that is gone has no use for the answer.
+        // If the reader is gone, the result is not needed.
         let _ = std::io::stdout().write_all(format!("{answer}\n").as_bytes());
         return Some(ExitCode::SUCCESS);
     }
@@ -48,8 +47,8 @@ impl Default for Itself {
 }
 
 impl Itself {
-    /// This very binary, also when its file was replaced meanwhile: a supervisor
-    /// of another version would not understand its order.
+    /// Uses this binary even if its file was replaced meanwhile, because a supervisor of
+    /// another version would not understand its orders.
     #[must_use]
     pub fn new() -> Self {
         #[cfg(target_os = "linux")]
@@ -58,19 +57,19 @@ impl Itself {
         return Self::at(std::env::current_exe().unwrap_or_default());
     }
 
-    /// Another binary that does the same.
+    /// Uses another binary that does the same.
     #[must_use]
     pub fn at(program: PathBuf) -> Self {
         Self { program }
     }
 
-    /// An executor whose supervisors it is.
+    /// Returns an executor that uses this binary as its supervisor.
     #[must_use]
     pub fn executor(&self) -> Local {
         Local::new(self.program.clone(), vec![SUPERVISE.into()])
     }
 
-    /// How trials are started.
+    /// Returns the command that tests the machine's confinement.
     #[must_use]
     pub fn helper(&self) -> Helper {
         Helper {

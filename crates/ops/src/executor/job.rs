@@ -1,4 +1,4 @@
-//! One supervisor seen from haft: its process, the line to it, and the pipes the
+//! A supervisor as haft sees it: its process, the socket to it, and the pipes that the
 //! command writes to.
 
 use super::sandbox::Surface;
@@ -18,19 +18,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// How much a pipe holds, if the system grants it: fewer turns for a flood.
+/// Requested capacity of a pipe in bytes; a large one needs fewer reads.
 pub(super) const PIPE: usize = 1 << 20;
 
-/// How much is read of a survivor's output at a time, and how often. Nobody
-/// wants it, but without a reader it would be ended by its next line.
+/// Amount and interval of reading the output of survivors. The output is discarded, but
+/// without a reader their next write would kill them.
 const IDLE_READ: usize = 64 << 10;
 const IDLE_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long the end of everything may take: what is asked to end has the usual grace, and
-/// is killed then.
+/// Maximum time to end everything, including the usual time between TERM and KILL.
 const LONGEST_END: Duration = Duration::from_secs(3);
 
-/// How supervisors are started.
+/// Command that starts supervisors.
 #[derive(Debug, Clone)]
 pub(super) struct Binary {
     pub(super) path: PathBuf,
@@ -38,34 +37,33 @@ pub(super) struct Binary {
 }
 
 pub(super) struct Job {
-    pub(super) line: Line,
+    pub(super) channel: Channel,
     pub(super) pipes: Pipes,
     child: Option<Child>,
     supervisor: u32,
-    /// What its supervisor has put on already.
+    /// The part of the confinement that the supervisor has applied already.
     surface: Option<Surface>,
-    /// Whether a second supervisor stands between the first and the command.
+    /// Whether a second supervisor runs between the first and the command.
     confined: bool,
     program: String,
-    /// For as long as its supervisor is there, somebody may wait for it.
-    counted: Vec<TaskTrackerToken>,
+    /// Tokens that make [`SurvivorRegistry::end_all`] wait for this supervisor.
+    registered: Vec<TaskTrackerToken>,
 }
 
-/// What reports come by and requests go by. Dropping it ends the tree.
-pub(super) struct Line {
+/// Socket for reports and requests. Dropping it ends the tree.
+pub(super) struct Channel {
     stream: UnixStream,
     arrived: Vec<u8>,
 }
 
-/// What the command writes to, until it has ended.
+/// Pipes that the command writes to, until it has ended.
 pub(super) struct Pipes {
     output: Option<Receiver>,
     error: Option<Receiver>,
 }
 
 impl Job {
-    /// Starts a supervisor, which then waits for its order; with what can be put
-    /// on before it comes.
+    /// Starts a supervisor, which waits for its order. It applies `surface` in advance.
     pub(super) fn prepare(binary: &Binary, surface: Option<Surface>) -> io::Result<Self> {
         let (mut ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.write_all(&wire::prelude(surface))?;
@@ -82,10 +80,10 @@ impl Job {
             .stdout(output_end)
             .stderr(error_end);
         let child = command.spawn()?;
-        // It holds our copies of the pipes.
+        // It owns copies of our pipes.
         drop(command);
         Ok(Self {
-            line: Line {
+            channel: Channel {
                 stream: UnixStream::from_std(ours)?,
                 arrived: Vec::new(),
             },
@@ -98,38 +96,38 @@ impl Job {
             surface,
             confined: false,
             program: String::new(),
-            counted: Vec::new(),
+            registered: Vec::new(),
         })
     }
 
-    /// Whether its supervisor still waits, for such a command.
-    pub(super) fn waits(&mut self, surface: Option<Surface>) -> bool {
+    /// Whether the supervisor is still waiting, for a command with this surface.
+    pub(super) fn is_ready_for(&mut self, surface: Option<Surface>) -> bool {
         let child = self.child.as_mut();
         self.surface == surface && child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Gives the supervisor its order, and with it what the command reads.
+    /// Sends the order to the supervisor, and the command's standard input with it.
     pub(super) async fn begin(&mut self, launch: &Launch, input: Option<OwnedFd>) {
-        self.program = named(&launch.program);
+        self.program = program_name(&launch.program);
         self.confined = launch.confinement.is_some();
         if launch.streams == Streams::Merged {
             self.pipes.error = None;
         }
-        // If it cannot be written, the supervisor has ended, and its silence is
-        // heard where reports are.
+        // If this fails, the supervisor has ended, which is noticed when its report is
+        // missing.
         let order = order(launch, input.is_some());
-        let _ = self.line.stream.write_all(&order.to_bytes()).await;
+        let _ = self.channel.stream.write_all(&order.to_bytes()).await;
         if let Some(input) = input {
-            let _ = self.line.hand(&input).await;
+            let _ = self.channel.send_fd(&input).await;
         }
     }
 
-    /// Whoever ends all that is of this waits for it as well.
-    pub(super) fn count_with(&mut self, held: &Held) {
-        self.counted = held.all.iter().map(TaskTracker::token).collect();
+    /// Registers the job, so that `end_all` waits for it.
+    pub(super) fn register(&mut self, registry: &SurvivorRegistry) {
+        self.registered = registry.all.iter().map(TaskTracker::token).collect();
     }
 
-    /// What the command writes, for somebody else to read.
+    /// Takes the pipe with the command's standard output, for another reader.
     pub(super) fn take_output(&mut self) -> Option<Receiver> {
         self.pipes.output.take()
     }
@@ -142,39 +140,38 @@ impl Job {
         self.confined
     }
 
-    /// The process number of the supervisor, the outer one where there are two.
+    /// Returns the process id of the supervisor, the outer one if there are two.
     pub(super) fn supervisor(&self) -> u32 {
         self.supervisor
     }
 
-    /// Whose children the command's processes are.
+    /// Returns the process whose children are the command's processes.
     pub(super) fn root(&self) -> u32 {
         let inner = || tree::children(self.supervisor).first().copied();
         if self.confined { inner() } else { None }.unwrap_or(self.supervisor)
     }
 
-    /// The supervisor was killed, or does not answer: it swept nothing, and what
-    /// is still known to belong to it is killed from here. On another thread, as
-    /// it takes many looks at the table of processes.
-    pub(super) async fn avenge(&self) {
+    /// Kills the tree of a supervisor that was killed or does not respond. Runs on another
+    /// thread, because it reads the process table many times.
+    pub(super) async fn kill_tree(&self) {
         let (supervisor, inner) = (self.supervisor, self.confined.then(|| self.root()));
-        let avenge = move || {
+        let kill_tree = move || {
             if let Some(inner) = inner {
-                // With the first process of a namespace its whole tree goes.
+                // Killing the first process of a namespace kills all its processes.
                 tree::kill(inner);
             }
             tree::kill_below(supervisor);
             tree::kill_session(supervisor);
         };
-        let _ = tokio::task::spawn_blocking(avenge).await;
+        let _ = tokio::task::spawn_blocking(kill_tree).await;
     }
 
-    /// Lets the supervisor hold what the command left, until that ends or
-    /// `held` is over.
-    pub(super) fn hold(mut self, held: &Held) {
-        let over = held.over.clone();
-        held.tasks.spawn(async move {
-            let Self { line, pipes, .. } = &mut self;
+    /// Lets the supervisor keep the processes that the command left, until they end or
+    /// `registry` ends them.
+    pub(super) fn keep_survivors(mut self, registry: &SurvivorRegistry) {
+        let shutdown = registry.shutdown.clone();
+        registry.tasks.spawn(async move {
+            let Self { channel, pipes, .. } = &mut self;
             let read = async {
                 let mut chunk = Vec::with_capacity(IDLE_READ);
                 loop {
@@ -184,39 +181,39 @@ impl Job {
                 }
             };
             tokio::select! {
-                () = over.cancelled() => {}
-                () = line.silence() => return,
+                () = shutdown.cancelled() => {}
+                () = channel.wait_closed() => return,
                 () = read => {}
             }
-            line.end(GRACE).await;
-            let _ = tokio::time::timeout(GRACE * 2, line.silence()).await;
+            channel.end(GRACE).await;
+            let _ = tokio::time::timeout(GRACE * 2, channel.wait_closed()).await;
         });
     }
 }
 
-/// What commands left running, and how it is ended.
+/// Processes that commands left running, and the means to end them.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
-    over: CancellationToken,
-    /// What was left running.
+pub(super) struct SurvivorRegistry {
+    shutdown: CancellationToken,
+    /// Tasks that wait for them.
     tasks: TaskTracker,
-    /// Everything that runs, of this and of what this is a part of.
+    /// Everything that runs here, and in the executors that this is a part of.
     all: Vec<TaskTracker>,
 }
 
-impl Held {
+impl SurvivorRegistry {
     pub(super) fn new() -> Self {
         Self {
-            over: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
             tasks: TaskTracker::new(),
             all: vec![TaskTracker::new()],
         }
     }
 
-    /// A part of it that can be ended alone.
+    /// Returns a part that can be ended separately.
     pub(super) fn part(&self) -> Self {
         Self {
-            over: self.over.child_token(),
+            shutdown: self.shutdown.child_token(),
             tasks: TaskTracker::new(),
             all: self
                 .all
@@ -227,23 +224,23 @@ impl Held {
         }
     }
 
-    pub(super) fn over(&self) -> &CancellationToken {
-        &self.over
+    pub(super) fn shutdown(&self) -> &CancellationToken {
+        &self.shutdown
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Waits until everything is gone that was left running.
-    pub(super) async fn gone(&self) {
+    /// Waits until all processes that were left running have ended.
+    pub(super) async fn wait_gone(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Ends everything, and waits until it is gone or cannot be ended.
+    /// Ends everything, and waits until it has ended or cannot be ended.
     pub(super) async fn end_all(&self) {
-        self.over.cancel();
+        self.shutdown.cancel();
         if let Some(all) = self.all.last() {
             all.close();
             let _ = tokio::time::timeout(LONGEST_END, all.wait()).await;
@@ -251,9 +248,8 @@ impl Held {
     }
 }
 
-impl Line {
-    /// The next report; nothing once the supervisor is gone. Safe to drop while
-    /// it waits.
+impl Channel {
+    /// Waits for the next report. Returns `None` once the supervisor is gone. Cancel-safe.
     pub(super) async fn report(&mut self) -> Option<Report> {
         loop {
             if let Some(body) = wire::take(&mut self.arrived) {
@@ -266,18 +262,18 @@ impl Line {
         }
     }
 
-    /// Waits until the supervisor is gone, whatever it still has to say.
-    async fn silence(&mut self) {
+    /// Waits until the supervisor is gone, ignoring further reports.
+    async fn wait_closed(&mut self) {
         while self.report().await.is_some() {}
     }
 
-    /// Hands over something that is open.
-    async fn hand(&self, what: &OwnedFd) -> io::Result<()> {
+    /// Sends a file descriptor.
+    async fn send_fd(&self, fd: &OwnedFd) -> io::Result<()> {
         loop {
             self.stream.writable().await?;
             let sent = self
                 .stream
-                .try_io(Interest::WRITABLE, || handle::send(&self.stream, what));
+                .try_io(Interest::WRITABLE, || handle::send(&self.stream, fd));
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => return sent,
@@ -285,7 +281,7 @@ impl Line {
         }
     }
 
-    /// Asks for the end of the tree. If nobody listens, it has ended.
+    /// Requests the end of the tree. If the socket is closed, it has ended already.
     pub(super) async fn end(&mut self, grace: Duration) {
         let millis = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         let _ = self.stream.write_all(&millis.to_le_bytes()).await;
@@ -293,8 +289,8 @@ impl Line {
 }
 
 impl Pipes {
-    /// Waits for the next output, at most as much as `chunk` has room for. Safe
-    /// to drop while it waits; pending for ever once both pipes have ended.
+    /// Waits for more output, at most as much as fits in `chunk`. Cancel-safe. Never
+    /// completes once both pipes are closed.
     pub(super) async fn read(&mut self, chunk: &mut Vec<u8>) -> Stream {
         let Self { output, error } = self;
         let stream = tokio::select! {
@@ -305,7 +301,7 @@ impl Pipes {
         stream
     }
 
-    /// Reads what is there.
+    /// Reads available output without waiting.
     pub(super) fn read_now(&mut self, stream: Stream, chunk: &mut Vec<u8>) {
         let pipe = match stream {
             Stream::Output => &mut self.output,
@@ -318,29 +314,29 @@ impl Pipes {
         }
     }
 
-    pub(super) fn silent(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.output.is_none() && self.error.is_none()
     }
 }
 
 async fn readable(pipe: Option<&Receiver>) {
     match pipe {
-        // An error is met again by whoever reads.
+        // The next read reports the same error.
         Some(pipe) => drop(pipe.readable().await),
         None => std::future::pending().await,
     }
 }
 
 impl Drop for Job {
-    /// Somebody has to read how the supervisor ended.
+    /// Waits for the supervisor in the background, because its exit status must be read.
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let counted = std::mem::take(&mut self.counted);
+            let registered = std::mem::take(&mut self.registered);
             runtime.spawn(async move {
                 let _ = child.wait().await;
-                drop(counted);
+                drop(registered);
             });
         }
     }
@@ -348,13 +344,13 @@ impl Drop for Job {
 
 fn pipe() -> io::Result<(Receiver, OwnedFd)> {
     let (reader, writer) = std::io::pipe()?;
-    // Beyond a user's share the system says no, and a small pipe does as well.
+    // Beyond the user's quota the system refuses, and a small pipe works too.
     #[cfg(target_os = "linux")]
     let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE);
     Ok((Receiver::from_owned_fd(reader.into())?, writer.into()))
 }
 
-/// A pipe that a command reads from.
+/// Creates a pipe for the standard input of a command.
 pub(super) fn input() -> io::Result<(Sender, OwnedFd)> {
     let (reader, writer) = std::io::pipe()?;
     Ok((Sender::from_owned_fd(writer.into())?, reader.into()))
@@ -382,8 +378,8 @@ fn order(launch: &Launch, reads: bool) -> Order {
     }
 }
 
-/// What a failure calls the program.
-pub(super) fn named(program: &Program) -> String {
+/// Returns the name of the program for error messages.
+pub(super) fn program_name(program: &Program) -> String {
     let path = match program {
         Program::Shell { shell, .. } => shell.as_path(),
         Program::Direct(words) => words.first().map_or(Path::new(""), Path::new),
@@ -391,9 +387,9 @@ pub(super) fn named(program: &Program) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A failure to start what was to be run.
+/// Creates the error for a program that could not be started.
 pub(crate) fn cannot_run(program: &Program, refusal: Refusal, detail: String) -> Error {
-    cannot(&named(program), refusal, detail)
+    cannot(&program_name(program), refusal, detail)
 }
 
 pub(super) fn cannot(program: &str, refusal: Refusal, detail: String) -> Error {

@@ -17,8 +17,8 @@
 //! haft starts the next one while a command runs and keeps it ready for two seconds.
 
 use super::capture::Capture;
-use super::drive::{Drive, Orders};
-use super::job::{self, Binary, Held, Job};
+use super::drive::{Drive, RunControl};
+use super::job::{self, Binary, Job, SurvivorRegistry};
 use super::running::{Conversation, Pulse, Running};
 use super::sandbox::{Confinement, Surface, busy};
 use super::{Executor, Finished, Input, Launch, Refusal, Stream, Streams, Watch};
@@ -35,35 +35,35 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Runs commands here, each below a supervisor of its own. Dropping it ends what
-/// it started, and so does the end of this process, whatever ended it.
+/// Runs commands on this machine, each below its own supervisor. Dropping it ends
+/// everything it started, and so does the end of this process, for whatever reason.
 pub struct Local {
     binary: Binary,
-    held: Held,
+    registry: SurvivorRegistry,
     spare: Arc<Mutex<Spare>>,
-    /// Whether it is a part of another, whose spare supervisor it shares.
+    /// Whether it is a part of another executor, whose spare supervisor it shares.
     is_part: bool,
 }
 
-/// A supervisor that waits for the next command: starting one takes about as
-/// long as starting a shell. The first command gets none, since it may be the
-/// only one.
+/// A supervisor that is ready for the next command, because starting one takes about as
+/// long as starting a shell. There is none for the first command, which may be the only
+/// one.
 #[derive(Default)]
 struct Spare {
     job: Option<Job>,
     used: Option<Instant>,
-    /// Whether somebody is there who takes it away when it is not used.
-    kept: bool,
+    /// Whether a task removes it after it has been unused for a while.
+    has_expiry_task: bool,
     /// Whether one is being started.
-    coming: bool,
-    /// Whether nobody will want one any more.
-    over: bool,
+    is_starting: bool,
+    /// Whether no more will be needed.
+    is_closed: bool,
 }
 
-/// How long a spare supervisor waits.
-const WAITS: Duration = Duration::from_secs(2);
+/// Time after which an unused spare supervisor is removed.
+const SPARE_LIFETIME: Duration = Duration::from_secs(2);
 
-/// No system takes a longer word of a command than Linux does.
+/// Maximum length of an argument on Linux; other systems do not accept longer ones.
 const LONGEST_WORD: usize = (128 << 10) - 1;
 
 impl std::fmt::Debug for Local {
@@ -75,8 +75,8 @@ impl std::fmt::Debug for Local {
 }
 
 impl Local {
-    /// Starts supervisors as `supervisor` with `arguments`: a program that then
-    /// calls [`supervise`](super::supervise) and does nothing else.
+    /// Creates an executor that starts supervisors as `supervisor` with `arguments`. That
+    /// program must call [`supervise`](super::supervise) and do nothing else.
     #[must_use]
     pub fn new(supervisor: PathBuf, arguments: Vec<OsString>) -> Self {
         Self {
@@ -84,45 +84,45 @@ impl Local {
                 path: supervisor,
                 arguments,
             },
-            held: Held::new(),
+            registry: SurvivorRegistry::new(),
             spare: Arc::default(),
             is_part: false,
         }
     }
 
-    fn take(&self, surface: Option<Surface>) -> Option<Job> {
+    fn take_spare(&self, surface: Option<Surface>) -> Option<Job> {
         let mut job = lock(&self.spare).job.take()?;
-        job.waits(surface).then_some(job)
+        job.is_ready_for(surface).then_some(job)
     }
 
-    /// Starts the next supervisor while this command runs, for one like it.
-    fn provide(&self, surface: Option<Surface>) {
+    /// Starts the next supervisor while this command runs, for a similar one.
+    fn prepare_spare(&self, surface: Option<Surface>) {
         let mut spare = lock(&self.spare);
         let before = spare.used.replace(Instant::now());
         if spare.job.is_some()
-            || spare.coming
-            || before.is_none_or(|before| before.elapsed() > WAITS)
+            || spare.is_starting
+            || before.is_none_or(|before| before.elapsed() > SPARE_LIFETIME)
         {
             return;
         }
-        spare.coming = true;
-        // On a thread of its own: who starts a program waits until it has started.
-        // Without one the next command takes longer, that is all.
+        spare.is_starting = true;
+        // On another thread, because starting a program blocks. If no thread is available,
+        // the next command just takes longer.
         let (binary, next) = (self.binary.clone(), Arc::clone(&self.spare));
         tokio::task::spawn_blocking(move || {
             let job = Job::prepare(&binary, surface).ok();
             let mut next = lock(&next);
-            next.coming = false;
-            if next.kept && !next.over {
+            next.is_starting = false;
+            if next.has_expiry_task && !next.is_closed {
                 next.job = job;
             }
         });
-        if !std::mem::replace(&mut spare.kept, true) {
+        if !std::mem::replace(&mut spare.has_expiry_task, true) {
             tokio::spawn(expire(Arc::clone(&self.spare)));
         }
     }
 
-    /// Starts a supervisor, and tries again while the machine has no room for one.
+    /// Starts a supervisor, and retries while the machine is out of resources.
     async fn prepare(&self, surface: Option<Surface>) -> std::io::Result<Job> {
         for pause in busy::PAUSES {
             match Job::prepare(&self.binary, surface) {
@@ -140,7 +140,7 @@ impl Local {
         let (mut input, end) = input_of(launch)?;
         let (drive, _) = self.begin_with(launch, Some(end)).await?;
         let bytes = Arc::clone(bytes);
-        // It may read all of it, some or nothing: that is its business.
+        // The command need not read all of it.
         tokio::spawn(async move { input.write_all(&bytes).await });
         Ok(drive)
     }
@@ -152,28 +152,28 @@ impl Local {
     ) -> Result<(Drive, Option<Receiver>)> {
         let begun = Instant::now();
         if launch.program.longest_word() > LONGEST_WORD {
-            // The system would refuse it, after it has been copied several times.
-            let detail = "a word of the command is longer than 128 KiB".to_owned();
+            // The system would reject it after copying it several times.
+            let detail = "an argument of the command is longer than 128 KiB".to_owned();
             return Err(job::cannot_run(&launch.program, Refusal::TooLong, detail));
         }
         let takes_output = input.is_some() && launch.input == Input::Nothing;
         let surface = launch.confinement.as_ref().map(Confinement::surface);
-        let spare = self.take(surface);
+        let spare = self.take_spare(surface);
         let mut job = match spare {
             Some(job) => job,
             None => self.prepare(surface).await.map_err(|error| {
-                let program = job::named(&launch.program);
+                let program = job::program_name(&launch.program);
                 let refusal = match busy::is_passing(&error) {
                     true => Refusal::Busy,
                     false => Refusal::NoSupervisor,
                 };
-                let detail = format!("cannot start the process that watches over it: {error}");
+                let detail = format!("cannot start its supervisor process: {error}");
                 job::cannot(&program, refusal, detail)
             })?,
         };
-        job.count_with(&self.held);
+        job.register(&self.registry);
         job.begin(launch, input).await;
-        self.provide(surface);
+        self.prepare_spare(surface);
         let taken = if takes_output {
             job.take_output()
         } else {
@@ -182,13 +182,13 @@ impl Local {
         let output = Capture::new(&launch.keep, Stream::Output);
         let error = match launch.streams {
             Streams::Merged => Capture::nothing(),
-            Streams::Apart => Capture::new(&launch.keep, Stream::Error),
+            Streams::Separate => Capture::new(&launch.keep, Stream::Error),
         };
         let drive = Drive::new(job, output, error, launch.streams, begun);
         Ok((drive, taken))
     }
 
-    /// Follows a command that has begun, beside the caller.
+    /// Follows a running command in the background.
     async fn follow(&self, mut drive: Drive, launch: Launch) -> Result<Running> {
         let pid = drive.started().await?;
         let supervisor = drive.supervisor();
@@ -199,11 +199,11 @@ impl Local {
         });
         let finished = watch::Sender::new(None);
         let (stop, stopped) = mpsc::unbounded_channel();
-        let held = self.held.part();
+        let registry = self.registry.part();
         let running = Running {
             pid,
             supervisor: Some(supervisor),
-            held: held.clone(),
+            registry: registry.clone(),
             output,
             error,
             pulse: pulse.subscribe(),
@@ -217,25 +217,25 @@ impl Local {
                     pulse.at = std::time::Instant::now();
                 });
             };
-            let orders = Orders {
+            let control = RunControl {
                 limit: launch.limit,
                 prompts: launch.prompts,
                 watch: &beat,
-                cancel: held.over(),
+                cancel: registry.shutdown(),
                 stop: stopped,
-                held: held.clone(),
+                registry: registry.clone(),
             };
-            let ended = drive.follow(orders).await;
+            let ended = drive.follow(control).await;
             finished.send_replace(Some(Arc::new(ended)));
         });
         Ok(running)
     }
 }
 
-/// A pipe for what a command reads.
+/// Creates a pipe for the command's standard input.
 fn input_of(launch: &Launch) -> Result<(Sender, OwnedFd)> {
     job::input().map_err(|error| {
-        let program = job::named(&launch.program);
+        let program = job::program_name(&launch.program);
         job::cannot(&program, Refusal::Other, error.to_string())
     })
 }
@@ -244,18 +244,18 @@ fn lock(spare: &Mutex<Spare>) -> MutexGuard<'_, Spare> {
     spare.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a spare supervisor away that nobody wanted.
+/// Removes a spare supervisor that was not used.
 async fn expire(spare: Arc<Mutex<Spare>>) {
     loop {
         let next = {
             let mut spare = lock(&spare);
             let used = spare.used.unwrap_or_else(Instant::now);
-            if used.elapsed() >= WAITS {
+            if used.elapsed() >= SPARE_LIFETIME {
                 spare.job = None;
-                spare.kept = false;
+                spare.has_expiry_task = false;
                 return;
             }
-            used + WAITS
+            used + SPARE_LIFETIME
         };
         tokio::time::sleep_until(next).await;
     }
@@ -265,23 +265,23 @@ impl Drop for Local {
     fn drop(&mut self) {
         if !self.is_part {
             let mut spare = lock(&self.spare);
-            spare.over = true;
+            spare.is_closed = true;
             spare.job = None;
         }
-        self.held.over().cancel();
+        self.registry.shutdown().cancel();
     }
 }
 
 #[async_trait]
 impl Executor for Local {
     async fn close(&self) {
-        self.held.end_all().await;
+        self.registry.end_all().await;
     }
 
     fn part(&self) -> Option<Arc<dyn Executor>> {
         Some(Arc::new(Self {
             binary: self.binary.clone(),
-            held: self.held.part(),
+            registry: self.registry.part(),
             spare: Arc::clone(&self.spare),
             is_part: true,
         }))
@@ -294,17 +294,17 @@ impl Executor for Local {
         cancel: &CancellationToken,
     ) -> Result<Finished> {
         let drive = self.begin(&launch).await?;
-        // Held, so that nobody asks by having gone.
+        // Kept alive, because dropping it would end the command.
         let (_stop, stop) = mpsc::unbounded_channel();
-        let orders = Orders {
+        let control = RunControl {
             limit: launch.limit,
             prompts: launch.prompts,
             watch,
             cancel,
             stop,
-            held: self.held.clone(),
+            registry: self.registry.clone(),
         };
-        drive.follow(orders).await
+        drive.follow(control).await
     }
 
     async fn start(&self, launch: Launch) -> Result<Running> {
@@ -315,17 +315,17 @@ impl Executor for Local {
     async fn converse(&self, launch: Launch) -> Result<Conversation> {
         let launch = Launch {
             input: Input::Nothing,
-            streams: Streams::Apart,
+            streams: Streams::Separate,
             ..launch
         };
         let (input, end) = input_of(&launch)?;
         let (drive, output) = self.begin_with(&launch, Some(end)).await?;
         let lost = || {
-            let program = job::named(&launch.program);
+            let program = job::program_name(&launch.program);
             job::cannot(
                 &program,
                 Refusal::Other,
-                "its output is not there".to_owned(),
+                "its output pipe is missing".to_owned(),
             )
         };
         let output = output.ok_or_else(lost)?;

@@ -1,8 +1,8 @@
-//! Where a program is that haft starts by its name.
+//! Finding programs by name.
 //!
-//! `PATH` may name folders that a model can write: relative ones, the empty one, and
-//! those in the work folder. A program of haft's own choice is never taken from there,
-//! or a file in the project would run in its place.
+//! `PATH` may contain folders that a model can write: relative ones, the empty one, and
+//! those in the work folder. haft never starts a program from there on its own behalf;
+//! otherwise a file in the project could take its place.
 
 use crate::scope::real;
 use crate::scope::rules::SYSTEM;
@@ -10,10 +10,10 @@ use rustix::fs::{Access, FileType};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Where programs are when the environment does not say.
+/// Folders to use if the environment has no `PATH`.
 const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Where the programs of the system are.
+/// System folders for programs.
 const PROGRAMS: [&str; 6] = [
     "/usr/local/bin",
     "/usr/bin",
@@ -23,72 +23,77 @@ const PROGRAMS: [&str; 6] = [
     "/usr/sbin",
 ];
 
-/// Which folders are looked through.
+/// Folders to search, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Those of `PATH`, as they stand there.
+pub(super) enum SearchOrder {
+    /// The folders of `PATH` in their order.
     Path,
-    /// Those of the system that `PATH` names, then its others.
+    /// System folders that `PATH` contains, then its others.
     SystemFirst,
-    /// Those of the system whatever `PATH` names, then those of `PATH`.
+    /// All system folders, then those of `PATH`.
     System,
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     Program(PathBuf),
-    /// Only something that cannot be executed.
+    /// Only a file that is not executable was found.
     NotExecutable,
     Nothing,
 }
 
-/// Finds a program for haft itself: by its name in the folders of `path`, but not in
-/// one that is relative or lies in a folder of `avoid`, and not one that is a link into
-/// such a folder. A path is taken as it is.
+/// Finds a program that haft itself starts. Searches the folders of `path`, except relative
+/// ones and those in a folder of `avoid`, and rejects links into such a folder. A name that
+/// is a path is used as it is.
 #[must_use]
 pub fn look_up(name: &OsStr, path: Option<&OsStr>, avoid: &[PathBuf]) -> Option<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(name));
     }
-    match find(name, path, avoid, Order::Path) {
+    match find(name, path, avoid, SearchOrder::Path) {
         Found::Program(program) => Some(program),
         Found::NotExecutable | Found::Nothing => None,
     }
 }
 
-/// Takes the folders out of `PATH` that [`look_up`] does not use: for programs that haft
-/// starts, which look up others in turn, as the first line of a script does.
+/// Removes the folders from `PATH` that [`look_up`] does not use. This is for programs that
+/// haft starts, because these look up others in turn (the first line of a script does).
 pub fn clean_path(environment: &mut [(OsString, OsString)], avoid: &[PathBuf]) {
-    let avoid: Vec<PathBuf> = avoid.iter().map(|folder| where_it_is(folder)).collect();
+    let avoid: Vec<PathBuf> = avoid.iter().map(|folder| real_path(folder)).collect();
     for (_, value) in environment.iter_mut().filter(|(name, _)| name == "PATH") {
         let folders = std::env::split_paths(value)
             .filter(|folder| folder.is_absolute() && !is_avoided(folder, &avoid));
-        // They came out of such a list, so they fit into one.
+        // They came from such a list, so joining them succeeds.
         *value = std::env::join_paths(folders).unwrap_or_else(|_| USUAL.into());
     }
 }
 
-/// The value of `PATH` in an environment.
+/// Returns the value of `PATH` in an environment.
 #[must_use]
 pub fn path_of(environment: &[(OsString, OsString)]) -> Option<&OsStr> {
     let named = environment.iter().find(|(name, _)| name == "PATH");
     named.map(|(_, value)| value.as_os_str())
 }
 
-pub(super) fn find(name: &OsStr, path: Option<&OsStr>, avoid: &[PathBuf], order: Order) -> Found {
-    let avoid: Vec<PathBuf> = avoid.iter().map(|folder| where_it_is(folder)).collect();
+pub(super) fn find(
+    name: &OsStr,
+    path: Option<&OsStr>,
+    avoid: &[PathBuf],
+    order: SearchOrder,
+) -> Found {
+    let avoid: Vec<PathBuf> = avoid.iter().map(|folder| real_path(folder)).collect();
     let named: Vec<PathBuf> = std::env::split_paths(path.unwrap_or(OsStr::new(USUAL)))
         .filter(|folder| folder.is_absolute())
         .collect();
     let is_system = |folder: &PathBuf| PROGRAMS.iter().any(|known| folder == Path::new(known));
     let folders: Vec<PathBuf> = match order {
-        Order::Path => named,
-        Order::SystemFirst => {
+        SearchOrder::Path => named,
+        SearchOrder::SystemFirst => {
             let (system, others): (Vec<_>, Vec<_>) = named.into_iter().partition(is_system);
             system.into_iter().chain(others).collect()
         }
-        Order::System => {
+        SearchOrder::System => {
             let system = PROGRAMS.iter().map(PathBuf::from);
             system.chain(named).collect()
         }
@@ -109,24 +114,23 @@ pub(super) fn find(name: &OsStr, path: Option<&OsStr>, avoid: &[PathBuf], order:
     found
 }
 
-/// Whether something lies in one of these folders. Where such a folder holds one of the
-/// system's, as the whole disk does, that one is the system's all the same. A folder of
-/// the system that is itself among them is not.
+/// Whether a path is in one of these folders. A system folder inside such a folder is still
+/// trusted (if the folder is `/`, for example), but not one that is itself in the list.
 fn is_avoided(path: &Path, avoid: &[PathBuf]) -> bool {
-    let path = where_it_is(path);
+    let path = real_path(path);
     avoid.iter().any(|folder| {
         let system = SYSTEM.iter().map(Path::new);
-        let mut held = system.filter(|system| system.starts_with(folder) && system != folder);
-        path.starts_with(folder) && !held.any(|system| path.starts_with(system))
+        let mut trusted = system.filter(|system| system.starts_with(folder) && system != folder);
+        path.starts_with(folder) && !trusted.any(|system| path.starts_with(system))
     })
 }
 
-fn where_it_is(path: &Path) -> PathBuf {
+fn real_path(path: &Path) -> PathBuf {
     real(path).unwrap_or_else(|| path.to_owned())
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make programs to be found")]
+#[expect(clippy::disallowed_methods, reason = "tests create programs to find")]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_the_system_that_may_be_written_is_not_the_systems() {
+    fn a_writable_system_folder_is_not_trusted() {
         let avoids = |path: &str, folder: &str| is_avoided(Path::new(path), &[folder.into()]);
         assert!(avoids("/opt/bin/tool", "/opt"));
         assert!(avoids("/opt/a/bin/tool", "/opt/a"));
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_could_write_is_never_found() {
+    fn a_program_that_a_model_can_write_is_never_found() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let (work, own) = (base.join("work"), base.join("own"));
@@ -177,10 +181,10 @@ mod tests {
             "bin",
             "./bin",
         ] {
-            assert_eq!(found(path, Order::Path), Found::Nothing, "{path}");
+            assert_eq!(found(path, SearchOrder::Path), Found::Nothing, "{path}");
             let path = format!("{path}:@/own");
             assert_eq!(
-                found(&path, Order::Path),
+                found(&path, SearchOrder::Path),
                 Found::Program(own.join("tool")),
                 "{path}"
             );
@@ -196,14 +200,14 @@ mod tests {
         clean_path(&mut environment, std::slice::from_ref(&work));
         let clean = format!("{}:/usr/bin", own.display());
         assert_eq!(path_of(&environment), Some(OsStr::new(&clean)));
-        // Shells are the system's.
+        // Shells come from the system folders.
         let path = work.join("bin");
         let shell = |avoid: &[PathBuf]| {
             find(
                 "bash".as_ref(),
                 Some(path.as_os_str()),
                 avoid,
-                Order::System,
+                SearchOrder::System,
             )
         };
         for avoid in [vec![work.clone()], vec![PathBuf::from("/")], vec![]] {

@@ -1,16 +1,16 @@
-//! Supervisors whose program was killed. Each ends what it watches over and then itself,
-//! which takes a moment.
+//! Supervisors whose haft was killed. Each ends its command's tree and then exits, which
+//! takes a moment.
 
 use super::hidden::SUPERVISE;
 use super::tree;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long it is until they are looked at again.
+/// Interval between checks.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits until what a killed program of ours had started has ended, but no longer than
-/// `limit`. Whether it has.
+/// Waits until everything that a killed haft had started has ended, at most `limit`.
+/// Returns whether it has.
 pub async fn orphans_ended(limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     while tree::processes().into_iter().any(is_orphan) {
@@ -22,7 +22,7 @@ pub async fn orphans_ended(limit: Duration) -> bool {
     true
 }
 
-/// Whether it is a supervisor, and its parent is not the program that started it.
+/// Whether a process is a supervisor whose parent is no longer the program that started it.
 fn is_orphan(pid: u32) -> bool {
     let Some(line) = tree::command_line(pid) else {
         return false;
@@ -38,7 +38,7 @@ fn is_orphan(pid: u32) -> bool {
     own.is_some() && program(node.parent) != own
 }
 
-/// The file that a process runs, where we may know.
+/// Returns the executable of a process, if it may be read.
 fn program(pid: u32) -> Option<PathBuf> {
     rustix::fs::readlink(Path::new(&format!("/proc/{pid}/exe")), Vec::new())
         .ok()

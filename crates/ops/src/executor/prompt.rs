@@ -1,16 +1,17 @@
-//! Whether a last line without a newline asks somebody something.
+//! Recognising an unfinished line that asks the user something.
 
-/// What asks for a key, however the line ends: "Press any key to continue . . .".
+/// Texts that ask for a key, however the line ends: "Press any key to continue . . .".
 const PRESSING: [&str; 4] = ["press enter", "press return", "press any key", "hit enter"];
 
-/// Whether a line may be a question. Many progress messages look like one, and a
-/// question may be answered already: who reads decides.
+/// Whether a line may be a question. Many progress messages look like one, and a question
+/// may have been answered already, so the caller must also check whether a process is
+/// waiting for input.
 pub(super) fn asks(line: &[u8]) -> bool {
     let text = plain(line).to_lowercase();
     text.ends_with([':', '?', '>', ']', ')']) || PRESSING.iter().any(|phrase| text.contains(phrase))
 }
 
-/// The question as text: no escapes, no blanks around it.
+/// Returns the question as plain text, without escape sequences and surrounding spaces.
 pub(super) fn plain(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut out = String::new();
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_told_from_progress() {
+    fn questions_are_distinguished_from_progress() {
         for (line, expected) in [
             ("Password:", true),
             ("[sudo] password for root: ", true),

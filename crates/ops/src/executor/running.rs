@@ -1,7 +1,7 @@
-//! A command that goes on beside whoever started it.
+//! Commands that run in the background.
 
 use super::disk::Log;
-use super::job::Held;
+use super::job::SurvivorRegistry;
 use super::listeners::{self, Listener};
 use super::{Finished, Stream};
 use crate::Result;
@@ -14,38 +14,38 @@ use tokio::sync::{mpsc, watch};
 #[derive(Debug)]
 pub struct Running {
     pub(super) pid: u32,
-    /// The supervisor of its tree, where that is on this machine.
+    /// Process id of its supervisor, if it runs on this machine.
     pub(super) supervisor: Option<u32>,
     pub(super) output: Option<Arc<Log>>,
     pub(super) error: Option<Arc<Log>>,
     pub(super) pulse: watch::Receiver<Pulse>,
     pub(super) finished: watch::Receiver<Option<Arc<Result<Finished>>>>,
-    pub(super) held: Held,
+    pub(super) registry: SurvivorRegistry,
     pub(super) stop: mpsc::UnboundedSender<Duration>,
 }
 
-/// A program that is spoken to. Dropping it ends the program.
+/// A program to exchange messages with. Dropping it ends the program.
 #[derive(Debug)]
 pub struct Conversation {
-    /// What it reads. To drop it is the end of its input.
+    /// Its standard input. Dropping it signals end of file.
     pub input: Sender,
-    /// What it writes.
+    /// Its standard output.
     pub output: Receiver,
-    /// The program itself.
+    /// The running program.
     pub running: Running,
 }
 
-/// How much a command has said, and when it last did.
+/// Amount and time of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pulse {
-    /// Bytes of both streams.
+    /// Number of bytes on both streams.
     pub bytes: u64,
-    /// When the last of them came; when it began, if none did.
+    /// Time of the last output; the start time if there was none.
     pub at: Instant,
 }
 
 impl Running {
-    /// The number of the command's own process.
+    /// Returns the process id of the command.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
@@ -58,8 +58,8 @@ impl Running {
         Some(move |port| listeners::listener(supervisor, port))
     }
 
-    /// Its output on the disk, which can be read while it grows. Nothing if none
-    /// was asked for, or it could not be made.
+    /// Returns the log of a stream, which can be read while it grows. `None` if it was not
+    /// requested or could not be created.
     #[must_use]
     pub fn log(&self, stream: Stream) -> Option<Arc<Log>> {
         match stream {
@@ -68,54 +68,54 @@ impl Running {
         }
     }
 
-    /// Whether something of it still runs after its own process has ended.
+    /// Whether processes it started are still running after its own has ended.
     #[must_use]
     pub fn has_survivors(&self) -> bool {
-        !self.held.is_empty()
+        !self.registry.is_empty()
     }
 
-    /// How it ended, once it has.
+    /// Returns how it ended, or `None` if it is still running.
     #[must_use]
     pub fn finished(&self) -> Option<Arc<Result<Finished>>> {
         self.finished.borrow().clone()
     }
 
-    /// What it has said so far; a receiver that wakes when there is more.
+    /// Returns a receiver for the amount of output, which wakes on new output.
     #[must_use]
     pub fn pulse(&self) -> watch::Receiver<Pulse> {
         self.pulse.clone()
     }
 
-    /// Its end; a receiver that wakes when it comes.
+    /// Returns a receiver for its end, which wakes when it ends.
     #[must_use]
     pub fn end(&self) -> watch::Receiver<Option<Arc<Result<Finished>>>> {
         self.finished.clone()
     }
 
-    /// Asks its whole tree to end, and kills it after `grace`. Returns when it is
-    /// gone, or cannot be ended. What it left behind, if it had ended before, is
-    /// ended too.
+    /// Sends TERM to the whole tree, and KILL after `grace`. Returns once it has ended or
+    /// cannot be ended. If the command had ended before, this ends the processes it left
+    /// behind.
     pub async fn kill(&self, grace: Duration) {
-        // Nobody there to be asked: it has ended.
+        // If the channel is closed, it has ended.
         if self.stop.send(grace).is_ok() {
             let _ = self.end().wait_for(Option::is_some).await;
         }
-        self.held.over().cancel();
-        self.held.gone().await;
+        self.registry.shutdown().cancel();
+        self.registry.wait_gone().await;
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.held.over().cancel();
+        self.registry.shutdown().cancel();
     }
 }
 
-/// How many bytes lie in a pipe that nobody has taken out, which can be asked at its
-/// writing end and after its reader has ended.
+/// Returns the number of bytes in a pipe that have not been read. Works at the writing end,
+/// too, and after the reader has closed it.
 ///
 /// # Errors
-/// Where the system cannot say.
+/// If the system does not support it.
 pub fn unread(pipe: impl std::os::fd::AsFd) -> std::io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(pipe)?)
 }

@@ -1,8 +1,8 @@
-//! Whether a tree does anything at all, from two looks at it.
+//! Detecting whether a process tree is idle, from two samples.
 
 use super::tree;
 
-/// One look at the tree below a supervisor.
+/// A sample of the tree below a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sample {
     processes: usize,
@@ -22,10 +22,10 @@ pub(super) fn look(supervisor: u32) -> Sample {
 }
 
 impl Sample {
-    /// Whether a tree that seems to have asked something waits for the answer, when
-    /// it looked like `before` a while ago. Words alone prove nothing: the answer
-    /// may have come through a pipe, and what goes on since then may be silent. So
-    /// somebody must read from where people type.
+    /// Whether a tree that seems to have asked a question waits for the answer, given an
+    /// earlier sample `before`. The text alone proves nothing: the answer may have come
+    /// through a pipe, and the work since then may be silent. So a process must be reading
+    /// from where a user types.
     pub(super) fn waits(self, before: Self) -> bool {
         let still = !self.busy && self.processes > 0;
         let same = self.ticks == before.ticks && self.processes == before.processes;

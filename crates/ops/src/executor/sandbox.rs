@@ -23,60 +23,60 @@
 //! on disk, the beginning is kept and the end goes to a second file used as a ring.
 //!
 //! Not prevented: changing modes and times of the user's own files outside at the partial
-//! level; set-id bits on files in the workspace; UNIX sockets outside the covered folders at
+//! level; set-id bits on files in the workspace; UNIX sockets outside the hidden folders at
 //! the full level. A cover on a single *file* lasts until a process outside the sandbox
 //! replaces that file.
 
 pub(super) mod busy;
-#[cfg(target_os = "linux")]
-mod calls;
 #[cfg(target_os = "linux")]
 mod cgroup;
 mod confinement;
 mod encode;
 #[cfg(target_os = "linux")]
 mod enter;
+mod known_paths;
 #[cfg(target_os = "linux")]
-mod files;
+mod landlock_rules;
 #[cfg(target_os = "linux")]
 mod layout;
 #[cfg(target_os = "linux")]
 mod mounts;
-mod places;
 mod plan;
 #[cfg(target_os = "linux")]
 mod privileges;
 mod probe;
 #[cfg(target_os = "linux")]
-mod system;
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod syscalls;
 
 pub use crate::git::{Controls, repositories};
 #[cfg(target_os = "linux")]
-pub use cgroup::Cage;
+pub use cgroup::ControlGroup;
 pub use confinement::{Confinement, Surface};
 #[cfg(target_os = "linux")]
 pub use enter::{enter, leave, split};
-pub use places::secrets;
+pub use known_paths::secrets;
 pub use plan::{Plan, Request, Watched, Why};
 pub use probe::{
     Enforcement, Helper, Processes, most, probe, probe_anew, probe_now, processes, rehearse,
 };
 #[cfg(target_os = "linux")]
-pub(super) use system::keep_standard_streams_only;
+pub(super) use syscalls::keep_standard_streams_only;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The result of confining something.
+/// Result of a step of confining a process.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a confinement could not be planned or put on. Whatever it was, the
-/// command must not run.
+/// Why a confinement could not be planned or applied. In every case, the command must not
+/// run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The rules let everything be reached: that is no confinement, and the
-    /// caller has to say so instead of asking for a plan.
+    /// The rules allow everything. The caller must handle that case instead of asking for a
+    /// plan.
     #[error("these file rules confine nothing")]
     Unconfined,
     /// A folder of the request cannot be used.
@@ -84,48 +84,47 @@ pub enum Error {
     Unusable {
         /// The folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem, as a clause after the path.
         reason: &'static str,
     },
-    /// At the partial level a secret place inside a folder that may be written
-    /// stays reachable.
-    #[error("{} lies in a folder that commands may write, and cannot be hidden there without namespaces", path.display())]
+    /// At the partial level, a secret path inside a writable folder would stay reachable.
+    #[error("{} is in a folder that commands may write, and cannot be hidden there without namespaces", path.display())]
     NotHideable {
-        /// The secret place.
+        /// The secret path.
         path: PathBuf,
     },
-    /// The bytes are no plan.
+    /// The bytes are not a valid plan.
     #[error("malformed sandbox plan: {0}")]
     Malformed(&'static str),
     /// The kernel refused a step.
     #[error("sandbox: {step}{}: {source}", at(path.as_deref()))]
     Step {
-        /// What was being done.
+        /// Name of the step.
         step: &'static str,
-        /// To what.
+        /// The path it was about, if any.
         path: Option<PathBuf>,
-        /// The kernel's answer.
+        /// The error that the kernel returned.
         source: io::Error,
     },
-    /// A mechanism is there but does not hold what was asked of it.
+    /// A mechanism exists but does not enforce what was requested.
     #[error("sandbox: {mechanism}: {reason}")]
     NotEnforced {
-        /// Which one.
+        /// Name of the mechanism.
         mechanism: &'static str,
-        /// Why.
+        /// What is missing.
         reason: String,
     },
-    /// Nothing on this machine confines a command.
+    /// This machine has no mechanism that confines a command.
     #[error("no sandbox on this machine: {reason}")]
     Unavailable {
-        /// Why.
+        /// What is missing.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether the machine only had no room for it just now: that says nothing about
-    /// what it can do.
+    /// Whether the machine was only out of resources, which says nothing about what it can
+    /// enforce.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Step { source, .. } if busy::is_passing(source))
@@ -136,124 +135,119 @@ fn at(path: Option<&Path>) -> String {
     path.map_or_else(String::new, |path| format!(" ({})", path.display()))
 }
 
-/// What a command may reach over the network.
+/// Network access of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Nothing.
+    /// No network.
     Off,
-    /// What the machine reaches.
+    /// Whatever the machine can reach.
     On,
 }
 
-/// Where programs can be started from.
+/// Folders from which programs can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Execution {
-    /// From anywhere that can be read.
+    /// Any folder that can be read.
     Anywhere,
-    /// From anywhere but the work folder, the roots and what is listed. At the full level
-    /// libraries cannot be loaded from there either. Nothing holds a folder that the
-    /// system's own programs lie in, and nothing holds an interpreter that is given a
-    /// file to read.
+    /// Any folder except the work folder, the roots and those in `nor`. At the full level
+    /// libraries cannot be loaded from these either. Folders that contain the system's own
+    /// programs are not restricted, and an interpreter can still be given a file to read.
     OutsideRoots {
-        /// The other folders.
+        /// Further folders to exclude.
         nor: Vec<PathBuf>,
-        /// Those of all these folders, and folders around them, that programs may be
-        /// started from after all.
+        /// Exceptions: excluded folders, or folders around them, from which programs may be
+        /// started after all.
         except: Vec<PathBuf>,
     },
 }
 
-/// How much memory each process of a command may map.
+/// Address space that each process of a command may map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// As much as the system gives; the command is the first to go when there
-    /// is none left.
+    /// No limit. When memory runs out, the command is killed first.
     Unlimited,
-    /// This many bytes of address space. Programs that reserve far more than
-    /// they use (garbage collectors do) need a generous figure.
+    /// Maximum in bytes. Programs that reserve far more than they use (garbage collectors
+    /// do) need a generous value.
     Bytes(u64),
 }
 
-/// When processes are counted. An ordinary user's are always, at no cost; those
-/// of root only in a control group, and moving a process into one waits for
-/// every other processor.
+/// When the number of processes is limited. For an ordinary user that is free. For root it
+/// needs a control group, and moving a process into one waits for every other processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// Also root's.
+    /// For root too.
     Always,
-    /// Only where it costs nothing.
+    /// Only where it is free.
     WhereFree,
 }
 
-/// What a command may use up.
+/// Resource limits of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Processes and threads alive at a time.
+    /// Maximum number of processes and threads alive at a time.
     pub processes: u32,
-    /// Whether that is worth waiting for.
+    /// Whether `processes` is also enforced where that costs time.
     pub counting: Counting,
-    /// Memory of each process.
+    /// Limit for each process.
     pub memory: Memory,
 }
 
-/// How much is enforced.
+/// Level of enforcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Landlock and seccomp.
     Partial,
-    /// Namespaces as well.
+    /// Namespaces, Landlock and seccomp.
     Full,
 }
 
-/// What `enter` puts on, as [`probe`] found it possible.
+/// What `enter` applies, as [`probe`] found it possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strength {
-    /// With or without namespaces.
+    /// Whether namespaces are used.
     pub level: Level,
-    /// The version of Landlock whose rights are demanded of the kernel.
+    /// Version of Landlock whose rights the kernel must enforce.
     pub landlock: u8,
 }
 
-/// Which of the two supervisors calls.
+/// The supervisor that is calling: there are two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The one that haft started.
     Outer,
-    /// The one that the first one started.
+    /// The one that the outer supervisor started.
     Inner,
 }
 
-/// What the calling process has to do next.
+/// Next task of the calling process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Make another process for [`Stage::Inner`], with [`split`] or by starting
-    /// the binary again: only a child is in
-    /// the new PID namespace, and this one stays free to clean up. No thread can
-    /// be started from here on.
+    /// Create a process for [`Stage::Inner`], with [`split`] or by starting the binary
+    /// again. Only a child is in the new PID namespace, and this process stays free to
+    /// clean up. It can no longer start threads.
     StartInner,
-    /// Start the command and reap whatever it leaves behind.
+    /// Start the command, and reap the processes it leaves behind.
     RunCommand,
 }
 
-/// A stage that is done.
+/// Result of a completed stage.
 #[derive(Debug)]
 pub struct Entered {
-    /// What to do next.
+    /// The next task of the calling process.
     pub role: Role,
-    /// Holds the limit on processes where a control group does; to be kept
-    /// until nothing of the command is alive, because dropping it removes the
-    /// group.
+    /// The control group that limits the number of processes, if one is used. Keep it until
+    /// no process of the command is alive, because dropping it removes the group.
     #[cfg(target_os = "linux")]
-    pub cage: Option<Cage>,
+    pub control_group: Option<ControlGroup>,
 }
 
-/// Other systems have no mechanism here yet: whatever is asked is refused.
+/// Refuses: other systems have no supported mechanism yet.
 ///
 /// # Errors
 /// Always.
 #[cfg(not(target_os = "linux"))]
 pub fn enter(_plan: &Plan, _strength: Strength, _stage: Stage) -> Result<Entered> {
     Err(Error::Unavailable {
-        reason: "it has no mechanism that haft knows".to_owned(),
+        reason: "this system has no mechanism that haft supports".to_owned(),
     })
 }

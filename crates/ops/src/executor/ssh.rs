@@ -1,15 +1,14 @@
-//! Commands on another machine, by the person's own `ssh`.
+//! Commands on another machine, through the user's own `ssh`.
 //!
-//! ssh runs below a supervisor of [`Local`], so what is kept of the output, and
-//! the death of everything on this side, are its. A small script on the host does
-//! what a supervisor does here, as far as a shell can: see `ssh/there.sh`.
-//! Standard input of ssh is the lifeline. haft holds its other end, so the end of
-//! haft, of ssh or of the connection is the end of the tree on the host.
+//! ssh runs below a supervisor of [`Local`], which captures the output and ends everything
+//! on this side. A small script on the host does what a supervisor does here, as far as a
+//! shell can: see `ssh/there.sh`. Standard input of ssh is the lifeline. haft owns its
+//! other end, so if haft, ssh or the connection ends, the tree on the host ends too.
 
-mod line;
+mod connection;
 mod order;
 
-use super::job::{cannot, named};
+use super::job::{cannot, program_name};
 use super::lookup;
 use super::{
     Ended, Executor, Exit, Finished, GRACE, Input, Launch, Local, Program, Prompts, Refusal,
@@ -17,7 +16,7 @@ use super::{
 };
 use crate::{Error, Result};
 use async_trait::async_trait;
-use line::{Line, State};
+use connection::{Connection, State};
 use order::Names;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,13 +26,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long after a tree should be dead the host's word is awaited; then ssh is
+/// Time to wait for the host's report after a tree should have been killed. Then ssh is
 /// ended, which the host notices.
 const PATIENCE: Duration = Duration::from_millis(600);
 
-/// What holds whatever the person's configuration says: nothing asks, nothing is
-/// forwarded, nothing stays.
-const ALWAYS: [&str; 8] = [
+/// Options that override the user's configuration: no prompts, no forwarding, no connection
+/// that stays open.
+const FORCED_OPTIONS: [&str; 8] = [
     "BatchMode=yes",
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
@@ -44,43 +43,44 @@ const ALWAYS: [&str; 8] = [
     "EscapeChar=none",
 ];
 
-/// What holds unless the target says otherwise.
-const USUALLY: [&str; 4] = [
+/// Options that the target can override.
+const DEFAULT_OPTIONS: [&str; 4] = [
     "ConnectTimeout=10",
     "ServerAliveInterval=15",
     "ServerAliveCountMax=3",
     "LogLevel=ERROR",
 ];
 
-/// Where commands run.
+/// The host on which commands run.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// Whatever `ssh` takes: a name, `user@name`, or an alias of its configuration.
+    /// Destination as `ssh` accepts it: a name, `user@name`, or an alias from its
+    /// configuration.
     pub host: String,
-    /// The port, if it is not the one ssh would take.
+    /// Port, if it differs from ssh's default.
     pub port: Option<u16>,
     /// Options as after `-o`, such as `ConnectTimeout=3`.
     pub options: Vec<String>,
-    /// The environment of ssh itself: `HOME`, `PATH`, `SSH_AUTH_SOCK` and what else
-    /// a person has. None of it reaches the command.
+    /// Environment of ssh itself: `HOME`, `PATH`, `SSH_AUTH_SOCK` and so on. The command
+    /// does not receive it.
     pub environment: Vec<(OsString, OsString)>,
-    /// A folder of haft's own, for pipes that have names while ssh starts.
+    /// Folder of haft for named pipes, which exist only while ssh starts.
     pub folder: PathBuf,
 }
 
-/// Runs commands on a host. Dropping it ends what it started there.
+/// Runs commands on a host. Dropping it ends everything it started there.
 #[derive(Debug)]
 pub struct Ssh {
     local: Arc<Local>,
     target: Target,
-    over: CancellationToken,
+    shutdown: CancellationToken,
 }
 
 impl Ssh {
-    /// Commands for `target`, by an ssh that `local` starts.
+    /// Creates an executor for `target` that starts ssh through `local`.
     ///
     /// # Errors
-    /// When the host or an option is nothing ssh could be given.
+    /// If the host or an option cannot be passed to ssh.
     pub fn new(local: Arc<Local>, target: Target) -> Result<Self> {
         let odd = |text: &str| {
             text.is_empty()
@@ -89,7 +89,11 @@ impl Ssh {
                 || text.chars().any(|c| c.is_control() || c.is_whitespace())
         };
         let unfit = |what: &str, text: &str| {
-            cannot("ssh", Refusal::Other, format!("{text:?} is no {what}"))
+            cannot(
+                "ssh",
+                Refusal::Other,
+                format!("{text:?} is not a valid {what}"),
+            )
         };
         if odd(&target.host) {
             return Err(unfit("host", &target.host));
@@ -98,129 +102,129 @@ impl Ssh {
             option.starts_with('-') || !option.contains('=') || option.contains(char::is_control)
         };
         if let Some(option) = target.options.iter().find(wrong) {
-            return Err(unfit("option of ssh, which is Name=value", option));
+            return Err(unfit("ssh option; write Name=value", option));
         }
         Ok(Self {
             local,
             target,
-            over: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
         })
     }
 
-    /// The line to the host, and what `local` is to start for it.
-    fn open(&self, launch: &Launch) -> Result<(Line, Launch)> {
-        let program = named(&launch.program);
+    /// Opens the connection to the host, and returns what `local` must start for it.
+    fn open(&self, launch: &Launch) -> Result<(Connection, Launch)> {
+        let program = program_name(&launch.program);
         if launch.confinement.is_some() {
             let detail = format!("there is no sandbox on {}", self.target.host);
             return Err(cannot(&program, Refusal::Unconfined, detail));
         }
         if launch.input != Input::Nothing {
-            let detail = format!("nothing can be given to read on {}", self.target.host);
+            let detail = format!("standard input is not supported on {}", self.target.host);
             return Err(cannot(&program, Refusal::Other, detail));
         }
         let names = Names::random();
         let order = order::bytes(launch, &names)
             .map_err(|(refusal, detail)| cannot(&program, refusal, detail))?;
-        let line = Line::open(
+        let connection = Connection::open(
             &self.target.folder,
             launch.streams,
             order,
             &names,
             &self.target.host,
-            self.over.child_token(),
+            self.shutdown.child_token(),
         )
         .map_err(|error| {
-            let detail = format!("no pipe to ssh could be made: {error}");
+            let detail = format!("cannot create a pipe to ssh: {error}");
             cannot(&program, Refusal::Other, detail)
         })?;
         let here = Launch {
-            program: Program::Direct(self.words(&line)),
+            program: Program::Direct(self.words(&connection)),
             dir: "/".into(),
             environment: self.target.environment.clone(),
             streams: launch.streams,
-            // Ended from here, so that the host can still say how it went.
+            // The limit is applied here, so that the host can still report the end.
             limit: None,
             keep: launch.keep.clone(),
-            // What the tree over there does cannot be seen from here.
+            // The process tree on the host is not visible from here.
             prompts: Prompts::Wait,
             input: Input::Nothing,
             confinement: None,
         };
-        Ok((line, here))
+        Ok((connection, here))
     }
 
-    fn words(&self, line: &Line) -> Vec<OsString> {
+    fn words(&self, connection: &Connection) -> Vec<OsString> {
         let mut words: Vec<OsString> = ["/bin/sh", "-c", include_str!("ssh/here.sh"), "haft"]
             .map(Into::into)
             .to_vec();
-        words.push(line.folder.clone().into_os_string());
-        // Not one that lies nearer in `PATH` than the system's.
+        words.push(connection.folder.clone().into_os_string());
+        // The system's ssh is preferred to one that comes earlier in `PATH`.
         let path = lookup::path_of(&self.target.environment);
-        let ssh = match lookup::find("ssh".as_ref(), path, &[], lookup::Order::SystemFirst) {
+        let ssh = match lookup::find("ssh".as_ref(), path, &[], lookup::SearchOrder::SystemFirst) {
             lookup::Found::Program(ssh) => ssh.into_os_string(),
             _ => "ssh".into(),
         };
         words.push(ssh);
         words.extend(["-T", "-a", "-x"].map(Into::into));
-        let options = ALWAYS
+        let options = FORCED_OPTIONS
             .into_iter()
             .chain(self.target.options.iter().map(String::as_str))
-            .chain(USUALLY);
-        // Of several values ssh takes the first.
+            .chain(DEFAULT_OPTIONS);
+        // ssh uses the first of several values.
         for option in options {
             words.extend(["-o", option].map(Into::into));
         }
         if let Some(port) = self.target.port {
             words.extend(["-p".to_owned(), port.to_string()].map(Into::into));
         }
-        words.extend(["--", &self.target.host, order::SENTENCE].map(Into::into));
+        words.extend(["--", &self.target.host, order::REMOTE_COMMAND].map(Into::into));
         words
     }
 
-    /// Why nothing was started, when the host never said that it was.
+    /// Returns the error for a command that the host never reported as started.
     fn refused(&self, program: &str, state: &State) -> Error {
         let host = &self.target.host;
         if let Some(refusal) = state.failed {
             let detail = match refusal {
                 Refusal::NoDirectory => format!("there is no such working directory on {host}"),
                 Refusal::Missing => format!("there is no such program on {host}"),
-                _ => format!("it is there on {host} and cannot be executed"),
+                _ => format!("the program on {host} is not executable"),
             };
             return cannot(program, refusal, detail);
         }
-        let said = String::from_utf8_lossy(&state.noise);
-        let said = said.trim();
+        let messages = String::from_utf8_lossy(&state.messages);
+        let messages = messages.trim();
         let why = REASONS
             .iter()
-            .find(|(sign, _)| said.contains(sign))
+            .find(|(sign, _)| messages.contains(sign))
             .map_or("ssh did not start it", |(_, why)| why);
-        // The last line is the one that says why it was given up.
-        let last = said.lines().last().unwrap_or("it said nothing");
+        // The last line has the reason.
+        let last = messages.lines().last().unwrap_or("no output");
         let detail = format!("{host}: {why} (ssh: {})", last.trim());
         cannot(program, Refusal::Other, detail)
     }
 }
 
-/// What ssh says, and what it means.
+/// Messages of ssh, and explanations for the user.
 const REASONS: [(&str, &str); 10] = [
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key is not the known one; check why, then mend known_hosts",
+        "its host key has changed; find out why, then update known_hosts",
     ),
     (
         "Host key verification failed",
-        "its host key is not known; connect once by hand and check it",
+        "its host key is not known; connect once by hand and verify it",
     ),
     (
         "Permission denied",
-        "it accepted none of your keys, and no password is asked for here",
+        "it accepted none of your keys, and haft cannot ask for a password",
     ),
     (
         "Too many authentication failures",
         "it accepted none of your keys",
     ),
-    ("Could not resolve", "there is no host of that name"),
-    ("Connection refused", "nothing answers ssh on its port"),
+    ("Could not resolve", "host not found"),
+    ("Connection refused", "no SSH server listens on that port"),
     ("timed out", "it did not answer in time"),
     ("timeout", "it did not answer in time"),
     ("No route to host", "it cannot be reached"),
@@ -229,11 +233,11 @@ const REASONS: [(&str, &str); 10] = [
 
 impl Drop for Ssh {
     fn drop(&mut self) {
-        self.over.cancel();
+        self.shutdown.cancel();
     }
 }
 
-/// A run that is being watched: who ended it, and until when the host has time.
+/// The end of a run: what ended it, and how long the host has to report it.
 struct Ending {
     limit: Option<Instant>,
     ended: Ended,
@@ -253,17 +257,17 @@ impl Ending {
         self.ended == Ended::Itself
     }
 
-    /// Asks the host to end it. A command that has not begun has nobody there who
-    /// could be asked.
-    fn ask(&mut self, ended: Ended, line: &Line, grace: Duration) {
+    /// Requests the end from the host. If the command has not started, the host cannot be
+    /// asked.
+    fn ask(&mut self, ended: Ended, connection: &Connection, grace: Duration) {
         self.ended = ended;
-        let begun = line.state.borrow().pid != 0;
+        let begun = connection.state.borrow().pid != 0;
         let wait = if begun {
             grace + PATIENCE
         } else {
             Duration::ZERO
         };
-        let _ = line.end.send(grace);
+        let _ = connection.end.send(grace);
         self.hard = Some(Instant::now() + wait);
     }
 }
@@ -276,16 +280,16 @@ async fn until(deadline: Option<Instant>) {
 }
 
 impl Ssh {
-    /// What became of it: the output is as this side kept it, the end is as the
-    /// host told it.
+    /// Combines the output captured on this side with the exit status that the host
+    /// reported.
     fn finish(
         &self,
         program: &str,
         mut finished: Finished,
         ended: Ended,
-        line: Line,
+        connection: Connection,
     ) -> Result<Finished> {
-        let state = line.state.borrow().clone();
+        let state = connection.state.borrow().clone();
         if !state.started && ended == Ended::Itself || state.failed.is_some() {
             return Err(self.refused(program, &state));
         }
@@ -294,8 +298,8 @@ impl Ssh {
         finished.survivors = Vec::new();
         if ended == Ended::Itself && !state.left.is_empty() {
             finished.survivors = state.left;
-            if !state.over {
-                line.release();
+            if !state.is_closed {
+                connection.release();
             }
         }
         Ok(finished)
@@ -310,7 +314,7 @@ impl Executor for Ssh {
         watch: &Watch<'_>,
         cancel: &CancellationToken,
     ) -> Result<Finished> {
-        let (line, here) = self.open(&launch)?;
+        let (connection, here) = self.open(&launch)?;
         let mut ending = Ending::new(launch.limit);
         let cut = CancellationToken::new();
         let mut run = self.local.run(here, watch, &cut);
@@ -318,10 +322,10 @@ impl Executor for Ssh {
             tokio::select! {
                 finished = &mut run => break finished?,
                 () = cancel.cancelled(), if ending.running() => {
-                    ending.ask(Ended::Cancelled, &line, GRACE);
+                    ending.ask(Ended::Cancelled, &connection, GRACE);
                 }
                 () = until(ending.limit), if ending.running() => {
-                    ending.ask(Ended::TimedOut, &line, GRACE);
+                    ending.ask(Ended::TimedOut, &connection, GRACE);
                 }
                 () = until(ending.hard) => {
                     ending.hard = None;
@@ -330,26 +334,31 @@ impl Executor for Ssh {
             }
         };
         drop(run);
-        self.finish(&named(&launch.program), finished, ending.ended, line)
+        self.finish(
+            &program_name(&launch.program),
+            finished,
+            ending.ended,
+            connection,
+        )
     }
 
     async fn start(&self, launch: Launch) -> Result<Running> {
-        let (line, here) = self.open(&launch)?;
-        let program = named(&launch.program);
+        let (connection, here) = self.open(&launch)?;
+        let program = program_name(&launch.program);
         let mut ending = Ending::new(launch.limit);
         let inner = self.local.start(here).await?;
-        let mut state = line.state.clone();
+        let mut state = connection.state.clone();
         let known = |state: &State| state.started && state.pid != 0 || state.failed.is_some();
-        // The task that tells it ends when ssh does.
+        // The task that sends it ends with ssh.
         let begun = tokio::select! {
-            state = state.wait_for(|state| known(state) || state.over) => {
+            state = state.wait_for(|state| known(state) || state.is_closed) => {
                 state.is_ok_and(|state| state.started)
             }
             () = until(ending.limit) => return Err(Error::TimedOut {
                 after: launch.limit.unwrap_or_default(),
             }),
         };
-        let now = line.state.borrow().clone();
+        let now = connection.state.borrow().clone();
         if !begun || now.failed.is_some() {
             return Err(self.refused(&program, &now));
         }
@@ -358,31 +367,31 @@ impl Executor for Ssh {
         let running = Running {
             pid: now.pid,
             supervisor: None,
-            held: inner.held.clone(),
+            registry: inner.registry.clone(),
             output: inner.output.clone(),
             error: inner.error.clone(),
             pulse: inner.pulse.clone(),
             finished: finished.subscribe(),
             stop,
         };
-        // A second handle on the same executor, which the task may outlive.
+        // A second handle for the same executor, which the task may outlive.
         let this = Self {
             local: Arc::clone(&self.local),
             target: self.target.clone(),
-            over: self.over.child_token(),
+            shutdown: self.shutdown.child_token(),
         };
         tokio::spawn(async move {
             let mut end = inner.end();
-            let over = inner.held.over().clone();
+            let shutdown = inner.registry.shutdown().clone();
             let ended = loop {
                 tokio::select! {
                     ended = end.wait_for(Option::is_some) => break ended.ok().and_then(|end| end.clone()),
-                    () = over.cancelled(), if ending.running() => ending.ended = Ended::Cancelled,
+                    () = shutdown.cancelled(), if ending.running() => ending.ended = Ended::Cancelled,
                     grace = stopped.recv(), if ending.running() => {
-                        ending.ask(Ended::Cancelled, &line, grace.unwrap_or(GRACE));
+                        ending.ask(Ended::Cancelled, &connection, grace.unwrap_or(GRACE));
                     }
                     () = until(ending.limit), if ending.running() => {
-                        ending.ask(Ended::TimedOut, &line, GRACE);
+                        ending.ask(Ended::TimedOut, &connection, GRACE);
                     }
                     () = until(ending.hard) => {
                         ending.hard = None;
@@ -391,14 +400,14 @@ impl Executor for Ssh {
                 }
             };
             let result = match ended.as_deref() {
-                Some(Ok(local)) => this.finish(&program, local.clone(), ending.ended, line),
+                Some(Ok(local)) => this.finish(&program, local.clone(), ending.ended, connection),
                 Some(Err(error)) => Err(Error::Fault(error.to_string())),
-                None => Err(Error::Fault("the run on this side was lost".to_owned())),
+                None => Err(Error::Fault("the local run was lost".to_owned())),
             };
             drop(stopped);
             finished.send_replace(Some(Arc::new(result)));
-            // ssh goes on for what the command left, until somebody ends that.
-            over.cancelled().await;
+            // ssh continues for the processes that the command left, until they are ended.
+            shutdown.cancelled().await;
             drop(inner);
         });
         Ok(running)

@@ -1,13 +1,13 @@
 //! The process between haft and a command.
 //!
-//! It is this binary, started again. It leads a session without a terminal, is
-//! the parent of whatever the command's tree leaves orphaned, and holds one end
-//! of a socket to haft. The end of that socket is the end of haft, however that
-//! came about, and then the end of the tree. There is one thread here and no
-//! runtime: it has to start fast and it may wait for any child it has.
+//! It is this binary, started again. It leads a session without a terminal, adopts the
+//! orphans of the command's tree, and has one end of a socket to haft. When that socket
+//! closes, haft has ended for whatever reason, and the supervisor ends the tree. It has one
+//! thread and no async runtime, because it must start quickly and may wait for any of its
+//! children.
 
-mod begin;
 mod confined;
+mod start;
 mod sweep;
 
 use super::sandbox;
@@ -22,44 +22,43 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How often orphans that ended are cleared away. Nothing waits for it.
+/// Interval for reaping orphans that have ended; nothing waits for it.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What the hidden command of the embedding program does, and all it does. The
-/// order comes through standard input.
+/// Runs the hidden command of the embedding program. The order arrives on standard input.
 #[must_use]
 pub fn supervise() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
-        // Nobody is there to be told: whoever gave the order sees the socket end.
+        // The error cannot be reported, but haft sees the socket close.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
 fn serve() -> io::Result<()> {
-    // At once: it may be a while until there is an order, and a Ctrl-C meanwhile
-    // is not for us.
+    // At once, because the order may take a while to arrive and a Ctrl-C meanwhile is not
+    // meant for this process.
     let _ = rustix::process::setsid();
-    let mut line = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+    let mut socket = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     let null = null()?;
     rustix::stdio::dup2_stdin(&null)?;
-    // What haft's own parents left open is no business of a command.
+    // Descriptors inherited from haft's parents must not reach the command.
     super::sandbox::keep_standard_streams_only()?;
-    first_to_go();
+    prefer_for_oom_kill();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    // All that can be done without an order is done before one comes.
+    // Does everything that does not need the order before it arrives.
     let malformed = || io::Error::from(io::ErrorKind::InvalidData);
-    let prelude = wire::parse_prelude(&wire::read(&mut line)?).ok_or_else(malformed)?;
+    let prelude = wire::parse_prelude(&wire::read(&mut socket)?).ok_or_else(malformed)?;
     let ahead = prelude.map(|surface| (surface, sandbox::leave(surface)));
-    let order = Order::parse(&wire::read(&mut line)?).ok_or_else(malformed)?;
+    let order = Order::parse(&wire::read(&mut socket)?).ok_or_else(malformed)?;
     let input = match order.reads {
-        true => Some(handle::receive(&line)?),
+        true => Some(handle::receive(&socket)?),
         false => None,
     };
     match (&order.confinement, ahead) {
-        (None, None) => watch_over(&order, input, line, &null),
+        (None, None) => watch_over(&order, input, socket, &null),
         (Some(confinement), Some((surface, left))) if confinement.surface() == surface => {
-            confined::go_in(&order, input, confinement, left, line, &null)
+            confined::enter_sandbox(&order, input, confinement, left, socket, &null)
         }
         _ => Err(malformed()),
     }
@@ -68,7 +67,7 @@ fn serve() -> io::Result<()> {
 fn watch_over(
     order: &Order,
     input: Option<OwnedFd>,
-    mut line: UnixStream,
+    mut socket: UnixStream,
     null: &File,
 ) -> io::Result<()> {
     let me = rustix::process::getpid();
@@ -76,14 +75,14 @@ fn watch_over(
     if order.streams == Streams::Merged {
         rustix::stdio::dup2_stderr(rustix::stdio::stdout())?;
     }
-    let begun = begin::spawn(order, input);
-    // From here on only the tree holds the output open.
+    let begun = start::spawn(order, input);
+    // From here on, only the command's tree keeps the output open.
     rustix::stdio::dup2_stdout(null)?;
     rustix::stdio::dup2_stderr(null)?;
     let pid = match begun {
         Ok(pid) => pid,
         Err((refusal, detail)) => {
-            return line.write_all(&Report::Failed(refusal, detail).to_bytes());
+            return socket.write_all(&Report::Failed(refusal, detail).to_bytes());
         }
     };
     let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
@@ -91,51 +90,51 @@ fn watch_over(
         me: me.as_raw_pid().unsigned_abs(),
         command: pid,
         pidfd,
-        line,
+        socket,
         status: None,
     };
-    watcher.say(&Report::Started(pid.as_raw_pid().unsigned_abs()));
-    watcher.turn()
+    watcher.send(&Report::Started(pid.as_raw_pid().unsigned_abs()));
+    watcher.run()
 }
 
 struct Watcher {
     me: u32,
     command: Pid,
     pidfd: OwnedFd,
-    line: UnixStream,
-    /// How the command's own process ended.
+    socket: UnixStream,
+    /// Exit status of the command's own process.
     status: Option<Exit>,
 }
 
-/// What the line brought.
-enum Word {
-    /// End the tree, with so long between asking and killing.
+/// Message from haft.
+enum Message {
+    /// End the tree, with this time between TERM and KILL.
     End(Duration),
     /// haft is gone.
-    Silence,
+    Closed,
 }
 
 impl Watcher {
-    /// A line that cannot be written to is one that will soon be seen to be shut.
-    fn say(&mut self, report: &Report) {
-        let _ = self.line.write_all(&report.to_bytes());
+    /// Ignores write errors: a broken socket will soon be seen as closed.
+    fn send(&mut self, report: &Report) {
+        let _ = self.socket.write_all(&report.to_bytes());
     }
 
-    fn turn(mut self) -> io::Result<()> {
+    fn run(mut self) -> io::Result<()> {
         loop {
-            let (line, command) = self.wait()?;
+            let (socket, command) = self.wait()?;
             if command && self.ended() {
                 return Ok(());
             }
-            if line {
-                let word = self.listen();
-                let grace = match word {
-                    Word::End(grace) => grace,
-                    Word::Silence => GRACE,
+            if socket {
+                let message = self.read_message();
+                let grace = match message {
+                    Message::End(grace) => grace,
+                    Message::Closed => GRACE,
                 };
                 let seen = sweep::end(self.me, self.command, grace);
                 let status = self.status.or(seen).unwrap_or(Exit::Unknown);
-                self.say(&Report::Gone(status));
+                self.send(&Report::Gone(status));
                 return Ok(());
             }
             let left = sweep::clear(self.me, self.command);
@@ -146,9 +145,9 @@ impl Watcher {
         }
     }
 
-    /// Waits for the line, the command's end, or a tick.
+    /// Waits for a message, the end of the command, or a tick.
     fn wait(&self) -> io::Result<(bool, bool)> {
-        let mut fds = vec![PollFd::new(&self.line, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&self.socket, PollFlags::IN)];
         if self.status.is_none() {
             fds.push(PollFd::from_borrowed_fd(self.pidfd.as_fd(), PollFlags::IN));
         }
@@ -161,29 +160,30 @@ impl Watcher {
         Ok((came(0), came(1)))
     }
 
-    /// The command's own process ended: says so, and whether that was all.
+    /// Reports the end of the command's own process. Returns whether nothing else is
+    /// running.
     fn ended(&mut self) -> bool {
         let status = peek(self.command);
         self.status = Some(status);
         let left = sweep::clear(self.me, self.command);
-        self.say(&Report::Exited(status, left));
+        self.send(&Report::Exited(status, left));
         if left == Left::Nothing {
             sweep::reap(self.command);
         }
         left == Left::Nothing
     }
 
-    fn listen(&mut self) -> Word {
-        let mut word = [0; 4];
-        match self.line.read_exact(&mut word) {
-            Ok(()) => Word::End(Duration::from_millis(u32::from_le_bytes(word).into())),
-            Err(_) => Word::Silence,
+    fn read_message(&mut self) -> Message {
+        let mut message = [0; 4];
+        match self.socket.read_exact(&mut message) {
+            Ok(()) => Message::End(Duration::from_millis(u32::from_le_bytes(message).into())),
+            Err(_) => Message::Closed,
         }
     }
 }
 
-/// How a child ended, leaving it unread: as long as it is, no stranger gets its
-/// number, nor that of its group.
+/// Returns the exit status of a child without reaping it. Until it is reaped, its pid and
+/// process group id are not reused.
 fn peek(pid: Pid) -> Exit {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     match rustix::process::waitid(WaitId::Pid(pid), options) {
@@ -196,17 +196,20 @@ fn peek(pid: Pid) -> Exit {
     }
 }
 
-/// When memory runs out, the command goes and not what the person works with.
+/// Makes the kernel kill the command first if memory runs out, not the user's programs.
 #[expect(
     clippy::disallowed_methods,
     reason = "a file of the kernel about the process itself"
 )]
-fn first_to_go() {
-    // Where it cannot be written, it is so already.
+fn prefer_for_oom_kill() {
+    // If this fails, the value is already set.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one device a command reads")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the only device that a command reads"
+)]
 fn null() -> io::Result<File> {
     File::options().read(true).write(true).open("/dev/null")
 }

@@ -1,4 +1,4 @@
-//! Who descends from whom, as `/proc` tells it.
+//! The process tree, as `/proc` reports it.
 
 use super::Survivor;
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// One process.
+/// A process in the table of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) pid: u32,
@@ -14,15 +14,15 @@ pub(super) struct Node {
     pub(super) group: u32,
     pub(super) session: u32,
     pub(super) state: u8,
-    /// Processor time it has had, in ticks.
+    /// CPU time used, in ticks.
     pub(super) ticks: u64,
-    /// When it began, in ticks: with the number, the name of a process for good.
+    /// Start time in ticks; together with the pid it identifies a process uniquely.
     pub(super) begun: u64,
     pub(super) name: String,
 }
 
 impl Node {
-    /// Whether it is more than an entry that waits to be read.
+    /// Whether the process is running, not a zombie.
     pub(super) fn alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x')
     }
@@ -37,14 +37,14 @@ impl From<Node> for Survivor {
     }
 }
 
-/// No list of processes grows beyond this.
+/// Maximum number of processes in a list.
 const MAX: usize = 65_536;
 
-/// What is known of a process, if there is one.
+/// Returns the data of a process, if it exists.
 pub(super) fn node(pid: u32) -> Option<Node> {
     let stat = contents(format!("/proc/{pid}/stat"))?;
     let open = stat.iter().position(|&byte| byte == b'(')?;
-    // A name may hold anything, parentheses too: the last one ends it.
+    // A name may contain parentheses, so the last one ends it.
     let close = stat.iter().rposition(|&byte| byte == b')')?;
     let name = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
     let rest = String::from_utf8_lossy(stat.get(close + 1..)?);
@@ -62,10 +62,10 @@ pub(super) fn node(pid: u32) -> Option<Node> {
     })
 }
 
-/// The children of a process, of all its threads; none of one that is gone.
+/// Returns the children of all threads of a process; empty if it does not exist.
 pub(super) fn children(pid: u32) -> Vec<u32> {
     if has_lists() {
-        // A thread that ended meanwhile left its children to another: again.
+        // If a thread ended meanwhile, its children moved to another thread: retry.
         for _ in 0..3 {
             let threads = numbers(Path::new(&format!("/proc/{pid}/task")));
             let lists: Option<Vec<Vec<u8>>> = threads
@@ -81,31 +81,30 @@ pub(super) fn children(pid: u32) -> Vec<u32> {
             }
         }
     }
-    // Dear: of a thousand that die while they are looked at, this asks a million
-    // times.
+    // Expensive: if a thousand processes end meanwhile, this makes a million checks.
     numbers(Path::new("/proc"))
         .into_iter()
         .filter(|&other| node(other).is_some_and(|node| node.parent == pid))
         .collect()
 }
 
-/// Whether the kernel lists children, which is an option of its build.
+/// Whether the kernel lists children, which is a build option.
 fn has_lists() -> bool {
     static LISTS: OnceLock<bool> = OnceLock::new();
     *LISTS.get_or_init(|| contents("/proc/thread-self/children".to_owned()).is_some())
 }
 
-/// Every process there is.
+/// Returns all processes.
 pub(super) fn processes() -> Vec<u32> {
     numbers(Path::new("/proc"))
 }
 
-/// The words a process was started with, each with a zero behind it.
+/// Returns the arguments of a process, each followed by a NUL byte.
 pub(super) fn command_line(pid: u32) -> Option<Vec<u8>> {
     contents(format!("/proc/{pid}/cmdline"))
 }
 
-/// Every living process below this one, parents first.
+/// Returns all running processes below this one, parents first.
 pub(super) fn descendants(pid: u32) -> Vec<Node> {
     let mut open = std::collections::VecDeque::from([pid]);
     let mut found: Vec<Node> = Vec::new();
@@ -124,9 +123,9 @@ pub(super) fn descendants(pid: u32) -> Vec<Node> {
     found
 }
 
-/// Signals a process, if it is still the one that was seen. The handle is of
-/// whoever had the number when it was opened; if that is who was seen, the
-/// number had not changed hands.
+/// Signals a process if it is still the one that was seen. The pidfd refers to the process
+/// that had the pid when it was opened; if that is the same process, the pid was not
+/// reused.
 #[cfg(target_os = "linux")]
 pub(super) fn send(seen: &Node, signal: rustix::process::Signal) {
     use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -161,8 +160,8 @@ pub(super) fn kill_below(supervisor: u32) {
     }
 }
 
-/// Kills a session whose leader is dead: all that is left to go by when a
-/// supervisor was killed.
+/// Kills all processes of a session whose leader is dead. After a supervisor was killed,
+/// its session is the only way to find them.
 pub(super) fn kill_session(leader: u32) {
     #[cfg(target_os = "linux")]
     for _ in 0..20 {
@@ -180,9 +179,8 @@ pub(super) fn kill_session(leader: u32) {
     }
 }
 
-/// Whether a process waits for what a person types: it reads from a terminal or
-/// from a pipe with a name, or waits until its input can be read. A pipe without
-/// a name leads to another process.
+/// Whether a process waits for user input: it reads from a terminal or a named pipe, or
+/// waits until its input is readable. An unnamed pipe leads to another process.
 pub(super) fn reads_from_person(pid: u32) -> bool {
     // read; then poll, select, pselect, ppoll, epoll.
     let (read, waits): (&str, &[&str]) = match std::env::consts::ARCH {
@@ -204,8 +202,8 @@ pub(super) fn reads_from_person(pid: u32) -> bool {
     waits.contains(&number) && leads_to_person(pid, 0)
 }
 
-/// Whether somebody could type into a descriptor of a process. What it is called
-/// there says nothing: in a sandbox names are other ones.
+/// Whether a user could type into a descriptor of a process. Its path is not evidence,
+/// because paths differ inside a sandbox.
 fn leads_to_person(pid: u32, fd: u64) -> bool {
     let fd = format!("/proc/{pid}/fd/{fd}");
     let Ok(stat) = rustix::fs::stat(&fd) else {
@@ -216,17 +214,17 @@ fn leads_to_person(pid: u32, fd: u64) -> bool {
         let name = rustix::fs::readlink(&fd, Vec::new());
         return name.is_ok_and(|name| name.to_bytes().starts_with(b"/"));
     }
-    // Consoles and the ends of pseudo terminals at which programs are.
+    // Consoles, and the program side of pseudo terminals.
     kind.is_char_device() && matches!(rustix::fs::major(stat.st_rdev), 4 | 5 | 136..=143)
 }
 
-/// Where a link in the folder of a process leads.
+/// Returns the target of a link in the `/proc` folder of a process.
 pub(super) fn link(pid: u32, name: &str) -> Option<PathBuf> {
     let target = rustix::fs::readlink(format!("/proc/{pid}/{name}"), Vec::new()).ok()?;
     Some(PathBuf::from(OsStr::from_bytes(target.to_bytes())))
 }
 
-/// The inodes of the sockets that a process has open.
+/// Returns the inodes of the sockets that a process has open.
 pub(super) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
     let descriptors = numbers(Path::new(&format!("/proc/{pid}/fd")));
     descriptors.into_iter().filter_map(move |descriptor| {
@@ -236,7 +234,7 @@ pub(super) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A table of the network that a process uses, such as `tcp`.
+/// Returns a table of the network that a process uses, such as `tcp`.
 pub(super) fn network_table(pid: u32, name: &str) -> Option<String> {
     let table = contents(format!("/proc/{pid}/net/{name}"))?;
     Some(String::from_utf8_lossy(&table).into_owned())
@@ -244,7 +242,7 @@ pub(super) fn network_table(pid: u32, name: &str) -> Option<String> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the table of processes is no file of anybody"
+    reason = "the process table is not a user's file"
 )]
 fn contents(path: String) -> Option<Vec<u8>> {
     std::fs::read(path).ok()
@@ -252,7 +250,7 @@ fn contents(path: String) -> Option<Vec<u8>> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the table of processes is no folder of anybody"
+    reason = "the process table is not a user's folder"
 )]
 fn numbers(folder: &Path) -> Vec<u32> {
     std::fs::read_dir(folder).map_or_else(
@@ -276,7 +274,7 @@ mod tests {
         let me = std::process::id();
         assert!(node(me).unwrap().alive());
         assert_eq!(node(u32::MAX), None);
-        #[expect(clippy::disallowed_methods, reason = "a child to look at")]
+        #[expect(clippy::disallowed_methods, reason = "a child process to inspect")]
         let mut child = std::process::Command::new("sleep")
             .arg("1000")
             .spawn()

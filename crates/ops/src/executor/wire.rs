@@ -1,6 +1,5 @@
-//! What haft and a supervisor say to each other: short frames over a socket,
-//! each a length and then fields. Both ends are the same binary, so there is no
-//! version in it.
+//! The protocol between haft and a supervisor: short frames over a socket, each a length
+//! followed by fields. Both ends are the same binary, so there is no version number.
 
 use super::sandbox::{Confinement, Surface};
 use super::{Exit, Refusal, Streams};
@@ -9,11 +8,11 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// No order is longer: a system takes a few MiB of arguments at most.
+/// Maximum length of a frame; systems accept a few MiB of arguments at most.
 const MAX_FRAME: usize = 64 << 20;
 
-/// What a supervisor may do before it knows what to run: the first thing it is
-/// told.
+/// Encodes the first message to a supervisor: the confinement it can apply before it knows
+/// the command.
 pub(super) fn prelude(surface: Option<Surface>) -> Vec<u8> {
     let mut frame = Frame::new();
     if let Some(surface) = surface {
@@ -22,7 +21,7 @@ pub(super) fn prelude(surface: Option<Surface>) -> Vec<u8> {
     frame.finish()
 }
 
-/// Reads a prelude.
+/// Decodes a prelude.
 pub(super) fn parse_prelude(body: &[u8]) -> Option<Option<Surface>> {
     match body {
         [] => Some(None),
@@ -30,37 +29,37 @@ pub(super) fn parse_prelude(body: &[u8]) -> Option<Option<Surface>> {
     }
 }
 
-/// What a supervisor is to run.
+/// Order to a supervisor to run a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) streams: Streams,
     pub(super) argv: Vec<OsString>,
     pub(super) dir: PathBuf,
     pub(super) environment: Vec<(OsString, OsString)>,
-    /// Whether a handle follows, of what it reads.
+    /// Whether a descriptor for standard input follows.
     pub(super) reads: bool,
     pub(super) confinement: Option<Confinement>,
 }
 
-/// What a supervisor tells.
+/// Report of a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The command runs under this number.
+    /// The command was started with this process id.
     Started(u32),
-    /// It does not.
+    /// The command could not be started.
     Failed(Refusal, String),
-    /// Its own process ended.
+    /// Its own process has ended.
     Exited(Exit, Left),
-    /// The whole tree is gone.
+    /// The whole tree has ended.
     Gone(Exit),
 }
 
-/// What a command left behind.
+/// Whether a command left processes behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Nothing: the supervisor is about to end.
+    /// No; the supervisor is about to exit.
     Nothing,
-    /// Processes, which the supervisor holds.
+    /// Yes; the supervisor keeps them.
     Some,
 }
 
@@ -104,7 +103,7 @@ impl Order {
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
         let mut fields = Fields(body);
         let streams = match fields.byte()? {
-            0 => Streams::Apart,
+            0 => Streams::Separate,
             _ => Streams::Merged,
         };
         let dir = PathBuf::from(fields.text()?);
@@ -129,7 +128,7 @@ impl Order {
         })
     }
 
-    /// A variable of the command's environment.
+    /// Returns a variable of the command's environment.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
         let found = self.environment.iter().rev().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_os_str())
@@ -187,7 +186,7 @@ impl Report {
     }
 }
 
-/// Takes the first whole frame out of what has arrived.
+/// Removes the first complete frame from the received bytes.
 pub(super) fn take(arrived: &mut Vec<u8>) -> Option<Vec<u8>> {
     let (length, _) = arrived.split_first_chunk::<4>()?;
     let end = 4 + usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_arrives_as_it_was_sent() {
+    fn an_order_survives_encoding() {
         let bytes = order().to_bytes();
         let body = read(&mut bytes.as_slice()).unwrap();
         assert_eq!(Order::parse(&body), Some(order()));

@@ -1,4 +1,4 @@
-//! What a configuration of git says about other files that git obeys.
+//! Reads which other files a git configuration makes git obey.
 
 use super::{kind, open, real};
 use crate::scope::shut_above;
@@ -8,17 +8,17 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// No ordinary configuration is longer. The rest of a longer one is not read, so it could
-/// name anything.
-const LONGEST: u64 = 16 << 20;
+/// Maximum bytes to read of a configuration. The rest of a longer one is not read, so it
+/// could name anything.
+const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
-/// As deep as git follows includes.
-const DEEPEST: usize = 10;
+/// Git's own limit for nested includes.
+const MAX_INCLUDE_DEPTH: usize = 10;
 
-/// No ordinary list of users is longer.
-const USERS: u64 = 4 << 20;
+/// Maximum bytes to read of the list of users.
+const MAX_PASSWD_BYTES: u64 = 4 << 20;
 
-/// A file with one of these sections is taken for a configuration of git.
+/// A file with one of these sections is assumed to be a git configuration.
 const SECTIONS: [&[u8]; 20] = [
     b"alias",
     b"branch",
@@ -45,27 +45,29 @@ const SECTIONS: [&[u8]; 20] = [
 /// Files and folders that a configuration makes git obey.
 #[derive(Debug, Default)]
 pub(super) struct Named {
-    /// Other configurations, whether they are there or not.
+    /// Other configurations, whether they exist or not.
     pub(super) includes: Vec<PathBuf>,
-    /// Folders of hooks as they are written: those that are relative begin at the
-    /// work tree or, for hooks that receive something, at the git folder.
+    /// Hook folders as written. Relative ones start at the work tree or, for hooks that
+    /// receive something, at the git folder.
     pub(super) hooks: Vec<PathBuf>,
-    /// Folders that `git init` and `git clone` copy hooks from, as they are written.
+    /// Folders from which `git init` and `git clone` copy hooks. Only absolute ones: a
+    /// relative one starts wherever the user runs `git init`.
     pub(super) templates: Vec<PathBuf>,
-    /// Work trees as they are written: those that are relative begin at the git folder.
+    /// Work trees as written. Relative ones start at the git folder.
     pub(super) trees: Vec<PathBuf>,
-    /// Whether one of them is too long to be read, or lies in a folder that cannot be
+    /// Whether a configuration is too long to be read, or in a folder that cannot be
     /// searched, so that it may name anything.
     pub(super) is_cut: bool,
 }
 
 impl Named {
-    /// Reads a configuration and what it includes, whatever an include depends on.
+    /// Reads a configuration and everything it includes, whether or not the conditions of
+    /// includes hold.
     pub(super) fn read(&mut self, file: &Path, home: Option<&Path>) {
         self.read_at(file, home, 0);
     }
 
-    /// The other configurations; a folder is none.
+    /// Returns the other configurations, except those that are folders.
     pub(super) fn files(&self) -> impl Iterator<Item = PathBuf> {
         let is_folder = |path: &PathBuf| kind(&real(path)) == Some(FileType::Directory);
         let files = self.includes.iter().filter(move |path| !is_folder(path));
@@ -73,10 +75,10 @@ impl Named {
     }
 
     fn read_at(&mut self, file: &Path, home: Option<&Path>, depth: usize) {
-        if depth > DEEPEST {
+        if depth > MAX_INCLUDE_DEPTH {
             return;
         }
-        let Some((bytes, is_cut)) = beginning(file, LONGEST) else {
+        let Some((bytes, is_cut)) = beginning(file, MAX_CONFIG_BYTES) else {
             self.is_cut |= shut_above(file).is_some();
             return;
         };
@@ -85,13 +87,21 @@ impl Named {
             let value = || expanded(&setting.value, home);
             match (setting.section.as_slice(), setting.key.as_slice()) {
                 (b"core", b"hookspath") => self.hooks.extend(value()),
-                (b"init", b"templatedir") => self.templates.extend(value()),
+                (b"init", b"templatedir") => {
+                    // git copies a template's configuration into each new repository.
+                    for template in value() {
+                        if template.is_absolute() && !self.templates.contains(&template) {
+                            self.templates.push(template.clone());
+                            self.read_at(&template.join("config"), home, depth + 1);
+                        }
+                    }
+                }
                 (b"core", b"worktree") => {
                     self.trees.push(OsStr::from_bytes(&setting.value).into());
                 }
                 (b"include" | b"includeif", b"path") => {
-                    // Beside the file that a link leads to as well as beside the link:
-                    // git takes the name it was given.
+                    // Relative to the folder of the name that git was given, even if that name
+                    // is a link.
                     let folder = file.parent().unwrap_or(Path::new("/"));
                     for path in value() {
                         let path = folder.join(path);
@@ -107,10 +117,9 @@ impl Named {
     }
 }
 
-/// Whether the content of a file looks like a configuration of git. If it cannot be read,
-/// it might be one.
+/// Whether the content of a file looks like a git configuration. True if it cannot be read.
 pub(super) fn is_configuration(file: &Path) -> bool {
-    let Some((bytes, is_cut)) = beginning(file, LONGEST) else {
+    let Some((bytes, is_cut)) = beginning(file, MAX_CONFIG_BYTES) else {
         return true;
     };
     let mut parser = Parser::new(&bytes);
@@ -118,7 +127,7 @@ pub(super) fn is_configuration(file: &Path) -> bool {
     is_cut || parser.is_known
 }
 
-/// The first bytes of a regular file, and whether there are more.
+/// Returns the first bytes of a regular file, and whether there are more.
 fn beginning(path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     let mut rest = open(path)?.take(most + 1);
@@ -127,8 +136,8 @@ fn beginning(path: &Path, most: u64) -> Option<(Vec<u8>, bool)> {
     Some((bytes, is_cut))
 }
 
-/// The files that a path in a configuration may stand for: `~/` is the home folder,
-/// `~other/` is that of another user, and git ignores `:(optional)` in front of it.
+/// Returns the files that a path in a configuration may mean: `~/` is the home folder,
+/// `~other/` is that of another user, and git ignores a leading `:(optional)`.
 fn expanded(value: &[u8], home: Option<&Path>) -> Vec<PathBuf> {
     let value = value.strip_prefix(b":(optional)").unwrap_or(value);
     let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
@@ -150,11 +159,11 @@ fn expanded(value: &[u8], home: Option<&Path>) -> Vec<PathBuf> {
     }
 }
 
-/// The home folder of a user according to the list of users. A user who is not in there
-/// may be known to another service, and is assumed to have the usual one.
+/// Returns the home folder of a user according to the list of users. A user who is not
+/// listed may be known to another service, and is assumed to have the usual one.
 fn homes_of(user: &[u8]) -> Vec<PathBuf> {
     let mut homes = Vec::new();
-    if let Some((list, _)) = beginning(Path::new("/etc/passwd"), USERS) {
+    if let Some((list, _)) = beginning(Path::new("/etc/passwd"), MAX_PASSWD_BYTES) {
         for line in list.split(|byte| *byte == b'\n') {
             let mut fields = line.split(|byte| *byte == b':');
             if fields.next() == Some(user)
@@ -184,16 +193,16 @@ fn settings(bytes: &[u8]) -> Vec<Setting> {
     Parser::new(bytes).collect()
 }
 
-/// Reads byte by byte, as git does. git stops at a mistake; this continues on the next
+/// Parses byte by byte, as git does. git stops at an error; this continues on the next
 /// line, because protecting too much is better than protecting too little.
 struct Parser<'a> {
     rest: &'a [u8],
     section: Vec<u8>,
-    /// Whether a section was there that git knows.
+    /// Whether a section was found that git knows.
     is_known: bool,
 }
 
-/// git's idea of a blank. Form feeds and vertical tabs are not included.
+/// Whether git treats a byte as blank. Form feeds and vertical tabs are not.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -211,7 +220,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next byte; a line may end as on Windows, and the last one ends as well.
+    /// Returns the next byte. `\r
+    /// ` counts as one line end, and so does the end of the file.
     fn byte(&mut self) -> u8 {
         if let Some(rest) = self.rest.strip_prefix(b"\r\n") {
             self.rest = rest;
@@ -230,7 +240,7 @@ impl<'a> Parser<'a> {
         while !self.rest.is_empty() && self.byte() != b'\n' {}
     }
 
-    /// Reads what follows `[`: the name of a section, and its subsection in quotes.
+    /// Parses what follows `[`: the name of a section, and its subsection in quotes.
     fn header(&mut self) {
         self.section.clear();
         let mut is_name = true;
@@ -252,7 +262,7 @@ impl<'a> Parser<'a> {
         self.is_known |= SECTIONS.contains(&self.section.as_slice());
     }
 
-    /// Skips a subsection; whether it ended on its line.
+    /// Skips a subsection. Returns whether it ended on the same line.
     fn quoted(&mut self) -> bool {
         loop {
             let byte = match self.byte() {
@@ -266,11 +276,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A value without its quotes, escapes and comment.
+    /// Parses a value, without its quotes, escapes and comment.
     fn value(&mut self) -> Vec<u8> {
         let mut value = Vec::new();
         let (mut is_quoted, mut is_comment) = (false, false);
-        // The length without blanks at the end.
+        // Length without trailing blanks.
         let mut kept = 0;
         loop {
             let byte = self.byte();
@@ -400,7 +410,7 @@ mod tests {
             value_of(b"[core]\nhooksPath = gh-\xe9"),
             ["core.hookspath=gh-\\xe9"]
         );
-        // A comment ends with its line, whatever it ends in.
+        // A comment ends with its line, whatever its last character.
         assert_eq!(
             value_of(b"[user] name = a # note \\\n[include]\npath = x"),
             ["user.name=a", "include.path=x"]

@@ -48,7 +48,7 @@ impl Controls {
         self.links.retain(|link| link.starts_with(folder));
     }
 
-    /// Sorts both lists and removes what occurs twice.
+    /// Sorts both lists and removes duplicates.
     pub(super) fn sort(&mut self) {
         for list in [&mut self.paths, &mut self.links] {
             list.sort();

@@ -1,17 +1,17 @@
-//! Whether a folder is a repository, by the names in it.
+//! Decides by the names in a folder whether it is a repository.
 //!
-//! git asks for `HEAD`, `objects` and `refs`. Here less is enough: a command can
-//! move `HEAD` away, or all three, have `config` written, and move them back. Names that
-//! other projects have too count only with what git alone puts into such files.
+//! git requires `HEAD`, `objects` and `refs`. Here less is enough: a command could move
+//! `HEAD` away, or all three, have `config` written, and move them back. Names that other
+//! projects also use count only if their content is typical of git.
 
 use super::config::is_configuration;
-use super::obeyed::is_hook;
+use super::control_files::is_hook;
 use super::{is, kind, list};
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// What of a repository a folder has.
+/// Parts of a repository that a folder contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -22,22 +22,22 @@ pub(super) struct Shape {
     pub(super) head: bool,
     pub(super) objects: bool,
     pub(super) refs: bool,
-    /// `commondir`: the rest lies in another folder.
+    /// `commondir`: the rest is in another folder.
     pub(super) common: bool,
     /// A file `config` or `config.worktree`.
     pub(super) config: bool,
-    /// One of them looks like a configuration of git. Only checked where it matters.
+    /// One of them looks like a git configuration. Only checked if it matters.
     pub(super) git_config: bool,
-    /// Something named `hooks` that could hold hooks.
+    /// Something named `hooks` that could contain hooks.
     pub(super) hooks: bool,
     /// A hook that git would run.
     pub(super) hook: bool,
-    /// What git puts beside `config` and never asks for: samples of hooks,
-    /// `description`, `info`.
+    /// What git creates beside `config` but does not require: sample hooks, `description`,
+    /// `info`.
     pub(super) trimmings: bool,
 }
 
-/// What is asked for in a folder that cannot be listed.
+/// Names to look up in a folder that cannot be listed.
 const PARTS: [&str; 9] = [
     "HEAD",
     "objects",
@@ -50,7 +50,7 @@ const PARTS: [&str; 9] = [
     "info",
 ];
 
-/// Whether a folder has all that git asks for.
+/// Whether a folder has everything that git requires.
 pub(super) fn is_whole(folder: &Path) -> bool {
     let has = |name: &str| kind(&folder.join(name)).is_some();
     let has_folder =
@@ -79,7 +79,7 @@ impl Shape {
         shape
     }
 
-    /// Takes note of one name in the folder.
+    /// Records one name in the folder.
     pub(super) fn see(&mut self, name: &OsStr, kind: Kind) {
         let bytes = name.as_encoded_bytes();
         let is_folder = kind == Kind::Folder;
@@ -92,7 +92,7 @@ impl Shape {
             Some(b'R' | b'r') => self.refs |= is(name, "refs"),
             Some(b'C' | b'c') => {
                 self.common |= is(name, "commondir");
-                // A folder of that name is none of git's.
+                // git does not read a folder of that name.
                 self.config |= !is_folder && (is(name, "config") || is(name, "config.worktree"));
             }
             Some(b'D' | b'd') => self.trimmings |= is(name, "description") && !is_folder,
@@ -101,11 +101,11 @@ impl Shape {
         }
     }
 
-    /// Looks into `hooks` and `config` where that decides something.
+    /// Looks into `hooks` and `config` if that makes a difference.
     pub(super) fn look_closer(&mut self, folder: &Path) {
         self.look_for_hooks(folder);
         if is_log(folder) {
-            // It always has `HEAD` and `refs`, which does not make it a repository.
+            // A folder of reflogs always has `HEAD` and `refs`, but is not a repository.
             self.refs = false;
         }
         if self.config && !self.head && (self.objects || self.refs || self.trimmings) {
@@ -119,7 +119,7 @@ impl Shape {
     fn look_for_hooks(&mut self, folder: &Path) {
         if self.hooks {
             let Some(hooks) = list(&folder.join("hooks")) else {
-                // Whatever is in there.
+                // It cannot be listed, so any name is possible.
                 self.hook = true;
                 return;
             };
@@ -132,7 +132,7 @@ impl Shape {
         }
     }
 
-    /// Whether git would obey something here, or would after one more file.
+    /// Whether git would obey something here, or would after one more file is added.
     pub(super) fn is_repository(self) -> bool {
         let rest = self.objects || self.refs;
         self.head && (rest || self.common || self.config || self.hooks)
@@ -141,17 +141,17 @@ impl Shape {
             || self.git_config && self.trimmings
     }
 
-    /// Whether any part of a repository is there.
+    /// Whether any part of a repository exists.
     pub(super) fn has_part(self) -> bool {
         self.head || self.objects || self.refs || self.common
     }
 
-    /// Whether something is there that git would obey.
+    /// Whether something exists that git would obey.
     pub(super) fn has_control(self) -> bool {
         self.config || self.hook || self.common
     }
 
-    /// How many of the three parts are there that git asks for.
+    /// Returns how many of the three required parts exist.
     pub(super) fn parts(self) -> usize {
         usize::from(self.head)
             + usize::from(self.objects || self.common)
@@ -159,7 +159,7 @@ impl Shape {
     }
 }
 
-/// As much as matters of what has a name.
+/// Kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Folder,
@@ -187,12 +187,14 @@ impl From<FileType> for Kind {
     }
 }
 
-/// `pre-commit.sample` and the like, which git puts into a new repository.
+/// Whether this is a sample such as `pre-commit.sample`, which git creates in a new
+/// repository.
 fn is_sample(name: &OsStr) -> bool {
     name.as_encoded_bytes().ends_with(b".sample")
 }
 
-/// `HEAD` in any case, and `HEAD` with something behind it that is no letter.
+/// Whether this is `HEAD` in any case, optionally followed by a character that is not a
+/// letter.
 fn is_head(name: &OsStr) -> bool {
     let rest = name.as_encoded_bytes().strip_prefix(b"HEAD");
     is(name, "HEAD")
@@ -201,7 +203,7 @@ fn is_head(name: &OsStr) -> bool {
             .is_some_and(|next| !next.is_ascii_alphanumeric())
 }
 
-/// Whether a folder holds the reflogs of a repository.
+/// Whether a folder contains the reflogs of a repository.
 fn is_log(folder: &Path) -> bool {
     let is_named = folder.file_name().is_some_and(|name| is(name, "logs"));
     is_named && folder.parent().is_some_and(is_whole)

@@ -1,4 +1,4 @@
-//! Which repositories are found, and what of them is guarded.
+//! Tests for finding repositories and guarding their files.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,7 +9,7 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// A folder of its own for each test, which goes with it.
+/// A separate folder for each test, removed with it.
 struct Yard {
     base: PathBuf,
     _temp: tempfile::TempDir,
@@ -38,7 +38,7 @@ impl Yard {
         fs::create_dir_all(self.path(below)).unwrap();
     }
 
-    /// What `git init --bare` makes.
+    /// Creates what `git init --bare` would create.
     fn repository(&self, below: &str) {
         for folder in [
             "objects/info",
@@ -54,14 +54,14 @@ impl Yard {
         self.file(&format!("{below}/description"), "unnamed\n");
     }
 
-    fn register(&self) -> Register {
-        let register = Register::new(&self.path("work"));
-        register.look(Since::Start);
-        register
+    fn registry(&self) -> Registry {
+        let registry = Registry::new(&self.path("work"));
+        registry.look(Since::Start);
+        registry
     }
 
     fn guarded(&self) -> Vec<PathBuf> {
-        self.register().guarded(Some(&self.path("home"))).paths
+        self.registry().guarded(Some(&self.path("home"))).paths
     }
 }
 
@@ -88,7 +88,7 @@ fn a_repository_is_found_in_any_folder_that_git_does_not_keep_objects_in() {
     for at in hidden {
         yard.repository(&format!("work/{at}/nested/.git"));
     }
-    // These are left out, or a large project would take long.
+    // Skipped, because a large project would take long otherwise.
     yard.repository("work/whole/objects/ab/nested/.git");
     let guarded = yard.guarded();
     for at in hidden {
@@ -105,7 +105,7 @@ fn a_repository_is_found_in_any_folder_that_git_does_not_keep_objects_in() {
 #[test]
 fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
     let yard = Yard::new();
-    // Through a link that could be changed as well.
+    // Through a link, which could be changed too.
     yard.file("work/real", "[core]\nhooksPath = of-home\n");
     symlink("real", yard.path("work/link")).unwrap();
     symlink(yard.path("work/link"), yard.path("home/.gitconfig")).unwrap();
@@ -114,8 +114,8 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
     let env = format!("[include]\npath = included\n[init]\ntemplateDir = {templates}\n");
     yard.file("work/env", &env);
     yard.repository("work/tree/.git");
-    let register = yard.register();
-    register.reads(&[
+    let registry = yard.registry();
+    registry.reads(&[
         yard.path("work/env"),
         yard.path("elsewhere"),
         "/dev/null".into(),
@@ -124,13 +124,13 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
     let Controls {
         paths: guarded,
         links,
-    } = register.guarded(Some(&home));
+    } = registry.guarded(Some(&home));
     assert_eq!(links, [yard.path("work/link")]);
-    assert!(register.covers(&yard.path("work/link"), Some(&home)));
+    assert!(registry.covers(&yard.path("work/link"), Some(&home)));
     for at in ["real", "env", "included", "templates", "tree/of-home"] {
         let path = yard.path(&format!("work/{at}"));
         assert!(guarded.contains(&path), "{at}: {guarded:#?}");
-        assert!(register.covers(&path, Some(&home)), "{at}");
+        assert!(registry.covers(&path, Some(&home)), "{at}");
     }
     let is_outside = |path: &PathBuf| !path.starts_with(yard.path("work"));
     assert!(!guarded.iter().any(is_outside), "{guarded:#?}");
@@ -139,8 +139,8 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
 #[test]
 fn a_home_in_the_root_has_its_configurations_guarded_before_they_are_there() {
     let yard = Yard::new();
-    let register = yard.register();
-    let guarded = register.guarded(Some(&yard.path("work"))).paths;
+    let registry = yard.registry();
+    let guarded = registry.guarded(Some(&yard.path("work"))).paths;
     for at in [".gitconfig", ".config/git/config"] {
         assert!(
             guarded.contains(&yard.path("work").join(at)),
@@ -153,8 +153,8 @@ fn a_home_in_the_root_has_its_configurations_guarded_before_they_are_there() {
 fn a_repository_is_known_without_the_parts_that_git_asks_for() {
     let yard = Yard::new();
     yard.repository("work/srv");
-    let register = yard.register();
-    assert!(register.lost().is_empty());
+    let registry = yard.registry();
+    assert!(registry.lost().is_empty());
     for part in ["HEAD", "objects", "refs"] {
         fs::rename(
             yard.path("work/srv").join(part),
@@ -162,9 +162,9 @@ fn a_repository_is_known_without_the_parts_that_git_asks_for() {
         )
         .unwrap();
     }
-    assert_eq!(register.lost(), [yard.path("work/srv")]);
-    assert!(register.lost().is_empty(), "told twice");
-    // Somebody who looks for the first time finds it by any of the rest.
+    assert_eq!(registry.lost(), [yard.path("work/srv")]);
+    assert!(registry.lost().is_empty(), "told twice");
+    // A first search recognizes it by any of the remaining parts.
     let config = yard.path("work/srv/config");
     assert!(yard.guarded().contains(&config));
     assert!(control_of(&config).is_some());
@@ -189,7 +189,7 @@ fn a_long_list_of_steps_is_read_to_its_end() {
         ),
     );
     let commands = || -> Vec<String> {
-        let left = left_open(&yard.path("git"), &[]).into_iter();
+        let left = unfinished_rebases(&yard.path("git"), &[]).into_iter();
         left.flat_map(|(_, added)| added.unwrap().commands)
             .collect()
     };
@@ -212,7 +212,7 @@ fn a_command_behind_a_thousand_others_is_noticed() {
     let list = "git/rebase-merge/git-rebase-todo";
     let many: String = (0..1_100).map(|n| format!("exec true {n}\n")).collect();
     yard.file(list, &many);
-    let before: Vec<Left> = left_open(&yard.path("git"), &[])
+    let before: Vec<UnfinishedRebase> = unfinished_rebases(&yard.path("git"), &[])
         .into_iter()
         .map(|(left, added)| {
             let added = added.unwrap();
@@ -222,11 +222,11 @@ fn a_command_behind_a_thousand_others_is_noticed() {
         })
         .collect();
     let since = || {
-        let now = left_open(&yard.path("git"), &before);
+        let now = unfinished_rebases(&yard.path("git"), &before);
         now.into_iter().find_map(|(_, added)| added)
     };
     assert_eq!(since(), None);
-    // Git went on for a while: what is left was there before.
+    // Git has continued for a while; the rest existed before.
     yard.file(list, many.split_once('\n').unwrap().1);
     assert_eq!(since(), None);
     yard.file(list, &format!("{many}exec evil\n"));
@@ -256,26 +256,26 @@ fn hooks_begin_at_the_work_tree_that_a_configuration_names() {
 #[test]
 fn a_pointer_that_is_turned_elsewhere_is_named_again() {
     let yard = Yard::new();
-    let register = yard.register();
+    let registry = yard.registry();
     yard.repository("work/d");
     yard.file("work/x/.git", "gitdir: ../d\n");
     let pointer = yard.path("work/x/.git");
     assert_eq!(
-        register.look(Since::Command).new,
+        registry.look(Since::Command).new,
         std::slice::from_ref(&pointer)
     );
-    assert!(register.look(Since::Command).new.is_empty());
+    assert!(registry.look(Since::Command).new.is_empty());
     yard.repository("work/e");
     yard.file("work/x/.git", "gitdir: ../e\n");
     assert_eq!(
-        register.look(Since::Command).new,
+        registry.look(Since::Command).new,
         std::slice::from_ref(&pointer)
     );
-    // What no pointer led to at that time is named itself.
+    // A repository that no pointer led to at that time is reported itself.
     yard.repository("work/f");
-    assert_eq!(register.look(Since::Command).new, [yard.path("work/f")]);
+    assert_eq!(registry.look(Since::Command).new, [yard.path("work/f")]);
     yard.file("work/x/.git", "gitdir: ../f\n");
-    assert_eq!(register.look(Since::Command).new, [pointer]);
+    assert_eq!(registry.look(Since::Command).new, [pointer]);
 }
 
 #[test]
@@ -298,12 +298,12 @@ fn a_configuration_names_what_git_would_find() {
     of(b"[core]\n hooksPath = gh-\xe9\n", b"gh-\xe9");
     of(b"[include]\n path = ../inc-\xe9\n", b".git/../inc-\xe9");
     of(b"[core]\n hooksPath =\x0c gh\n", b"\x0c gh");
-    // Hooks that receive something begin in the git folder.
+    // Hooks that receive something start in the git folder.
     of(b"[core]\n hooksPath = gh\n", b"gh");
     of(b"[core]\n hooksPath = gh\n", b".git/gh");
     yard.file("home/.gitconfig", "[core]\n hooksPath = of-home\n");
     of(b"", b".git/of-home");
-    // Beyond a megabyte too, and all of the repository beyond what is read.
+    // Beyond a megabyte too. Beyond what is read, everything in the repository is guarded.
     let mut long = b"[x]\n".to_vec();
     long.extend(b"# pad\n".repeat(200_000));
     long.extend(b"[core]\n hooksPath = gh\n");
@@ -317,7 +317,7 @@ fn a_configuration_names_what_git_would_find() {
     for at in ["work", "work/.git"] {
         assert!(guarded.contains(&yard.path(at)), "{guarded:#?}");
     }
-    // A pointer need not be text either.
+    // A pointer need not be UTF-8 either.
     fs::remove_dir_all(yard.path("work/.git")).unwrap();
     let name = OsStr::from_bytes(b"store-\xe9");
     fs::create_dir_all(yard.path("work").join(name)).unwrap();
@@ -338,7 +338,7 @@ fn the_log_of_a_repository_is_none() {
         !guarded.iter().any(|path| path.starts_with(&logs)),
         "{guarded:#?}"
     );
-    // Nothing is added to it that git would obey.
+    // Nothing that git would obey can be added to it.
     assert!(control_of(&logs.join("config")).is_some());
     yard.file("work/.git/logs/config", "[core]\n");
     assert!(yard.guarded().contains(&logs.join("hooks")));
@@ -371,7 +371,7 @@ fn folders_of_other_projects_are_no_repositories() {
         assert_eq!(control_of(&config), None, "{at}");
         assert_eq!(control_of(&folder.join("hooks/useOther")), None, "{at}");
     }
-    // Nobody makes repositories of them piece by piece.
+    // Writing parts that would turn them into repositories is refused.
     for path in [
         "app/HEAD",
         "app/objects/x",
@@ -383,7 +383,7 @@ fn folders_of_other_projects_are_no_repositories() {
     }
     yard.file("work/app/config", "[core]\nhooksPath = x\n");
     assert!(yard.guarded().contains(&yard.path("work/app/config")));
-    // What git reads at a place like this is told apart by what it says.
+    // A file that git would read at such a path is recognized by its content.
     let config = yard.path("work/app/config");
     let wanted = Control::Alike(yard.path("work/app"));
     assert_eq!(control_of(&config), Some(wanted));

@@ -1,4 +1,4 @@
-//! One glob against one path, without a walk: for rules about paths.
+//! Matching a glob with a single path, without a walk; used for path rules.
 
 pub use super::pattern::Reached;
 use super::pattern::{Anchored, Dots, Memory, Pattern};
@@ -6,23 +6,23 @@ use crate::Result;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A compiled glob that is compared with whole paths, from the start.
+/// A compiled glob that is matched with whole paths.
 #[derive(Debug)]
 pub struct Matcher {
     pattern: Pattern,
 }
 
 impl Matcher {
-    /// Compiles a glob, as [`Anchored::ToPath`] and [`Dots::Match`] mean it.
+    /// Compiles a glob with [`Anchored::ToPath`] and [`Dots::Match`].
     ///
     /// # Errors
-    /// [`crate::Error::InvalidGlob`] for a glob that cannot be used.
+    /// [`crate::Error::InvalidGlob`] if the glob is not valid.
     pub fn new(glob: &str) -> Result<Self> {
         let pattern = Pattern::new(glob, Anchored::ToPath, Dots::Match)?;
         Ok(Self { pattern })
     }
 
-    /// Whether it matches a path, which begins where the glob begins.
+    /// Whether the glob matches a path. Both must be relative to the same folder.
     #[must_use]
     pub fn matches(&self, path: &Path) -> bool {
         let Some(name) = path.file_name() else {
@@ -31,11 +31,12 @@ impl Matcher {
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut memory = Memory::default();
         let folder = folder.as_os_str().as_bytes();
-        let said = self.pattern.says(folder, name.as_bytes(), &mut memory);
-        said.matches
+        let matched = self.pattern.check(folder, name.as_bytes(), &mut memory);
+        matched.matches
     }
 
-    /// Where in the glob a path leads, which begins where the glob begins.
+    /// Returns the positions in the glob that a path reaches. Both must be relative to the
+    /// same folder.
     #[must_use]
     pub fn reached(&self, path: &Path) -> Reached {
         self.pattern.reached(path.as_os_str().as_bytes())

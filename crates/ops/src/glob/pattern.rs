@@ -1,8 +1,9 @@
-//! Globs: braces first, then one matcher for names and one for paths.
+//! Globs: braces are expanded first, then one matcher handles names and another handles
+//! paths.
 //!
-//! A path is matched part by part. That keeps `*` inside its part, lets a
-//! leading dot need a dot where a dialect says so, and tells which folders
-//! cannot hold a match, so that a walk need not enter them.
+//! Paths are matched component by component. So `*` stays within a component, a leading dot
+//! can require an explicit dot if a toolset says so, and a walk can skip folders that
+//! cannot contain a match.
 
 use crate::text::brace;
 use crate::{Error, Result};
@@ -11,56 +12,58 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What `*`, `?` and `**` do about a name that begins with a dot.
+/// Longest glob, in bytes: compiling one costs much more time and memory than its text.
+const MAX_GLOB: usize = 4096;
+
+/// Whether `*`, `?` and `**` match a leading dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dots {
     /// They match it.
     Match,
-    /// They do not; the pattern must say the dot.
+    /// They do not; the pattern must contain the dot.
     ExplicitOnly,
 }
 
-/// What a glob is compared with.
+/// The text that a glob is matched with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchored {
-    /// The name, at any depth; the path from the start when the pattern has a
-    /// `/`.
+    /// The name, at any depth; or the path from the start if the pattern contains a `/`.
     AnyDepthByName,
-    /// The path from the start: `*.txt` is that folder only.
+    /// The path from the start: `*.txt` matches only in that folder.
     ToPath,
 }
 
 /// A compiled glob.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    how: How,
-    /// Set by a final slash.
+    matching: Matching,
+    /// Whether the pattern ends with a slash.
     pub(crate) only_folders: bool,
 }
 
 #[derive(Debug)]
-enum How {
+enum Matching {
     Name(GlobSet),
     Path(PathGlob),
 }
 
-/// What a pattern says about an entry.
+/// Result of matching an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Said {
-    /// It matches.
+pub(crate) struct PatternMatch {
+    /// Whether the entry matches.
     pub(crate) matches: bool,
-    /// Something below it may match.
+    /// Whether an entry below it may match.
     pub(crate) below: bool,
 }
 
-/// Where in a pattern a path leads. Below two paths for which this is the same, the
+/// Positions in a pattern that a path reaches. Below two paths with the same positions, the
 /// pattern matches the same names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reached {
     at: Vec<usize>,
-    /// The pattern matches the path or a folder that it lies in.
+    /// Whether the pattern matches the path or one of its parents.
     pub matched: bool,
-    /// The pattern may match something below the path.
+    /// Whether the pattern may match something below the path.
     pub below: bool,
 }
 
@@ -70,6 +73,13 @@ impl Pattern {
             glob: given.to_owned(),
             reason,
         };
+        if given.len() > MAX_GLOB {
+            let start = given.chars().take(60).collect::<String>();
+            return Err(Error::InvalidGlob {
+                glob: format!("{start}…"),
+                reason: format!("it is longer than {MAX_GLOB} bytes"),
+            });
+        }
         let expanded = brace::expand(given).map_err(|error| invalid(error.to_string()))?;
         let only_folders = expanded.iter().all(|text| text.ends_with('/'));
         let alternatives: Vec<&str> = expanded
@@ -81,66 +91,69 @@ impl Pattern {
         }
         let names_only = anchored == Anchored::AnyDepthByName
             && !alternatives.iter().any(|text| text.contains('/'));
-        let how = if names_only && dots == Dots::Match {
+        let matching = if names_only && dots == Dots::Match {
             let mut set = GlobSetBuilder::new();
             for text in alternatives {
                 set.add(compile(text).map_err(&invalid)?);
             }
-            How::Name(set.build().map_err(|error| invalid(error.to_string()))?)
+            Matching::Name(set.build().map_err(|error| invalid(error.to_string()))?)
         } else {
-            How::Path(PathGlob::new(&alternatives, anchored, dots).map_err(&invalid)?)
+            Matching::Path(PathGlob::new(&alternatives, anchored, dots).map_err(&invalid)?)
         };
-        Ok(Self { how, only_folders })
+        Ok(Self {
+            matching,
+            only_folders,
+        })
     }
 
-    /// What the pattern says about `name` in `folder`. `memory` is the
-    /// caller's, and remembers the folder between its entries.
-    pub(crate) fn says(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> Said {
-        match &self.how {
-            How::Name(set) => Said {
+    /// Matches `name` in `folder`. `memory` belongs to the caller and caches the folder's
+    /// positions for its entries.
+    pub(crate) fn check(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> PatternMatch {
+        match &self.matching {
+            Matching::Name(set) => PatternMatch {
                 matches: set.is_match(as_path(name)),
                 below: true,
             },
-            How::Path(glob) => glob.says(folder, name, memory),
+            Matching::Path(glob) => glob.check(folder, name, memory),
         }
     }
 
-    /// Where in the pattern a whole path leads.
+    /// Returns the positions in the pattern that a path reaches.
     pub(crate) fn reached(&self, path: &[u8]) -> Reached {
-        match &self.how {
-            How::Name(set) => Reached {
+        match &self.matching {
+            Matching::Name(set) => Reached {
                 at: vec![0],
                 matched: names(path).any(|name| set.is_match(as_path(name))),
                 below: true,
             },
-            How::Path(glob) => glob.reached(path),
+            Matching::Path(glob) => glob.reached(path),
         }
     }
 }
 
-/// What is remembered of the last folder.
+/// Cached positions for the last folder.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     folder: Option<Vec<u8>>,
     at: Vec<usize>,
 }
 
-/// Alternatives, part by part, one after the other.
+/// All alternatives as one list of components.
 #[derive(Debug)]
 struct PathGlob {
     parts: Vec<Part>,
-    /// Where each alternative begins.
-    begins: Vec<usize>,
+    /// Index of the first component of each alternative.
+    starts: Vec<usize>,
     dots: Dots,
 }
 
 #[derive(Debug)]
 enum Part {
-    /// `**`: any number of parts; at the end at least one.
+    /// `**`: any number of components; at the end at least one.
     AnyDepth,
-    /// Text without meaning.
+    /// Text without wildcards.
     Literal(Vec<u8>),
-    /// A glob, and whether it says a leading dot.
+    /// A glob, and whether it starts with an explicit dot.
     Glob(GlobMatcher, bool),
     /// The end of an alternative.
     End,
@@ -150,18 +163,18 @@ impl PathGlob {
     fn new(alternatives: &[&str], anchored: Anchored, dots: Dots) -> Result<Self, String> {
         let mut glob = Self {
             parts: Vec::new(),
-            begins: Vec::new(),
+            starts: Vec::new(),
             dots,
         };
         for text in alternatives {
-            glob.begins.push(glob.parts.len());
+            glob.starts.push(glob.parts.len());
             if anchored == Anchored::AnyDepthByName && !text.contains('/') {
                 glob.parts.push(Part::AnyDepth);
             }
             for part in parts(text) {
-                // Any depth below any depth is any depth, and costs as much again.
-                let is_said = matches!(glob.parts.last(), Some(Part::AnyDepth));
-                if part == "**" && is_said {
+                // A repeated `**` is redundant and doubles the cost.
+                let is_repeated = matches!(glob.parts.last(), Some(Part::AnyDepth));
+                if part == "**" && is_repeated {
                     continue;
                 }
                 glob.parts.push(if part == "**" {
@@ -180,7 +193,7 @@ impl PathGlob {
         Ok(glob)
     }
 
-    fn says(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> Said {
+    fn check(&self, folder: &[u8], name: &[u8], memory: &mut Memory) -> PatternMatch {
         if memory.folder.as_deref() != Some(folder) {
             memory.at = self.begin();
             for part in names(folder) {
@@ -188,18 +201,18 @@ impl PathGlob {
             }
             memory.folder = Some(folder.to_vec());
         }
-        let mut said = Said {
+        let mut matched = PatternMatch {
             matches: false,
             below: false,
         };
         for &at in &memory.at {
             if self.takes(at, name) {
                 let last = matches!(self.parts.get(at + 1), Some(Part::End));
-                said.matches |= last;
-                said.below |= !last || matches!(self.parts.get(at), Some(Part::AnyDepth));
+                matched.matches |= last;
+                matched.below |= !last || matches!(self.parts.get(at), Some(Part::AnyDepth));
             }
         }
-        said
+        matched
     }
 
     fn reached(&self, path: &[u8]) -> Reached {
@@ -218,14 +231,14 @@ impl PathGlob {
         }
     }
 
-    /// Whether the part at `at` matches a name.
+    /// Whether the component at `at` matches a name.
     fn takes(&self, at: usize, name: &[u8]) -> bool {
         let hidden = self.dots == Dots::ExplicitOnly && name.starts_with(b".");
         match self.parts.get(at) {
             Some(Part::AnyDepth) => !hidden,
             Some(Part::Literal(text)) => text == name,
-            Some(Part::Glob(glob, says_dot)) => {
-                (!hidden || *says_dot) && glob.is_match(as_path(name))
+            Some(Part::Glob(glob, has_dot)) => {
+                (!hidden || *has_dot) && glob.is_match(as_path(name))
             }
             Some(Part::End) | None => false,
         }
@@ -233,7 +246,7 @@ impl PathGlob {
 
     fn begin(&self) -> Vec<usize> {
         let mut at = Vec::new();
-        for begin in &self.begins {
+        for begin in &self.starts {
             self.reach(*begin, &mut at);
         }
         at
@@ -250,7 +263,7 @@ impl PathGlob {
         at
     }
 
-    /// Adds a place in the pattern, and those behind a `**` that may be empty.
+    /// Adds a position, and those after a `**` that may be empty.
     fn reach(&self, mut place: usize, at: &mut Vec<usize>) {
         loop {
             if !at.contains(&place) {
@@ -269,13 +282,13 @@ fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|part| !part.is_empty())
 }
 
-/// The parts of a pattern; `./` and doubled slashes mean nothing.
+/// Splits a pattern into components. Ignores `./` and repeated slashes.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split('/')
         .filter(|part| !part.is_empty() && *part != ".")
 }
 
-/// Braces that are still there are plain characters.
+/// Compiles a component. Remaining braces are literal characters.
 fn compile(text: &str) -> Result<globset::Glob, String> {
     GlobBuilder::new(&brace::escape(text))
         .literal_separator(true)
@@ -295,8 +308,20 @@ mod tests {
         let pattern = Pattern::new(pattern, anchored, dots).unwrap();
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         pattern
-            .says(folder.as_bytes(), name.as_bytes(), &mut Memory::default())
+            .check(folder.as_bytes(), name.as_bytes(), &mut Memory::default())
             .matches
+    }
+
+    #[test]
+    fn a_glob_that_is_too_long_is_refused_at_once() {
+        let glob = "**/*a*".repeat(MAX_GLOB);
+        let error = Pattern::new(&glob, Anchored::ToPath, Dots::Match).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains("it is longer than 4096 bytes"),
+            "{message}"
+        );
+        assert!(message.len() < 200, "{message}");
     }
 
     #[test]
@@ -352,14 +377,14 @@ mod tests {
         assert!(by_name("**/test/*", "test/a"));
         assert!(
             by_name("{src/a,b}.rs", "x/b.rs"),
-            "each alternative by its own slash"
+            "each alternative is anchored by its own slash"
         );
         assert!(by_name("a/**", "a/b/c"));
         assert!(!by_name("a/**", "a"));
     }
 
     #[test]
-    fn a_path_is_anchored_and_dots_are_said() {
+    fn paths_are_anchored_and_dots_must_be_explicit() {
         let glob = |pattern, path| matches(pattern, Anchored::ToPath, Dots::ExplicitOnly, path);
         assert!(glob("*.txt", "a.txt"));
         assert!(!glob("*.txt", "x/a.txt"));
@@ -376,11 +401,11 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_cannot_hold_a_match_are_named() {
+    fn folders_that_cannot_contain_a_match_are_recognised() {
         let below = |pattern: &str, folder: &str, name: &str| {
             let pattern = Pattern::new(pattern, Anchored::ToPath, Dots::Match).unwrap();
             pattern
-                .says(folder.as_bytes(), name.as_bytes(), &mut Memory::default())
+                .check(folder.as_bytes(), name.as_bytes(), &mut Memory::default())
                 .below
         };
         assert!(!below("*.txt", "", "x"));
@@ -392,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_glob_is_named() {
+    fn the_error_contains_the_invalid_glob() {
         for bad in ["[", "", "/", "a[", "{1..2000}"] {
             let error = Pattern::new(bad, Anchored::ToPath, Dots::Match).unwrap_err();
             assert!(matches!(error, Error::InvalidGlob { .. }), "{bad}");

@@ -1,14 +1,14 @@
-//! What is known of many files at once. On the disk they are looked at in one go:
-//! to hand each of them to another thread takes longer than to look.
+//! Metadata of many files at once. On disk they are read in one batch, because passing each
+//! file to another thread takes longer than reading its metadata.
 
 use crate::backend::{Stat, local};
 use crate::blocking::{self, Weight};
 use crate::{Backend, FilePath, Result};
 
-/// The stat of each path, in order; nothing where nothing is any more.
+/// Returns the metadata of each path, in order; `None` for files that no longer exist.
 ///
 /// # Errors
-/// When the work was given up.
+/// If the work was cancelled.
 pub async fn stats(backend: &dyn Backend, paths: Vec<FilePath>) -> Result<Vec<Option<Stat>>> {
     let mut stats = vec![None; paths.len()];
     let mut on_disk = Vec::new();

@@ -1,4 +1,4 @@
-//! Finding entries of real trees.
+//! Finding entries in real trees.
 
 use super::*;
 use crate::search::tests::tree::{Hintless, Tree, run};
@@ -17,7 +17,7 @@ fn all(path: FilePath) -> Glob {
     }
 }
 
-/// By both roads, which must agree.
+/// Runs both implementations, which must agree.
 fn found(tree: &Tree, change: impl Fn(&mut Glob)) -> Globbed {
     let request = || {
         let mut request = all(tree.path("."));
@@ -73,7 +73,7 @@ fn sample() -> Tree {
 }
 
 #[test]
-fn the_order_is_that_of_the_lines() {
+fn entries_are_sorted_by_their_lines() {
     let globbed = found(&sample(), |_| ());
     assert_eq!(
         lines(&globbed),
@@ -100,7 +100,7 @@ fn the_order_is_that_of_the_lines() {
 }
 
 #[test]
-fn names_globs_and_kinds_choose() {
+fn names_globs_and_types_select_entries() {
     let tree = sample();
     let with = |matching: Matching, kinds: Kinds| {
         lines(&found(&tree, |glob| {
@@ -132,7 +132,7 @@ fn names_globs_and_kinds_choose() {
         with(Matching::Everything, Kinds::Directories),
         ["a-b/", "a/", "a/.hid/", "empty/", "link/"]
     );
-    // A link counts as what it leads to.
+    // A link counts as its target.
     let linked = Matching::NameContains("ink".into());
     assert_eq!(with(linked.clone(), Kinds::Both), ["link/"]);
     assert_eq!(with(linked, Kinds::Files), [""; 0]);
@@ -143,7 +143,7 @@ fn names_globs_and_kinds_choose() {
 }
 
 #[test]
-fn anchored_globs_see_dots_only_when_said() {
+fn anchored_globs_match_only_explicit_dots() {
     let tree = sample();
     let with = |pattern: &str| {
         lines(&found(&tree, |glob| {
@@ -157,7 +157,7 @@ fn anchored_globs_see_dots_only_when_said() {
     assert_eq!(with("a/.hid/*"), ["a/.hid/c.txt"]);
     assert_eq!(with(".*"), [".dot", ".git/", ".gitignore"]);
     assert_eq!(with("{a,out}/*.txt"), ["a/b.txt", "out/e.txt"]);
-    // What cannot match is not walked.
+    // Folders that cannot contain a match are not entered.
     let globbed = found(&tree, |glob| glob.matching = by("*.txt", Anchored::ToPath));
     assert_eq!(globbed.visited, 6, "folders are not counted");
 }
@@ -185,7 +185,7 @@ fn the_first_entries_are_the_same_every_time() {
 fn two_hundred_thousand_entries_in_one_folder() {
     let tree = Tree::new();
     tree.file("f", "");
-    // Links to one file are quick to make.
+    // Links to one file are quick to create.
     for number in 0..200_000 {
         std::os::unix::fs::symlink("f", tree.root.join(format!("n{number:06}"))).unwrap();
     }
@@ -217,7 +217,7 @@ fn a_deep_tree_is_walked() {
 }
 
 #[test]
-fn a_file_is_no_folder_and_stopping_is_no_error() {
+fn a_file_is_an_error_and_stopping_is_not() {
     let tree = sample();
     let file = run(entries(&tree.disk, all(tree.path("a.txt")), &|_| ()));
     assert!(matches!(file, Err(Error::NotADirectory { .. })));
@@ -234,7 +234,7 @@ fn a_file_is_no_folder_and_stopping_is_no_error() {
 }
 
 #[test]
-fn what_rules_close_has_no_name() {
+fn entries_hidden_by_rules_are_not_listed() {
     let tree = Tree::new();
     for file in ["open", "shut/a", "shut/in/b"] {
         tree.file(file, "");
@@ -244,7 +244,7 @@ fn what_rules_close_has_no_name() {
         glob.path = tree.judged(&["shut"], &["shut/in"])
     });
     assert_eq!(lines(&globbed), ["open", "shut/in/", "shut/in/b", "way/"]);
-    assert_eq!(globbed.skipped.closed.denied, 2);
+    assert_eq!(globbed.skipped.excluded.denied, 2);
     let globbed = found(&tree, |glob| glob.path = tree.judged(&["shut"], &[]));
     assert_eq!(lines(&globbed), ["open"]);
 }
@@ -255,7 +255,7 @@ fn a_write_in_progress_is_not_shown() {
     tree.file("a.txt", "x");
     tree.file("sub/.haft-0123456789abcdef.tmp", "half of it");
     tree.file(".haft-0123456789abcdef.tmp", "half of it");
-    // Files of somebody else, and a folder.
+    // Files of another program, and a folder.
     tree.file(".haft-notes.tmp", "x");
     tree.file(".haft-fedcba9876543210.tmp/b.txt", "x");
     let globbed = found(&tree, |_| ());

@@ -1,4 +1,4 @@
-//! What a process can be waited for.
+//! Conditions that a caller can wait for.
 
 use super::{Entry, Processes, Status};
 use crate::executor::{Listener, Log, Stream};
@@ -9,53 +9,53 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How often a port or a log is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval between checks of a port or a log.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The most of a log that is searched at a time. A line longer than this may be
+/// Maximum number of bytes of a log to search at a time. A match in a longer line may be
 /// missed.
 const WINDOW: usize = 1 << 20;
 
-/// What is waited for.
+/// Condition to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Until {
-    /// Its end.
+    /// The process has ended.
     Exit,
-    /// It, or a process that it started, listens on this TCP port.
+    /// The process or one that it started listens on this TCP port.
     Port(u16),
     /// A line of its output matches this pattern.
     Log(String),
-    /// It has said nothing for so long.
+    /// It has not written any output for this time.
     Idle(Duration),
 }
 
-/// How waiting ended.
+/// Result of waiting.
 #[derive(Debug, Clone)]
 pub struct Waited {
-    /// The process afterwards.
+    /// Status of the process afterwards.
     pub status: Status,
-    /// Whether it came to what was waited for.
-    pub met: Met,
-    /// How long it took.
+    /// Whether the condition was met.
+    pub outcome: WaitOutcome,
+    /// Time spent waiting.
     pub waited: Duration,
-    /// Whether only processes outside its tree listen on the port that was waited for.
+    /// Whether only processes outside its tree listen on the port.
     pub port_taken: bool,
 }
 
-/// Whether something waited for came.
+/// Whether the condition was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Met {
-    /// It came.
-    Yes,
-    /// The process ended first, so it never will. For a port: its whole tree ended.
-    Never,
-    /// Time was over.
-    NotYet,
+pub enum WaitOutcome {
+    /// It was met.
+    Met,
+    /// The process ended first, so it never will be. For a port: its whole tree ended.
+    Ended,
+    /// The time limit passed first.
+    TimedOut,
 }
 
 impl Processes {
-    /// Waits for something, at most `limit`. The end of the process ends every wait; a wait
-    /// for a port ends with the last process of its tree.
+    /// Waits for a condition, at most `limit`. Every wait ends when the process ends; a
+    /// wait for a port ends with the last process of its tree.
     ///
     /// # Errors
     /// [`Error::NoProcess`], [`Error::InvalidPattern`], [`Error::PortElsewhere`], or
@@ -69,20 +69,20 @@ impl Processes {
     ) -> Result<Waited> {
         let entry = self.entry(id)?;
         let begun = Instant::now();
-        let met = tokio::select! {
+        let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Error::Cancelled),
-            met = entry.reach(until) => met?,
-            () = tokio::time::sleep(limit) => Met::NotYet,
+            outcome = entry.wait_until(until) => outcome?,
+            () = tokio::time::sleep(limit) => WaitOutcome::TimedOut,
         };
         let waited = begun.elapsed();
         let port_taken = match until {
-            Until::Port(port) if met != Met::Yes => entry.is_taken(*port).await?,
+            Until::Port(port) if outcome != WaitOutcome::Met => entry.is_taken(*port).await?,
             _ => false,
         };
         Ok(Waited {
             status: entry.status(),
-            met,
+            outcome,
             waited,
             port_taken,
         })
@@ -90,17 +90,17 @@ impl Processes {
 }
 
 impl Entry {
-    async fn reach(&self, until: &Until) -> Result<Met> {
+    async fn wait_until(&self, until: &Until) -> Result<WaitOutcome> {
         let ended = self.end();
         match until {
             Until::Exit => {
                 ended.await;
-                Ok(Met::Yes)
+                Ok(WaitOutcome::Met)
             }
-            Until::Port(port) => self.listens(*port).await,
-            Until::Idle(quiet) => Ok(tokio::select! {
-                () = self.idle(*quiet) => Met::Yes,
-                () = ended => Met::Never,
+            Until::Port(port) => self.wait_for_port(*port).await,
+            Until::Idle(duration) => Ok(tokio::select! {
+                () = self.wait_idle(*duration) => WaitOutcome::Met,
+                () = ended => WaitOutcome::Ended,
             }),
             Until::Log(pattern) => {
                 let matcher = compile(pattern)?;
@@ -108,34 +108,35 @@ impl Entry {
                     .map(|stream| Search::new(self.running.log(stream)));
                 tokio::select! {
                     biased;
-                    met = self.line(&matcher, &mut searches) => met.map(|()| Met::Yes),
+                    met = self.wait_for_line(&matcher, &mut searches) => met.map(|()| WaitOutcome::Met),
                     () = ended => {
-                        // Its last words may have come with its end.
-                        let found = look(&matcher, &mut searches)?;
-                        Ok(if found { Met::Yes } else { Met::Never })
+                        // The last output may have arrived together with the end.
+                        let found = search_logs(&matcher, &mut searches)?;
+                        Ok(if found { WaitOutcome::Met } else { WaitOutcome::Ended })
                     }
                 }
             }
         }
     }
 
-    /// Returns once its tree listens on the port, or nothing of the tree is left. A server
+    /// Returns once the tree listens on the port, or no process of it is left. A server
     /// that was started in the background outlives the process that started it.
-    async fn listens(&self, port: u16) -> Result<Met> {
+    async fn wait_for_port(&self, port: u16) -> Result<WaitOutcome> {
         loop {
-            // Checked before the look, so that the last look sees the whole tree's end.
+            // Checked before the port, so that the last check sees the final state of the
+            // tree.
             let is_over = self.ended.borrow().is_some() && !self.running.has_survivors();
             if self.listener(port).await? == Listener::Own {
-                return Ok(Met::Yes);
+                return Ok(WaitOutcome::Met);
             }
             if is_over {
-                return Ok(Met::Never);
+                return Ok(WaitOutcome::Ended);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
-    /// Whether something else listens on the port, and its tree does not.
+    /// Whether another process listens on the port, and none of this tree.
     async fn is_taken(&self, port: u16) -> Result<bool> {
         Ok(self.listener(port).await? == Listener::Other)
     }
@@ -146,30 +147,34 @@ impl Entry {
         blocking::run(blocking::Weight::Heavy, move || Ok(find(port))).await
     }
 
-    async fn idle(&self, quiet: Duration) {
+    async fn wait_idle(&self, duration: Duration) {
         let pulse = self.running.pulse();
         loop {
             let since = pulse.borrow().at.elapsed();
-            match quiet.checked_sub(since) {
+            match duration.checked_sub(since) {
                 None | Some(Duration::ZERO) => return,
                 Some(left) => tokio::time::sleep(left).await,
             }
         }
     }
 
-    async fn line(&self, matcher: &RegexMatcher, searches: &mut [Search; 2]) -> Result<()> {
+    async fn wait_for_line(
+        &self,
+        matcher: &RegexMatcher,
+        searches: &mut [Search; 2],
+    ) -> Result<()> {
         let mut pulse = self.running.pulse();
         loop {
             pulse.borrow_and_update();
-            if look(matcher, searches)? {
+            if search_logs(matcher, searches)? {
                 return Ok(());
             }
-            // The pulse comes before the bytes are on the disk.
+            // The notification arrives before the bytes are in the file.
             tokio::select! {
                 changed = pulse.changed() => if changed.is_err() {
                     std::future::pending::<()>().await;
                 },
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(CHECK_INTERVAL) => {}
             }
         }
     }
@@ -184,11 +189,11 @@ fn compile(pattern: &str) -> Result<RegexMatcher> {
     })
 }
 
-/// How far one stream has been searched.
+/// Position of the search in one stream.
 struct Search {
     log: Option<Arc<Log>>,
     seen: u64,
-    /// The beginning of a line that had no end yet.
+    /// Start of a line whose end has not arrived yet.
     line: Vec<u8>,
 }
 
@@ -201,7 +206,7 @@ impl Search {
         }
     }
 
-    /// Searches what is new, and the line it continues.
+    /// Searches new output, including the line it continues.
     fn find(&mut self, matcher: &RegexMatcher) -> Result<bool> {
         let Some(log) = &self.log else {
             return Ok(false);
@@ -210,7 +215,7 @@ impl Search {
             let (place, fresh) = log
                 .from(self.seen, WINDOW)
                 .map_err(|error| Error::io("read the log of", "the process", error))?;
-            // What went between is not kept: the line before it has no end.
+            // The bytes in between are not stored, so the line before them is incomplete.
             if place > self.seen {
                 self.line.clear();
             }
@@ -227,7 +232,7 @@ impl Search {
             }
             let last = memchr::memrchr(b'\n', &self.line).map_or(0, |end| end + 1);
             self.line.drain(..last);
-            // A line without end is searched in pieces.
+            // An endless line is searched in pieces.
             if self.line.len() > WINDOW {
                 self.line.clear();
             }
@@ -236,7 +241,7 @@ impl Search {
     }
 }
 
-fn look(matcher: &RegexMatcher, searches: &mut [Search; 2]) -> Result<bool> {
+fn search_logs(matcher: &RegexMatcher, searches: &mut [Search; 2]) -> Result<bool> {
     for search in searches {
         if search.find(matcher)? {
             return Ok(true);

@@ -1,28 +1,28 @@
-//! Both ends of a window, however much lies between them.
+//! The start and the end of a window, without storing the text between them.
 
 use crate::text::decode::{self, lossy, prefix, suffix};
 
-/// What was left out between the beginning of a window and its end.
+/// The part left out between the start and the end of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// How many bytes.
+    /// Number of bytes left out.
     pub bytes: u64,
-    /// What comes after it, with the final newline if the window ends in one.
+    /// The text after the gap, including the final newline if the window ends with one.
     pub tail: String,
 }
 
-/// More than half of the limit, so that a character which begins or ends in the
-/// gap is not in what is shown, and a byte-order mark takes no room.
+/// Bytes stored beyond half of the limit at each end, so that a character cut by the gap
+/// can be dropped and a byte-order mark does not count.
 const SPARE: usize = 8;
 
 pub(super) struct Ends {
     limit: usize,
-    /// The most that is held of each end.
+    /// Maximum number of bytes stored for each end.
     most: usize,
     head: Vec<u8>,
     tail: Vec<u8>,
     total: u64,
-    /// The last byte so far was a CR. Before a newline it is not shown.
+    /// Whether the last byte so far was a CR. It is dropped before a newline.
     cr: bool,
 }
 
@@ -38,7 +38,7 @@ impl Ends {
         }
     }
 
-    /// Takes more of a line.
+    /// Adds the next part of a line.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -55,7 +55,7 @@ impl Ends {
         }
     }
 
-    /// Ends a line with its newline, or with nothing where the file ends.
+    /// Ends a line: with a newline, or with nothing at the end of the file.
     pub(super) fn end_line(&mut self, newline: &[u8]) {
         self.cr = false;
         self.hold(newline);
@@ -72,14 +72,14 @@ impl Ends {
         }
         self.tail
             .extend_from_slice(rest.get(from..).unwrap_or_default());
-        // Not at every line: moving the rest to the front takes time.
+        // Not after every line, because moving the bytes to the front takes time.
         if self.tail.len() > self.most * 8 {
             self.tail.drain(..self.tail.len() - self.most);
         }
     }
 
-    /// The text, or its beginning and the gap after that. `mark` is taken off
-    /// where the text begins with it.
+    /// Returns the whole text, or its start and the gap after it. Removes `mark` from the
+    /// start of the text.
     pub(super) fn finish(self, mark: &[u8]) -> (String, Option<Gap>) {
         let head = self.head.strip_prefix(mark).unwrap_or(&self.head);
         let missing = self.total - (self.head.len() + self.tail.len()) as u64;

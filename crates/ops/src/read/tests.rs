@@ -66,7 +66,7 @@ async fn a_final_newline_makes_no_extra_line() {
 }
 
 #[tokio::test]
-async fn what_is_shown_is_text() {
+async fn marks_and_foreign_encodings_become_plain_text() {
     assert_eq!(
         text(b"\xef\xbb\xbfa\r\nb\rc\r\n", 1, None, WIDE).await.text,
         "a\nb\rc"
@@ -119,7 +119,7 @@ async fn a_window_after_the_end_names_the_line_count() {
 }
 
 #[tokio::test]
-async fn binary_is_named_and_pictures_are_pictures_whatever_their_name() {
+async fn content_decides_what_is_binary_and_what_is_a_picture() {
     assert!(matches!(
         open(b"a\0b", 1, None, WIDE).await,
         Err(Error::Binary { size: 3, .. })
@@ -184,7 +184,7 @@ async fn both_ends_of_a_window() {
     let gap = shown.gap.unwrap();
     assert_eq!((gap.bytes, gap.tail.as_str()), (6, "89"));
 
-    // One line that memory should not hold, and the lines around it.
+    // A line too long to store, with lines around it.
     let long = format!("first\n{}\nlast\n", "x".repeat(3 << 20));
     let shown = ends(long.as_bytes(), 1, None, 20).await;
     assert_eq!((shown.lines, shown.total_lines), (3, 3));
@@ -201,7 +201,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let shown = runtime.block_on(ends(text.as_bytes(), 1, None, limit));
         let read = text.replace("\r\n", "\n");
-        // A CR that ends the file is taken for half a newline.
+        // A CR at the end of the file counts as half a newline.
         let read = read.strip_suffix('\r').unwrap_or(&read);
         let wanted = middle(read, limit, None);
         let wanted = if read.len() <= limit {

@@ -1,4 +1,4 @@
-//! The one pass over a text.
+//! The single pass over a text that selects the window.
 
 use super::ends::{Ends, Gap};
 use super::{Read, Room};
@@ -6,48 +6,49 @@ use crate::text::decode;
 use crate::text::limit::Hit;
 use crate::{Error, Result};
 
-/// A window of a text, and what there was beside it.
+/// A window of a text, and facts about the rest of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// The lines, without the newline of the last one. CRLF reads as LF, bytes
-    /// that are no UTF-8 as replacement characters.
+    /// The lines, without the newline of the last one. CRLF becomes LF; bytes that are not
+    /// valid UTF-8 become replacement characters.
     pub text: String,
-    /// The first line shown, counted from 1.
+    /// Number of the first line returned, counted from 1.
     pub first: u64,
-    /// How many lines are shown.
+    /// Number of lines returned.
     pub lines: u64,
-    /// How many lines there are in all.
+    /// Number of lines in the file.
     pub total_lines: u64,
-    /// How many bytes there are in all.
+    /// Size of the file in bytes.
     pub total_bytes: u64,
-    /// The limit that ended the window before the caller's own, if one did.
+    /// The limit that cut the window short, if one did.
     pub hit: Option<Hit>,
-    /// A single line that alone is longer than the limit.
+    /// The line that exceeds the limit by itself, if there is one.
     pub long_line: Option<LongLine>,
-    /// What lies after `text`, for [`Room::Ends`] when that is not all.
+    /// The part that `text` omits, for [`Room::Ends`].
     pub gap: Option<Gap>,
     /// Whether the last line of the file ends with a newline.
     pub final_newline: bool,
 }
 
-/// What some programs put before UTF-8. It is no text; it stays in the file.
+/// Byte-order mark that some programs write before UTF-8. It is not part of the text, but
+/// it stays in the file.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A line of which only the beginning is shown.
+/// A line that was cut because it exceeds the limit by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongLine {
-    /// Its number, counted from 1.
+    /// Line number, counted from 1.
     pub number: u64,
-    /// Its length in bytes.
+    /// Length of the line in bytes.
     pub bytes: u64,
-    /// How many of them are shown.
+    /// Number of bytes returned.
     pub shown: u64,
 }
 
-/// How much is read at a time, and between two looks at the cancel flag.
+/// Bytes to read between two checks of the cancel flag.
 const CHUNK: usize = 64 << 10;
 
-/// Shows a text that is in memory already.
+/// Selects the window from a text that is already in memory.
 pub(super) fn show_all(text: &[u8], size: u64, request: &Read) -> Result<Shown> {
     let mut state = State::new(request);
     state.feed(text);
@@ -78,16 +79,16 @@ pub(super) fn show(
 
 struct State {
     first: u64,
-    /// One past the last line the caller wants.
+    /// One past the last line that the caller requested.
     end: u64,
     max_bytes: usize,
     max_lines: u64,
-    /// Where the lines go when their ends are wanted.
+    /// Destination of the lines for [`Room::Ends`].
     ends: Option<Ends>,
-    /// The line being read, from 1, and how long it is so far.
+    /// Number of the current line, counted from 1, and its length so far.
     line: u64,
     line_bytes: u64,
-    /// The bytes of the line being read, as far as they may be shown.
+    /// Bytes of the current line, as far as they may be returned.
     current: Vec<u8>,
     text: String,
     lines: u64,
@@ -125,7 +126,7 @@ impl State {
         }
     }
 
-    /// Whether the line being read may still be shown.
+    /// Whether the current line may still be returned.
     fn wanted(&self) -> bool {
         self.line >= self.first && self.line < self.end && self.hit.is_none()
     }
@@ -133,7 +134,7 @@ impl State {
     fn feed(&mut self, mut bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
         while !bytes.is_empty() {
-            // Lines that are not shown are counted in bulk.
+            // Lines after the window are counted in bulk.
             if !self.wanted() && (self.line >= self.end || self.hit.is_some()) {
                 let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
                 self.line += newlines;
@@ -148,11 +149,12 @@ impl State {
             let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
             self.line_bytes += line.len() as u64;
             if !self.wanted() {
-                // Before the window: only counted.
+                // Before the window: only count.
             } else if let Some(ends) = &mut self.ends {
                 ends.push(line);
             } else {
-                // A little more than can be shown: a CR or half a character may go.
+                // A little more than the limit, because a CR or half a character may be
+                // dropped.
                 let room = (self.max_bytes + 8).saturating_sub(self.current.len());
                 self.current
                     .extend_from_slice(line.get(..room.min(line.len())).unwrap_or_default());
@@ -229,7 +231,7 @@ impl State {
                 lines: total_lines,
             });
         }
-        // Files of /proc say that they have no bytes.
+        // Files in /proc report a size of 0.
         let total_bytes = if size == 0 || request.path.real().starts_with("/proc") {
             self.total_bytes
         } else {

@@ -1,4 +1,5 @@
-//! Following links by hand, so that every step is known and none is magic.
+//! Resolves links step by step, so that every step is known and links to open objects in
+//! `/proc` are refused.
 
 use super::mode::Reading;
 use rustix::fs::{
@@ -11,38 +12,38 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// The kernel's own limit.
+/// The kernel's limit.
 pub(super) const MAX_LINKS: usize = 40;
 
-/// Whether the last part is followed when it is a link.
+/// Whether the last component is followed if it is a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     Follow,
     Keep,
 }
 
-/// Where a path leads.
+/// A resolved path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Real {
     /// The absolute path with every link resolved.
     pub(super) path: PathBuf,
-    /// What is there; nothing when it does not exist.
+    /// The type of file at the path; `None` if nothing exists there.
     pub(super) met: Option<FileType>,
-    /// The names it had on the way, one for each link that was followed: what
-    /// holds for a name holds for what it leads to.
+    /// The intermediate names, one for each link that was followed. Rules for such a name
+    /// also apply to its target.
     pub(super) aliases: Vec<PathBuf>,
 }
 
-/// Why a path has no real form.
+/// Why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// A link of `/proc` that leads to an object rather than to a name.
+    /// It contains a link in `/proc` that leads to an object instead of a path.
     Magic,
-    /// Links that lead in a circle, and where they were met.
+    /// It contains a cycle of links, which was detected at this path.
     Loop(PathBuf),
 }
 
-/// `.` and `..` removed as text: for backends that know no links.
+/// Removes `.` and `..` textually, for backends without links.
 pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut clean = PathBuf::from("/");
     for part in path.components() {
@@ -57,13 +58,13 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
     clean
 }
 
-/// The absolute path with every link resolved, as the kernel would resolve it.
-/// What does not exist is kept as it is written, so that files can be created.
+/// Resolves every link in a path as the kernel would. Parts that do not exist are kept, so
+/// that files can be created.
 pub(super) fn real_path(path: &Path, last: Last, reading: Reading) -> Result<PathBuf, Problem> {
     real_below(Path::new("/"), path, last, reading).map(|real| real.path)
 }
 
-/// The same for a path below a folder that is real already.
+/// Resolves a path below a folder that is already real.
 pub(super) fn real_below(
     folder: &Path,
     path: &Path,
@@ -73,8 +74,8 @@ pub(super) fn real_below(
     follow(folder, path, last, reading, &mut Vec::new())
 }
 
-/// The same, which also notes each link that is followed and each folder that is left by
-/// `..`, even if the path leads in a circle.
+/// Resolves a path, and records each link that is followed and each folder that is left by
+/// `..`, even if the path contains a cycle.
 fn follow(
     folder: &Path,
     path: &Path,
@@ -141,13 +142,13 @@ fn follow(
     })
 }
 
-/// The names that decide where a path leads, each in its real folder: the links on the way,
-/// and the folders that a `..` leaves. If such a folder became a link, `..` would lead
-/// elsewhere.
+/// Returns the names that decide where a path leads, each in its real folder: the links on
+/// the way, and the folders that a `..` leaves. If such a folder became a link, `..` would
+/// lead elsewhere.
 #[must_use]
 pub fn links_on(path: &Path) -> Vec<PathBuf> {
     let mut steps = Vec::new();
-    // A path that leads in a circle has no real form, but its links count all the same.
+    // A path with a cycle cannot be resolved, but its links still count.
     let _ = follow(
         Path::new("/"),
         path,
@@ -160,15 +161,16 @@ pub fn links_on(path: &Path) -> Vec<PathBuf> {
     steps
 }
 
-/// The folder that keeps a path out of reach, if this user owns it and may not search it.
-/// Nothing can be known about paths in it, but a command of this user can open it.
+/// Returns the folder that makes a path unreachable, if this user owns it and cannot search
+/// it. Nothing is known about paths in it, but a command of this user can make it
+/// searchable.
 #[must_use]
 pub fn shut_above(path: &Path) -> Option<PathBuf> {
     let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
     (found.err() == Some(Errno::ACCESS)).then(|| shut_folder(path))?
 }
 
-/// The same for a path that was out of reach a moment ago.
+/// Like [`shut_above`], for a path that was already found to be unreachable.
 #[must_use]
 pub fn shut_folder(path: &Path) -> Option<PathBuf> {
     let is_there = |folder: &&Path| statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW).is_ok();
@@ -176,8 +178,9 @@ pub fn shut_folder(path: &Path) -> Option<PathBuf> {
     can_set_mode(folder).then(|| folder.to_owned())
 }
 
-/// Whether this user may change the mode of a folder. The owner alone does not tell: in a user
-/// namespace all owners that it does not know look the same. So the mode is set to what it is.
+/// Whether this user may change the mode of a folder. The owner is not enough to tell: in a
+/// user namespace all unmapped owners look the same. So this sets the mode to its current
+/// value.
 fn can_set_mode(folder: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(handle) = openat(CWD, folder, flags, Mode::empty()) else {
@@ -192,7 +195,7 @@ fn can_set_mode(folder: &Path) -> bool {
         && chmodat(CWD, name, mode, AtFlags::empty()).is_ok()
 }
 
-/// The parts that matter: names and `..`.
+/// Returns the components that matter: names and `..`.
 fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -201,14 +204,14 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
     })
 }
 
-/// Links below `/proc/PID` lead to open objects, whatever text they show. The
-/// plain ones (`/proc/self`, `/proc/mounts`) lie directly in `/proc`.
+/// Whether a link leads to an open object, whatever text it shows: those below `/proc/PID`.
+/// The ordinary ones (`/proc/self`, `/proc/mounts`) are directly in `/proc`.
 fn is_magic(link: &Path) -> bool {
     link.starts_with("/proc") && link.parent() != Some(Path::new("/proc"))
 }
 
-/// A name that is not UTF-8 reaches a model with replacement characters. When
-/// exactly one name in the folder reads like that, it is the one meant.
+/// Finds the file that a name with replacement characters means. Models see those for names
+/// that are not UTF-8. Returns a name only if exactly one in the folder matches.
 #[expect(
     clippy::disallowed_methods,
     reason = "a look at names, before there is a path to give to a backend"

@@ -1,20 +1,20 @@
-//! The sandbox modes, and what each says about files.
+//! The sandbox modes and their file rules.
 
-/// How far a session is locked in, as the person says it.
+/// Sandbox mode, as the user selects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Reads anywhere but secret places, writes only in the work folder.
+    /// Read everything except secret paths; write only in the work folder.
     Workspace,
-    /// Also reads only there and in system folders.
+    /// Like `Workspace`, but read only the work folder and system folders.
     Strict,
-    /// Reads like `Workspace`, writes nothing but the private temp folder.
+    /// Read like `Workspace`; write only the private temp folder.
     ReadOnly,
-    /// As the operating system allows.
+    /// Whatever the operating system allows.
     Off,
 }
 
 impl Mode {
-    /// What the mode says about files.
+    /// Returns the file rules of the mode.
     #[must_use]
     pub const fn rules(self) -> FileRules {
         match self {
@@ -38,17 +38,17 @@ impl Mode {
     }
 }
 
-/// What may be read and what may be written.
+/// Rules for reading and writing files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRules {
-    /// What may be read.
+    /// Which files may be read.
     pub reading: Reading,
-    /// What may be written.
+    /// Which files may be written.
     pub writing: Writing,
 }
 
 impl FileRules {
-    /// The stricter of the two, each way.
+    /// Returns the stricter rule of each kind.
     #[must_use]
     pub fn tightened(self, other: Self) -> Self {
         Self {
@@ -58,26 +58,26 @@ impl FileRules {
     }
 }
 
-/// What may be read, from loose to strict.
+/// Which files may be read. Ordered from loose to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reading {
     /// Whatever the operating system allows.
     Anywhere,
-    /// Everything but secret places.
+    /// Everything except secret paths.
     NotSecret,
     /// The roots and the system's folders.
     RootsAndSystem,
-    /// The roots alone.
+    /// Only the roots.
     Roots,
 }
 
-/// What may be written, from loose to strict.
+/// Which files may be written. Ordered from loose to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Writing {
-    /// Whatever the operating system allows, but for protected places.
+    /// Whatever the operating system allows, except protected paths.
     Anywhere,
-    /// The roots.
+    /// Only the roots.
     Roots,
-    /// Nothing.
+    /// No files.
     Nothing,
 }

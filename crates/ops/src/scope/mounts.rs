@@ -10,27 +10,26 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A scope that holds below a path.
+/// A scope mounted at a path.
 #[derive(Debug, Clone)]
 pub struct MountPoint {
-    /// The path in the whole tree, absolute.
+    /// Absolute path in the whole tree.
     pub at: PathBuf,
-    /// What holds there. Its own root is what that path names.
+    /// The scope for everything below `at`. Its own root corresponds to `at`.
     pub scope: Scope,
-    /// Whether somebody who lists or walks from above meets it.
-    pub seen: Seen,
+    /// Whether listings and walks from above include it.
+    pub visibility: Visibility,
 }
 
 impl MountPoint {
-    /// What would allow a path is not the same in a tree of its own: no folder can
-    /// be added to it.
+    /// Rewrites the hint of an error: in a tree of its own, no folder can be added.
     fn reworded(&self, error: Error, below: &Path, access: Access) -> Error {
         let Error::NotAllowed { path, remedy } = error else {
             return error;
         };
         let writes = access != Access::Read;
-        let remedy = if writes && self.seen == Seen::ByNameOnly {
-            "what is kept there is read, never written".to_owned()
+        let remedy = if writes && self.visibility == Visibility::ByNameOnly {
+            "files there are read-only".to_owned()
         } else if writes && self.scope.rules().writing == Writing::Nothing
             || self.scope.guard.hides(&self.scope.work_dir().join(below))
         {
@@ -42,12 +41,12 @@ impl MountPoint {
     }
 }
 
-/// Whether a mount is met from above.
+/// Whether a mount appears in listings from above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
-    /// It is listed in the folder it lies in.
-    FromAbove,
-    /// Only whoever names it finds it.
+pub enum Visibility {
+    /// It is listed in its parent folder.
+    Listed,
+    /// It can only be reached by its name.
     ByNameOnly,
 }
 
@@ -57,11 +56,11 @@ pub(crate) struct Mounts {
     points: Vec<MountPoint>,
 }
 
-/// Where in the tree a path lies.
+/// Position of a path in the tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Mounted {
     mounts: Arc<Mounts>,
-    /// Which mount decides about it.
+    /// Index of the mount that contains it.
     pub(crate) number: usize,
     /// The path in the whole tree, without `.` and `..`.
     pub(crate) place: PathBuf,
@@ -72,7 +71,7 @@ impl Mounts {
         Self { points }
     }
 
-    /// Which mount a place lies in, and its path there.
+    /// Returns the index of the mount that contains a path, the mount, and the path in it.
     fn route<'a>(&self, place: &'a Path) -> Option<(usize, &MountPoint, &'a Path)> {
         let fitting = self
             .points
@@ -92,7 +91,7 @@ impl Mounts {
         access: Access,
     ) -> Result<FilePath> {
         let mut place = links::lexical(&Path::new("/").join(path));
-        // Where nothing is mounted at the root, it stands for the first mount.
+        // If nothing is mounted at the root, the root is the first mount.
         if let (true, Some(first)) = (place == Path::new("/"), self.points.first())
             && self.route(&place).is_none()
         {
@@ -109,9 +108,9 @@ impl Mounts {
         } else {
             below
         };
-        // A slash at the end means a folder, which is not written; to look at
-        // something it changes nothing, wherever it lives. What is there is not known
-        // here: some backends have to be asked.
+        // A trailing slash means a folder, which cannot be written. For reading it makes no
+        // difference. Whether a folder exists is unknown here, because some backends must
+        // be asked.
         if given.len() > 1 && given.ends_with('/') && access != Access::Read {
             return Err(spelling::misspelt(given, Misspelling::Slash));
         }
@@ -121,7 +120,7 @@ impl Mounts {
             .unwrap_or(given);
         let resolved = point.scope.resolve_as(given, below, access);
         let mut path = resolved.map_err(|error| point.reworded(error, below, access))?;
-        // A place of its own has no other name: two of them must not look alike.
+        // Such a path has no other name, so that no two look alike.
         if path.root.dir().is_none() {
             path.real.clone_from(&place);
         }
@@ -137,12 +136,12 @@ impl Mounts {
         let known = self
             .points
             .iter()
-            .filter(|point| point.seen == Seen::FromAbove);
+            .filter(|point| point.visibility == Visibility::Listed);
         let known: Vec<_> = known.map(|point| point.at.to_string_lossy()).collect();
         format!("paths begin with {}", known.join(" or "))
     }
 
-    /// The folders of the disk, each with its place.
+    /// Returns the folders on the disk, each with its path in the tree.
     pub(super) fn folders(&self) -> Vec<(PathBuf, PathBuf)> {
         let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());
         on_disk
@@ -150,10 +149,9 @@ impl Mounts {
             .collect()
     }
 
-    /// Translates a path that begins with the real path of a folder of this tree, as
-    /// commands print it, to the path that it has in the tree. Returns `None` where the
-    /// path has a meaning of its own: a folder of that name is in the tree, or something
-    /// is mounted there.
+    /// Translates a path that starts with the real path of a folder of this tree, as
+    /// commands print it, to the path in the tree. Returns `None` if the path already has a
+    /// meaning in the tree: a folder of that name exists, or something is mounted there.
     pub(super) fn from_host(self: &Arc<Self>, path: &Path) -> Option<PathBuf> {
         let path = links::lexical(path);
         let root = Path::new("/");
@@ -168,22 +166,23 @@ impl Mounts {
         (!self.has(folder)).then(|| point.at.join(below))
     }
 
-    /// Whether something is mounted there, other than at the root.
+    /// Whether something is mounted at a path, except at the root.
     fn is_mounted(&self, path: &Path) -> bool {
         let route = self.route(path);
         route.is_some_and(|(_, mount, _)| mount.at != Path::new("/"))
     }
 
-    /// Whether a path has a meaning of its own in this tree.
+    /// Whether a path already has a meaning in this tree.
     fn has(self: &Arc<Self>, path: &Path) -> bool {
         let literal = self.resolve(&path.to_string_lossy(), path, Access::Read);
         self.is_mounted(path) || literal.is_ok_and(|literal| literal.is_there())
     }
 
-    /// The mounts that are met from above, each with its folder if it is on the disk.
+    /// Returns the mounts that are listed from above, each with its folder if it is on the
+    /// disk.
     pub(super) fn all(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
         let met = self.points.iter();
-        let met = met.filter(|point| point.seen == Seen::FromAbove);
+        let met = met.filter(|point| point.visibility == Visibility::Listed);
         met.map(|point| {
             let folder = point.scope.work_dir().to_owned();
             (point.at.clone(), point.scope.is_on_disk().then_some(folder))
@@ -191,7 +190,7 @@ impl Mounts {
         .collect()
     }
 
-    /// A real path on the disk as a path of this tree.
+    /// Translates a real path on the disk to a path in this tree.
     pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
         let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());
         let fitting = on_disk.filter_map(|point| {
@@ -205,18 +204,18 @@ impl Mounts {
 }
 
 impl Mounted {
-    /// The mounts that lie below this place and are met from above, each with its
-    /// path from here.
+    /// Returns the mounts below this path that are listed from above: index, and path
+    /// relative to this one.
     pub(crate) fn below(&self) -> impl Iterator<Item = (usize, &Path)> {
         let points = self.mounts.points.iter().enumerate();
         points.filter_map(|(number, point)| {
             let below = point.at.strip_prefix(&self.place).ok()?;
-            let is_met = point.seen == Seen::FromAbove && !below.as_os_str().is_empty();
+            let is_met = point.visibility == Visibility::Listed && !below.as_os_str().is_empty();
             is_met.then_some((number, below))
         })
     }
 
-    /// All mounts below this place, met from above or not.
+    /// Returns all mounts below this path, listed from above or not.
     pub(crate) fn all_below(&self) -> impl Iterator<Item = &Path> {
         let inside = self
             .mounts
@@ -226,8 +225,8 @@ impl Mounted {
         inside.filter(|below| !below.as_os_str().is_empty())
     }
 
-    /// The same for a path below this one. When another mount decides there, the
-    /// path is made anew.
+    /// Descends to a path below this one. If another mount contains it, the path is
+    /// resolved again.
     pub(super) fn descend(&self, below: &Path) -> Descent {
         let place = self.place.join(below);
         match self.mounts.route(&place) {
@@ -244,14 +243,14 @@ impl Mounted {
         }
     }
 
-    /// The root of a mount.
+    /// Returns the root of a mount.
     pub(crate) fn root_of(&self, number: usize) -> Option<FilePath> {
         let at = &self.mounts.points.get(number)?.at;
         let given = at.to_string_lossy();
         self.mounts.resolve(&given, at, Access::Read).ok()
     }
 
-    /// The same mount at another path below its root.
+    /// Returns the same mount at another path below its root.
     pub(super) fn at(&self, below: &Path) -> Self {
         let at = self.mounts.points.get(self.number).map(|point| &point.at);
         Self {
@@ -263,8 +262,8 @@ impl Mounted {
 }
 
 impl Scope {
-    /// Says that commands run in the work folder. Where that is no part of a tree of
-    /// several scopes, a path that begins with it is not taken for one of the tree.
+    /// Declares that commands run in the work folder. If that is not part of a tree of
+    /// several scopes, a path that starts with it is not mistaken for one in the tree.
     #[must_use]
     pub fn with_commands(self) -> Self {
         let is_seen = self.has_work_dir();
@@ -275,7 +274,7 @@ impl Scope {
         }
     }
 
-    /// Whether a path names a folder that commands see and this tree does not have.
+    /// Whether a path names a folder that commands see and this tree does not contain.
     #[must_use]
     pub fn is_for_commands_only(&self, path: &Path) -> bool {
         let folder = self.commands_only.as_ref();
@@ -286,8 +285,8 @@ impl Scope {
         })
     }
 
-    /// Says how folders of the disk are called besides: each path, and the real one that it
-    /// leads to. A path that leads elsewhere is ignored.
+    /// Sets other names of folders on the disk: each path, and the real path that it leads
+    /// to. A path that leads elsewhere is ignored.
     #[must_use]
     pub fn called(self, called: Vec<(PathBuf, PathBuf)>) -> Self {
         let called = called.into_iter().filter_map(|(name, real)| {
@@ -301,18 +300,18 @@ impl Scope {
         }
     }
 
-    /// The other name of a folder that a path begins with, and the path from the real one.
+    /// Returns the other name that a path starts with, and the path with its real folder.
     fn unlinked(&self, path: &Path) -> Option<(&Path, PathBuf)> {
         let path = links::lexical(path);
         self.called.iter().find_map(|(name, real)| {
             let below = path.strip_prefix(name).ok()?;
-            // Without a slash at the end.
+            // Without a trailing slash.
             Some((name.as_path(), real.join(below).components().collect()))
         })
     }
 
-    /// A path as a tree of several scopes has it, if it was written as commands write it:
-    /// from the real path of one of its folders, or as the person calls that.
+    /// Translates a path as commands write it (from the real path of a folder, or from the
+    /// user's name for that) to the path in a tree of several scopes.
     #[must_use]
     pub fn from_host(&self, path: &Path) -> Option<PathBuf> {
         let mounts = self.mounts.as_ref()?;
@@ -331,7 +330,7 @@ impl Scope {
         mounts.is_none_or(|mounts| mounts.seen(&self.work_dir).is_some())
     }
 
-    /// The work folder as paths of this scope name it.
+    /// Returns the work folder as paths of this scope name it.
     #[must_use]
     pub fn named_work_dir(&self) -> PathBuf {
         match &self.mounts {
@@ -339,14 +338,14 @@ impl Scope {
             Some(mounts) => {
                 let seen = mounts.seen(&self.work_dir);
                 let seen = seen.unwrap_or_else(|| PathBuf::from("/"));
-                // Without a slash at the end.
+                // Without a trailing slash.
                 seen.components().collect()
             }
         }
     }
 
-    /// The parts of a tree of several scopes: the place of each, and its folder if it is
-    /// on the disk.
+    /// Returns the parts of a tree of several scopes: the path of each, and its folder if
+    /// it is on the disk.
     #[must_use]
     pub fn parts(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
         self.mounts
@@ -355,10 +354,10 @@ impl Scope {
     }
 }
 
-/// Where a path below another one lies.
+/// Position of a path below another one.
 pub(super) enum Descent {
     /// In the same mount.
     Inside(Mounted),
-    /// In another one.
+    /// In another mount; `None` if it does not exist there.
     Elsewhere(Option<Box<FilePath>>),
 }

@@ -1,24 +1,24 @@
-//! What is never written: the person's list, and what would let a repository
-//! run code or configure haft.
+//! Paths that are never written: the user's list, and files that let a repository run code
+//! or that configure haft.
 
 use super::Root;
 use super::links::{self, Last};
 use super::mode::Reading;
-use crate::git::{self, Register};
+use crate::git::{self, Registry};
 use rustix::fs::{AtFlags, CWD, statat};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The protected places of a scope.
+/// The protected paths of a scope.
 #[derive(Debug)]
 pub(super) struct Protect {
-    /// Real paths: each entry, and what it points to when it is a link.
+    /// Real paths of each entry, and of its target if it is a link.
     entries: Vec<PathBuf>,
     /// Links on the way to an entry or to one of haft's own folders. Only the link itself
     /// is protected, because it may lead to other things as well.
     links: Vec<PathBuf>,
     /// The repositories of each root.
-    registers: Vec<Arc<Register>>,
+    registries: Vec<Arc<Registry>>,
     home: Option<PathBuf>,
     detached: bool,
 }
@@ -28,7 +28,7 @@ impl Protect {
         Self {
             entries: Vec::new(),
             links: Vec::new(),
-            registers: Vec::new(),
+            registries: Vec::new(),
             home: None,
             detached: true,
         }
@@ -48,8 +48,8 @@ impl Protect {
         for entry in listed.iter().filter(|entry| !entry.as_os_str().is_empty()) {
             let entry = work_dir.join(entry);
             on_the_way.extend(super::links_on(&entry));
-            // A link protects its target, and itself: replacing the link would
-            // otherwise put something else in its place.
+            // A link is protected together with its target, because it could otherwise be
+            // replaced by something else.
             for last in [Last::Keep, Last::Follow] {
                 entries.extend(links::real_path(&entry, last, Reading::Anywhere));
             }
@@ -61,7 +61,7 @@ impl Protect {
             entries.push(config);
         }
         entries.extend(own.iter().cloned());
-        // What is below is found at the first write.
+        // Repositories below are found at the first write.
         for root in roots {
             let controls = git::in_folder(root.path(), home);
             on_the_way.extend(controls.links);
@@ -72,39 +72,39 @@ impl Protect {
         }
         entries.sort();
         entries.dedup();
-        let registers: Vec<_> = roots.iter().map(|root| Register::of(root.path())).collect();
-        for register in &registers {
-            register.reads(git_configs);
+        let registries: Vec<_> = roots.iter().map(|root| Registry::of(root.path())).collect();
+        for registry in &registries {
+            registry.reads(git_configs);
         }
         Self {
             entries,
             links: on_the_way,
-            registers,
+            registries,
             home: home.map(Path::to_owned),
             detached: false,
         }
     }
 
-    /// Whether the real path is, or lies in, a protected place.
+    /// Whether a real path is protected or inside something protected.
     pub(super) fn covers(&self, real: &Path) -> bool {
         !self.detached
             && (self.entries.iter().any(|entry| real.starts_with(entry))
                 || self.links.iter().any(|link| real == link)
                 || git::control_of(real).is_some()
                 || self
-                    .registers
+                    .registries
                     .iter()
-                    .any(|register| register.covers(real, self.home.as_deref()))
+                    .any(|registry| registry.covers(real, self.home.as_deref()))
                 || self.covers_by_identity(real))
     }
 
-    /// Explains why a path is protected that does not show it: its folder looks like a
-    /// git repository.
+    /// Explains why a path is protected if that is not obvious: its folder looks like a git
+    /// repository.
     pub(super) fn why(given: &str, real: &Path) -> Option<String> {
         let Some(git::Control::Alike(folder)) = git::control_of(real) else {
             return None;
         };
-        // As the caller names it.
+        // The folder as the caller would name it.
         let below = real.strip_prefix(&folder).ok()?.to_str()?;
         let folder = match given.strip_suffix(below).map(|at| at.trim_end_matches('/')) {
             Some("" | ".") => "the work folder".to_owned(),
@@ -118,8 +118,8 @@ impl Protect {
         ))
     }
 
-    /// On a file system that ignores case, `.GIT` is `.git`: names differ but
-    /// the folder is the same one, so the folders themselves are compared.
+    /// Compares folders by identity. On a file system that ignores case, `.GIT` is `.git`:
+    /// the names differ but the folder is the same.
     fn covers_by_identity(&self, real: &Path) -> bool {
         let identity = |path: &Path| {
             statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
@@ -131,8 +131,8 @@ impl Protect {
             .iter()
             .filter_map(|entry| identity(entry))
             .collect();
-        // The file itself is left out: writing replaces its name, so a hard
-        // link to a protected file is broken, not written through.
+        // Not the file itself: writing replaces the name, so a hard link to a protected
+        // file is broken, not written through.
         real.ancestors()
             .skip(1)
             .filter_map(identity)

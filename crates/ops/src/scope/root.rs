@@ -1,15 +1,14 @@
-//! A folder that was opened once, to which paths are anchored.
+//! A folder that stays open as the anchor of paths.
 
 use crate::{Error, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, openat, statat};
 use std::path::{Path, PathBuf};
 
-/// The device and the inode number of a folder: what stays the same whatever the
-/// folder is called.
+/// Device and inode number of a folder, which stay the same if it is renamed.
 pub(crate) type Identity = (u64, u64);
 
-/// An open root. Renaming or replacing the folder later does not move it.
+/// An open root. Renaming or replacing the folder later does not affect it.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
@@ -17,7 +16,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens the folder at `path`, which must have been made real.
+    /// Opens the folder at `path`, which must be a real path.
     pub(crate) fn open(path: PathBuf) -> Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         #[cfg(target_os = "linux")]
@@ -30,7 +29,7 @@ impl Root {
         })
     }
 
-    /// The root of a backend that is not the disk.
+    /// Creates the root of a backend that is not the disk.
     pub(super) fn detached() -> Self {
         Self {
             path: PathBuf::from("/"),
@@ -38,8 +37,8 @@ impl Root {
         }
     }
 
-    /// Makes sure that the folder still is where it was: commands find it by its name,
-    /// and must find the same one.
+    /// Checks that the folder is still at its path: commands find it by its name, and must
+    /// find the same one.
     ///
     /// # Errors
     /// [`Error::Moved`].
@@ -50,7 +49,7 @@ impl Root {
         self.is_still(identity_of(&self.path))
     }
 
-    /// Makes sure that what was found under its name is the folder that was opened.
+    /// Checks that the folder found at its path is the one that was opened.
     ///
     /// # Errors
     /// [`Error::Moved`].
@@ -62,32 +61,32 @@ impl Root {
         Err(moved(&self.path))
     }
 
-    /// Where it was when it was opened.
+    /// Returns the path at which it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The handle, when the root is a folder on disk.
+    /// Returns the handle, if the root is a folder on disk.
     #[must_use]
     pub fn dir(&self) -> Option<BorrowedFd<'_>> {
         self.dir.as_ref().map(AsFd::as_fd)
     }
 }
 
-/// That a folder is no longer the one that a session began with.
+/// Returns the error for a folder that is no longer the one that the session opened.
 pub(crate) fn moved(path: &Path) -> Error {
     Error::Moved {
         folder: path.to_string_lossy().into_owned(),
     }
 }
 
-/// Which folder is open.
+/// Returns the identity of an open folder.
 pub(crate) fn identity(dir: impl AsFd) -> Option<Identity> {
     fstat(dir).ok().map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-/// Which folder has that name; a link in its place is none of them.
+/// Returns the identity of the folder at a path, without following links.
 pub(crate) fn identity_of(path: &Path) -> Option<Identity> {
     let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok();
     found.map(|stat| (stat.st_dev, stat.st_ino))

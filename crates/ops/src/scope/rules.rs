@@ -4,18 +4,18 @@ use super::links::{self, Last};
 use super::mode::{FileRules, Reading, Writing};
 use super::protect::Protect;
 use super::temp::{PrivateTemp, SHARED, Temp};
-use super::{Access, FilePath, Places, Root};
+use super::{Access, FilePath, Root, ScopeConfig};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Readable at `strict`: programs, libraries and their settings.
+/// Folders readable at `strict`: programs, libraries and their settings.
 pub(crate) const SYSTEM: [&str; 11] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/etc", "/opt",
     "/nix",
 ];
 
-/// Keys and credentials, below a home folder.
+/// Keys and credentials in a home folder.
 pub const SECRET: [&str; 11] = [
     ".ssh",
     ".gnupg",
@@ -30,7 +30,7 @@ pub const SECRET: [&str; 11] = [
     ".pypirc",
 ];
 
-/// What `/proc` tells about a process beyond what `ps` shows.
+/// Files in `/proc/PID` that reveal more than `ps` does.
 const SECRET_PROC: [&str; 6] = ["environ", "mem", "root", "cwd", "fd", "task"];
 
 /// Applies the rules to real paths. Shared by every path it admitted.
@@ -40,11 +40,11 @@ pub(super) struct Guard {
     /// The work folder first, then the other roots.
     roots: Vec<Arc<Root>>,
     readable: Vec<PathBuf>,
-    /// The whole disk, when the rules let anything beyond the roots be reached.
+    /// The root of the disk, if the rules allow anything outside the roots.
     whole: Option<Arc<Root>>,
     own: Vec<PathBuf>,
     homes: Vec<PathBuf>,
-    /// Where the secret places of the homes really are, when they are links.
+    /// Real paths of secret paths in homes that are links.
     secrets: Vec<PathBuf>,
     protect: Protect,
     temp: Option<Temp>,
@@ -52,8 +52,8 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn build(places: Places) -> Result<Self> {
-        let Places {
+    pub(super) fn build(config: ScopeConfig) -> Result<Self> {
+        let ScopeConfig {
             work_dir,
             roots: more,
             readable,
@@ -63,7 +63,7 @@ impl Guard {
             protect,
             temp,
             rules,
-        } = places;
+        } = config;
         let real = |path: &Path| {
             links::real_path(path, Last::Follow, Reading::Anywhere).map_err(|_| {
                 Error::InvalidPath {
@@ -76,7 +76,7 @@ impl Guard {
         let mut roots = vec![Arc::new(Root::open(work_dir.clone())?)];
         for root in more {
             let root = work_dir.join(root);
-            // Whoever may write there could make it lead to any place.
+            // A program that may write there could redirect the link to any path.
             let led = links::real_below(Path::new("/"), &root, Last::Follow, Reading::Anywhere)
                 .is_ok_and(|found| {
                     let writable = |link: &PathBuf| containing(&roots, link).is_some();
@@ -85,7 +85,7 @@ impl Guard {
             if led {
                 return Err(Error::InvalidPath {
                     path: root.to_string_lossy().into_owned(),
-                    reason: "as a root it must not lead through a link in a folder that may be written",
+                    reason: "a root must not lead through a link in a writable folder",
                 });
             }
             roots.push(Arc::new(Root::open(real(&root)?)?));
@@ -122,8 +122,11 @@ impl Guard {
             protect,
         );
         let temp = match temp {
-            Some(PrivateTemp { folder, stands }) if rules.reading != Reading::Anywhere => {
-                Some(Temp::new(real(&folder)?, stands))
+            Some(PrivateTemp {
+                folder,
+                replaces_shared,
+            }) if rules.reading != Reading::Anywhere => {
+                Some(Temp::new(real(&folder)?, replaces_shared))
             }
             _ => None,
         };
@@ -167,7 +170,7 @@ impl Guard {
         self.rules
     }
 
-    /// The roots beside the work folder.
+    /// Returns the roots other than the work folder.
     pub(super) fn more_roots(&self) -> Vec<PathBuf> {
         let roots = self.roots.iter().skip(1);
         roots.map(|root| root.path().to_owned()).collect()
@@ -179,15 +182,15 @@ impl Guard {
             .map_or(Path::new("/"), |root| root.path())
     }
 
-    /// The root that an absolute path is written below, and the rest of it.
+    /// Returns the root that an absolute path is below, and the rest of the path.
     pub(super) fn known<'a>(&'a self, absolute: &'a Path) -> (&'a Path, &'a Path) {
         containing(&self.roots, absolute)
             .and_then(|root| Some((root.path(), absolute.strip_prefix(root.path()).ok()?)))
             .unwrap_or((Path::new("/"), absolute))
     }
 
-    /// Where something really is that lies in a shared temp folder by its name.
-    /// A root there is itself.
+    /// Returns the real path of something that is named in a shared temp folder. Roots
+    /// there are not redirected.
     pub(super) fn moved(&self, path: &Path) -> Option<PathBuf> {
         let temp = self.temp.as_ref()?;
         let is_named = containing(&self.roots, path).is_some()
@@ -200,8 +203,8 @@ impl Guard {
         self.temp.as_ref()?.seen(real)
     }
 
-    /// Decides about a real path. The order matters: a protected path is
-    /// refused as such before anything else is said of it.
+    /// Decides about a real path. A protected path is reported as protected before any
+    /// other check.
     pub(super) fn admit(
         self: &Arc<Self>,
         given: &str,
@@ -213,7 +216,7 @@ impl Guard {
             return Ok(self.anchor(given, real, &Arc::new(temp.open()?)));
         }
         let writes = access != Access::Read;
-        // What lies in the private temp folder is a link's own place and no more.
+        // Names in the private temp folder are only the link's own location.
         let in_temp = |path: &&PathBuf| self.temp.as_ref().is_some_and(|temp| temp.contains(path));
         let named = || aliases.iter().filter(|path| !in_temp(path)).chain([&real]);
         if writes && named().any(|path| self.protect.covers(path)) {
@@ -226,7 +229,7 @@ impl Guard {
         if !writes
             && let Some(folder) = self.readable.iter().find(|folder| real.starts_with(folder))
         {
-            // Opened now: it may not have been there before the first output.
+            // Opened now, because the folder may not exist before the first output.
             let root = Root::open(folder.clone()).map_err(|_| Error::NotFound {
                 path: given.to_owned(),
                 similar: Vec::new(),
@@ -236,7 +239,7 @@ impl Guard {
         if named().any(|path| self.hides(path)) {
             let remedy = match self.rules.reading {
                 Reading::Roots => "it is a secret place",
-                _ => "it is a secret place; only `--sandbox off` opens those",
+                _ => "it is a secret place; only `--sandbox off` allows those",
             };
             return Err(Error::NotAllowed {
                 path: given.to_owned(),
@@ -278,7 +281,7 @@ impl Guard {
             root,
             guard: Arc::clone(self),
             mounted: None,
-            lid: None,
+            filter: None,
             was_there: false,
             was_file: false,
         }
@@ -293,13 +296,13 @@ impl Guard {
             root: Arc::clone(root),
             guard: Arc::clone(self),
             mounted: None,
-            lid: None,
+            filter: None,
             was_there: false,
             was_file: false,
         }
     }
 
-    /// Whether a real path is a secret place. At `off` nothing is.
+    /// Whether a real path is secret. At `off` none is.
     pub(super) fn hides(&self, real: &Path) -> bool {
         if self.detached || self.rules.reading == Reading::Anywhere {
             return false;
@@ -318,7 +321,7 @@ impl Guard {
             || is_secret_elsewhere(real)
     }
 
-    /// Whether `hides` may say yes to anything in `folder` or below.
+    /// Whether [`hides`](Self::hides) may be true for anything in or below `folder`.
     pub(super) fn hides_below(&self, folder: &Path) -> bool {
         if self.detached || self.rules.reading == Reading::Anywhere {
             return false;
@@ -348,12 +351,12 @@ impl Guard {
             || in_some_home
     }
 
-    /// The refusal, the same whether the path exists or not.
+    /// Returns the refusal, which is the same whether the path exists or not.
     pub(super) fn not_allowed(&self, given: &str, access: Access) -> Error {
         let remedy = if access == Access::Read {
             match self.rules.reading {
                 Reading::Anywhere | Reading::NotSecret => {
-                    "it is a secret place; only `--sandbox off` opens those"
+                    "it is a secret place; only `--sandbox off` allows those"
                 }
                 Reading::RootsAndSystem => {
                     "add its folder to `tools.roots`, or use `--sandbox workspace`"
@@ -363,13 +366,13 @@ impl Guard {
         } else {
             match self.rules.writing {
                 Writing::Nothing => {
-                    "nothing may be written; use `--sandbox workspace` to write in the work folder"
+                    "nothing is writable; use `--sandbox workspace` to write in the work folder"
                 }
                 Writing::Roots if self.rules.reading == Reading::Roots => {
                     "add its folder to `tools.roots`"
                 }
                 Writing::Roots => {
-                    "only the work folder may be written; add the folder to `tools.roots`, or use `--sandbox off`"
+                    "only the work folder is writable; add the folder to `tools.roots`, or use `--sandbox off`"
                 }
                 Writing::Anywhere => "it is one of haft's own folders",
             }
@@ -381,7 +384,7 @@ impl Guard {
     }
 }
 
-/// The innermost root that contains `real`, compared part by part.
+/// Returns the innermost root that contains `real`, compared by components.
 fn containing<'a>(roots: &'a [Arc<Root>], real: &Path) -> Option<&'a Arc<Root>> {
     roots
         .iter()
@@ -398,8 +401,8 @@ fn below_home_is_secret(home: &Path, real: &Path) -> bool {
         .is_ok_and(|below| SECRET.iter().any(|secret| below.starts_with(secret)))
 }
 
-/// Other people's keys are as secret as the person's own, and `HOME` may point
-/// elsewhere than the account's folder.
+/// Other users' keys are secret too, and `HOME` may point to another folder than the
+/// account's.
 fn is_secret_elsewhere(real: &Path) -> bool {
     if below_home_is_secret(Path::new("/root"), real) {
         return true;

@@ -1,26 +1,26 @@
-//! Paths that are absolute in a tree of their own have one spelling each: what
-//! would mean another place elsewhere is refused, not reinterpreted.
+//! Paths that are absolute in their own tree have one spelling each. A spelling that would
+//! mean something else elsewhere is refused, not reinterpreted.
 
 use crate::{Error, Result};
 
-/// How a path is written that is not taken.
+/// Why the spelling of a path is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misspelling {
-    /// It does not begin with `/`.
+    /// It does not start with `/`.
     Relative,
-    /// It has a part `..`.
+    /// It contains `..`.
     Traversal,
-    /// It begins with `~`.
+    /// It starts with `~`.
     Home,
-    /// It begins with a drive letter.
+    /// It starts with a drive letter.
     Drive,
-    /// It ends with `/`, which means a folder, where a file is to be changed.
+    /// It ends with `/`, which means a folder, but a file is to be changed.
     Slash,
-    /// It begins with the folder of commands, which the tree does not have.
+    /// It starts with the folder of commands, which the tree does not contain.
     CommandsOnly,
 }
 
-/// The error for a path that is written like this.
+/// Returns the error for a path with such a spelling.
 #[must_use]
 pub fn misspelt(given: &str, how: Misspelling) -> Error {
     Error::Misspelt {
@@ -29,7 +29,7 @@ pub fn misspelt(given: &str, how: Misspelling) -> Error {
     }
 }
 
-/// Refuses a path that is not absolute, or says `..`, `~` or `C:`.
+/// Refuses a path that is not absolute, or contains `..`, `~` or `C:`.
 ///
 /// # Errors
 /// [`Error::Misspelt`].

@@ -1,36 +1,35 @@
-//! The private temp folder: what commands see as `/tmp`, and so do file tools.
+//! The private temp folder, which commands and file tools see as `/tmp`.
 
 use super::Root;
-use crate::private::{self, Held};
+use crate::private::{self, FolderLock};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The shared folders that it stands for.
+/// The shared folders that it replaces.
 pub const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// A temp folder of one's own.
+/// A private temp folder.
 #[derive(Debug, Clone)]
 pub struct PrivateTemp {
-    /// Where it really is. It need not be there yet.
+    /// Its real path. Need not exist yet.
     pub folder: PathBuf,
-    /// Whether commands see it in the place of the shared ones.
-    pub stands: Stands,
+    /// Whether commands see it in place of the shared folders.
+    pub replaces_shared: ReplacesShared,
 }
 
-/// Whether commands see the private temp folder in the place of the shared ones.
+/// Whether commands see the private temp folder in place of the shared ones.
 #[derive(Clone)]
-pub enum Stands {
-    /// They do, or there are none.
-    ForShared,
-    /// That has to be asked, and is when somebody names a shared one: to find out
-    /// takes a while.
+pub enum ReplacesShared {
+    /// They do, or there are no commands.
+    Always,
+    /// Asked when a shared folder is first named, because finding out takes a while.
     Ask(Arc<dyn Fn() -> bool + Send + Sync>),
 }
 
-impl std::fmt::Debug for Stands {
+impl std::fmt::Debug for ReplacesShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::ForShared => "ForShared",
+            Self::Always => "Always",
             Self::Ask(_) => "Ask",
         })
     }
@@ -39,24 +38,24 @@ impl std::fmt::Debug for Stands {
 #[derive(Debug)]
 pub(super) struct Temp {
     folder: PathBuf,
-    stands: Stands,
-    /// So that nobody removes it. It stays unlocked where that is impossible.
-    held: OnceLock<Option<Held>>,
+    replaces_shared: ReplacesShared,
+    /// Lock that keeps other sessions from removing the folder; `None` if locking failed.
+    held: OnceLock<Option<FolderLock>>,
 }
 
 impl Temp {
-    pub(super) fn new(folder: PathBuf, stands: Stands) -> Self {
+    pub(super) fn new(folder: PathBuf, replaces_shared: ReplacesShared) -> Self {
         Self {
             folder,
-            stands,
+            replaces_shared,
             held: OnceLock::new(),
         }
     }
 
-    fn stands(&self) -> bool {
-        match &self.stands {
-            Stands::ForShared => true,
-            Stands::Ask(ask) => ask(),
+    fn replaces_shared(&self) -> bool {
+        match &self.replaces_shared {
+            ReplacesShared::Always => true,
+            ReplacesShared::Ask(ask) => ask(),
         }
     }
 
@@ -64,32 +63,33 @@ impl Temp {
         real.starts_with(&self.folder)
     }
 
-    /// Where something in a shared temp folder really is.
+    /// Returns the real path of something in a shared temp folder.
     pub(super) fn place_of(&self, path: &Path) -> Option<PathBuf> {
         SHARED
             .iter()
             .find_map(|shared| path.strip_prefix(shared).ok())
-            // A way out of the folder is a way through the machine's.
+            // A `..` out of the folder leads through the machine's own folder.
             .filter(|below| {
                 below
                     .components()
                     .all(|part| part != std::path::Component::ParentDir)
             })
-            .filter(|_| self.stands())
+            .filter(|_| self.replaces_shared())
             .map(|below| self.folder.join(below))
     }
 
-    /// What a command would call a place in it.
+    /// Returns the path by which a command would name something in it.
     pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
         let below = real.strip_prefix(&self.folder).ok()?;
-        self.stands().then(|| Path::new("/tmp").join(below))
+        self.replaces_shared()
+            .then(|| Path::new("/tmp").join(below))
     }
 
-    /// The folder, made if it is not there.
+    /// Opens the folder, and creates it if it does not exist.
     pub(super) fn open(&self) -> crate::Result<Root> {
         private::folder(&self.folder)
             .map_err(|source| crate::Error::io("make the private temp folder", "/tmp", source))?;
-        self.held.get_or_init(|| Held::new(&self.folder).ok());
+        self.held.get_or_init(|| FolderLock::new(&self.folder).ok());
         Root::open(self.folder.clone())
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
-/// A work folder with a sibling that holds a canary, as real paths.
+/// A work folder, and beside it a folder with a canary file, as real paths.
 struct Yard {
     _temp: TempDir,
     work: PathBuf,
@@ -32,8 +32,8 @@ fn yard() -> Yard {
     }
 }
 
-fn places(yard: &Yard, mode: Mode) -> Places {
-    Places {
+fn config(yard: &Yard, mode: Mode) -> ScopeConfig {
+    ScopeConfig {
         work_dir: yard.work.clone(),
         roots: Vec::new(),
         readable: Vec::new(),
@@ -47,7 +47,7 @@ fn places(yard: &Yard, mode: Mode) -> Places {
 }
 
 fn scope(yard: &Yard, mode: Mode) -> Scope {
-    Scope::disk(places(yard, mode)).unwrap()
+    Scope::disk(config(yard, mode)).unwrap()
 }
 
 fn denied(scope: &Scope, path: &str, access: Access) -> bool {
@@ -146,9 +146,9 @@ fn the_work_folder_may_be_reached_through_a_link() {
     let alias = yard.base.join("alias");
     symlink(&yard.work, &alias).unwrap();
     for dir in [alias.clone(), alias.join("."), yard.work.join("sub/..")] {
-        let scope = Scope::disk(Places {
+        let scope = Scope::disk(ScopeConfig {
             work_dir: dir,
-            ..places(&yard, Mode::Strict)
+            ..config(&yard, Mode::Strict)
         })
         .unwrap();
         for given in [
@@ -242,9 +242,9 @@ fn secret_places_are_hidden_even_in_the_work_folder() {
     fs::write(home.join(".ssh/id"), "key").unwrap();
     fs::create_dir_all(home.join(".config/gcloud")).unwrap();
     symlink(home.join(".ssh"), yard.work.join("keys")).unwrap();
-    let at_home = Scope::disk(Places {
+    let at_home = Scope::disk(ScopeConfig {
         work_dir: home.clone(),
-        ..places(&yard, Mode::Workspace)
+        ..config(&yard, Mode::Workspace)
     })
     .unwrap();
     for secret in [
@@ -282,9 +282,9 @@ fn our_own_folders_are_closed_but_for_outputs() {
     let outputs = yard.base.join("state/outputs/here");
     fs::create_dir_all(&outputs).unwrap();
     fs::write(outputs.join("a.txt"), "whole").unwrap();
-    let scope = Scope::disk(Places {
+    let scope = Scope::disk(ScopeConfig {
         readable: vec![outputs.clone()],
-        ..places(&yard, Mode::Strict)
+        ..config(&yard, Mode::Strict)
     })
     .unwrap();
     let state = |below: &str| {
@@ -333,9 +333,9 @@ fn protected_places_are_protected_under_any_spelling() {
             PathBuf::new(),
             yard.work.join("entry"),
         ];
-        let scope = Scope::disk(Places {
+        let scope = Scope::disk(ScopeConfig {
             protect,
-            ..places(&yard, Mode::Workspace)
+            ..config(&yard, Mode::Workspace)
         })
         .unwrap();
         let absolute = yard.work.join("secret/x");
@@ -454,9 +454,9 @@ fn a_name_that_is_not_utf8_can_be_named_as_it_was_shown() {
 #[test]
 fn extra_roots_have_the_rights_of_the_work_folder() {
     let yard = yard();
-    let scope = Scope::disk(Places {
+    let scope = Scope::disk(ScopeConfig {
         roots: vec![PathBuf::from("../out")],
-        ..places(&yard, Mode::Strict)
+        ..config(&yard, Mode::Strict)
     })
     .unwrap();
     assert!(scope.resolve("../out/new.txt", Access::Write).is_ok());
@@ -486,7 +486,7 @@ fn what_git_obeys_is_protected_behind_links_too() {
     }
     fs::remove_file(w(".git")).unwrap();
 
-    // Parts of a real one are links.
+    // Parts of a real repository are links.
     repository(".git");
     fs::create_dir_all(w("myhooks")).unwrap();
     fs::create_dir_all(w("scripts")).unwrap();
@@ -505,7 +505,7 @@ fn what_git_obeys_is_protected_behind_links_too() {
     ] {
         assert!(protected(&scope_now(), path), "{path} with linked parts");
     }
-    // A repository anywhere, bare or behind a `.git` file of a folder below.
+    // A repository anywhere, bare or behind the `.git` file of a folder below.
     repository("deep/bare.git");
     for path in [
         "deep/bare.git/config",
@@ -544,7 +544,7 @@ fn a_repository_stays_one_whatever_becomes_of_its_files() {
     let yard = yard();
     bare(&yard, "deep/er/in.git");
     let scope = scope(&yard, Mode::Workspace);
-    // Anything that is written finds what is there.
+    // Any write makes the scope search for repositories.
     assert!(scope.resolve("other", Access::Write).is_ok());
     let git = yard.work.join("deep/er/in.git");
     for gone in ["HEAD", "objects", "refs", "config"] {
@@ -582,7 +582,7 @@ fn a_repository_is_known_by_any_of_its_parts() {
             );
         }
     }
-    // The refusal says why, and what to do about it.
+    // The refusal states the reason and a remedy.
     let reason = |path: &str| {
         let yard = yard();
         put(&yard, "b/refs/x", "");
@@ -599,7 +599,7 @@ fn a_repository_is_known_by_any_of_its_parts() {
         "{said}"
     );
     assert_eq!(reason(".git/config"), None);
-    // What other projects have.
+    // Folders of other projects that only look similar.
     let yard = yard();
     for path in [
         "src/objects/cube.ts",
@@ -641,7 +641,7 @@ fn in_which_order_a_repository_is_made_makes_no_difference() {
             );
         }
     }
-    // In a repository that is there, they may be written.
+    // In an existing repository, they may be written.
     let yard = yard();
     bare(&yard, "b");
     let scope = scope(&yard, Mode::Workspace);
@@ -653,7 +653,7 @@ fn in_which_order_a_repository_is_made_makes_no_difference() {
 #[test]
 fn pointers_anywhere_lead_to_what_is_protected() {
     let yard = yard();
-    // No part of a repository is there, but for the pointers.
+    // Only the pointers exist, no part of a repository.
     for store in ["store/a", "store/b", "store/c"] {
         put(&yard, &format!("{store}/description"), "");
     }
@@ -830,8 +830,8 @@ mod paths {
     use super::*;
     use proptest::prelude::*;
 
-    /// Parts that make trouble: up, nothing, links in and out, names there are
-    /// and names there are not.
+    /// Components that cause trouble: `..`, empty ones, links in and out, existing and
+    /// missing names.
     fn part() -> impl Strategy<Value = &'static str> {
         prop_oneof![
             Just(".."),
@@ -864,8 +864,8 @@ mod paths {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(600))]
 
-        /// Whatever a path is made of: what is admitted lies inside, and is
-        /// what the kernel itself would find under that name.
+        /// Whatever a path consists of: if it is allowed, it is inside, and it is what the
+        /// kernel finds under that name.
         #[test]
         fn no_path_leads_out(parts in proptest::collection::vec(part(), 1..9), absolute in any::<bool>()) {
             thread_local! {

@@ -1,11 +1,11 @@
 //! Searching one file.
 //!
-//! A small file is read whole into memory that the thread keeps, so that lines
-//! are counted only up to a match and most files cost two reads. A large one
-//! streams through ripgrep's line buffer.
+//! A small file is read completely into a buffer that the thread reuses, so that lines are
+//! counted only up to a match and most files cost two reads. A large file streams through
+//! ripgrep's line buffer.
 
-use super::board::{Found, Job};
 use super::lines::Lines;
+use super::results::{FileResult, Job};
 use super::tree::Stop;
 use crate::text::sniff::SAMPLE_BYTES;
 use grep_matcher::Matcher;
@@ -15,18 +15,18 @@ use std::cell::Cell;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
-/// Files up to here are searched in one piece.
+/// Maximum size of a file to search in one piece, in bytes.
 const SMALL: usize = 256 << 10;
 
-/// The longest line that is searched.
+/// Maximum length of a line to search, in bytes.
 const MAX_LINE: usize = 16 << 20;
 
-/// How the search of a file ended.
+/// End of the search of a file.
 #[derive(Debug)]
-pub(super) enum End {
-    /// At its end, or early because the whole search was stopped.
+pub(super) enum SearchEnd {
+    /// At the end of the file, or early because the whole search was stopped.
     Searched,
-    /// At a NUL byte near its beginning.
+    /// At a NUL byte near the start.
     Binary,
     /// At a line that is too long.
     TooLong,
@@ -34,8 +34,8 @@ pub(super) enum End {
     Unreadable(io::Error),
 }
 
-/// Searches files, one after the other. Each thread has its own.
-pub(super) struct Seeker {
+/// Searches files one after the other. Each thread has its own.
+pub(super) struct FileSearcher {
     job: Arc<Job>,
     matcher: RegexMatcher,
     streaming: Searcher,
@@ -43,12 +43,13 @@ pub(super) struct Seeker {
     buffer: Vec<u8>,
 }
 
-impl Seeker {
+impl FileSearcher {
     pub(super) fn new(job: &Arc<Job>) -> Self {
         let ending = job.matcher.line_terminator().unwrap_or_default();
         let mut builder = SearcherBuilder::new();
         builder
-            // As the pattern sees it, or each line would be looked at alone.
+            // The same as in the pattern; otherwise the searcher would match each line
+            // separately.
             .line_terminator(ending)
             .line_number(true)
             .before_context(job.context)
@@ -67,26 +68,26 @@ impl Seeker {
         }
     }
 
-    /// Searches what `reader` gives and posts it under the path `below`.
-    pub(super) fn seek(&mut self, below: &[u8], mut reader: impl Read) -> End {
+    /// Searches the content of `reader` and records its matches under the path `below`.
+    pub(super) fn search_file(&mut self, below: &[u8], mut reader: impl Read) -> SearchEnd {
         let end = match self.fill(&mut reader) {
             Ok(size) => self.search(below, size, reader),
-            Err(_) if self.job.stop.is_set() => End::Searched,
-            Err(error) => End::Unreadable(error),
+            Err(_) if self.job.stop.is_set() => SearchEnd::Searched,
+            Err(error) => SearchEnd::Unreadable(error),
         };
         let tally = &self.job.tally;
         match &end {
-            // One that was stopped in the middle was not searched.
-            End::Searched if self.job.stop.is_set() => {}
-            End::Searched => tally.searched.add(1),
-            End::Binary => tally.binary.add(1),
-            End::TooLong => tally.too_long_lines.add(1),
-            End::Unreadable(_) => tally.unreadable.add(1),
+            // A file that was interrupted does not count as searched.
+            SearchEnd::Searched if self.job.stop.is_set() => {}
+            SearchEnd::Searched => tally.searched.add(1),
+            SearchEnd::Binary => tally.binary.add(1),
+            SearchEnd::TooLong => tally.too_long_lines.add(1),
+            SearchEnd::Unreadable(_) => tally.unreadable.add(1),
         }
         end
     }
 
-    /// Fills the buffer; less than all of it means that this is the whole file.
+    /// Fills the buffer. If it is not full afterwards, it contains the whole file.
     fn fill(&mut self, reader: &mut impl Read) -> io::Result<usize> {
         self.buffer.resize(SMALL, 0);
         let mut size = 0;
@@ -101,7 +102,7 @@ impl Seeker {
         Ok(size)
     }
 
-    fn search(&mut self, below: &[u8], size: usize, reader: impl Read) -> End {
+    fn search(&mut self, below: &[u8], size: usize, reader: impl Read) -> SearchEnd {
         let job = &*self.job;
         let bytes = self.buffer.get(..size).unwrap_or_default();
         let mut lines = Lines::new(
@@ -114,9 +115,9 @@ impl Seeker {
         let failed = Cell::new(false);
         let utf16 = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
         let sample = bytes.get(..SAMPLE_BYTES).unwrap_or(bytes);
-        // Where a reader looks for one too: what can be read can be searched.
+        // The same check as in `read`: every file that can be read can be searched.
         if !utf16 && memchr::memchr(0, sample).is_some() {
-            return End::Binary;
+            return SearchEnd::Binary;
         }
         let result = if size < SMALL && !utf16 {
             let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
@@ -131,24 +132,24 @@ impl Seeker {
                 .search_reader(&self.matcher, Cursor::new(bytes).chain(rest), &mut lines)
         };
         let end = match result {
-            Ok(()) => End::Searched,
-            Err(_) if job.stop.is_set() => End::Searched,
-            Err(error) if failed.get() => End::Unreadable(error),
-            // The reader is fine, so it is the line buffer that is full.
-            Err(_) => End::TooLong,
+            Ok(()) => SearchEnd::Searched,
+            Err(_) if job.stop.is_set() => SearchEnd::Searched,
+            Err(error) if failed.get() => SearchEnd::Unreadable(error),
+            // The reader is fine, so the line buffer must be full.
+            Err(_) => SearchEnd::TooLong,
         };
-        if matches!(end, End::Searched) && lines.matches > 0 {
+        if matches!(end, SearchEnd::Searched) && lines.matches > 0 {
             let Lines {
                 lines,
-                held,
+                shown,
                 matches,
                 ..
             } = lines;
             job.post(
                 below,
-                Found {
+                FileResult {
                     lines,
-                    held,
+                    shown,
                     matches,
                 },
             );
@@ -157,7 +158,7 @@ impl Seeker {
     }
 }
 
-/// A reader that fails when the search is stopped, and remembers that it did.
+/// A reader that fails once the search is stopped, and records that it did.
 struct Stoppable<'a, R> {
     inner: R,
     stop: &'a Stop,

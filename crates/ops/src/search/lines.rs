@@ -1,25 +1,25 @@
-//! Collecting the lines of one file, and cutting long ones.
+//! Collecting the lines of one file and cutting long ones.
 
-use super::{Line, LineKind};
+use super::{LineKind, ResultLine};
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 use std::io;
 
-/// Takes the lines of one file from the searcher.
+/// Receives the lines of one file from the searcher.
 pub(super) struct Lines<'a, F> {
     matcher: &'a RegexMatcher,
-    /// Asked at the first match whether lines are wanted: a file without one
-    /// need not ask.
-    wanted: F,
+    /// Returns whether lines should be collected. Called at the first match only, because
+    /// most files have none.
+    should_collect: F,
     collecting: bool,
     max_matches: u64,
     max_line: usize,
-    /// How far context reaches, and the last match that is shown.
+    /// Number of context lines, and the line number of the last match shown.
     context: u64,
     last: u64,
-    pub(super) lines: Vec<Line>,
-    pub(super) held: u64,
+    pub(super) lines: Vec<ResultLine>,
+    pub(super) shown: u64,
     pub(super) matches: u64,
 }
 
@@ -29,25 +29,25 @@ impl<'a, F: FnMut() -> bool> Lines<'a, F> {
         max_matches: u64,
         max_line: usize,
         context: usize,
-        wanted: F,
+        should_collect: F,
     ) -> Self {
         Self {
             matcher,
-            wanted,
+            should_collect,
             collecting: false,
             max_matches,
             max_line,
             context: context as u64,
             last: 0,
             lines: Vec::new(),
-            held: 0,
+            shown: 0,
             matches: 0,
         }
     }
 
-    fn ask(&mut self) {
+    fn decide(&mut self) {
         if self.matches == 0 && self.lines.is_empty() {
-            self.collecting = (self.wanted)();
+            self.collecting = (self.should_collect)();
         }
     }
 }
@@ -56,30 +56,30 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
     type Error = io::Error;
 
     fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        self.ask();
+        self.decide();
         self.matches += 1;
         let number = found.line_number().unwrap_or(0);
-        let shown = self.held < self.max_matches;
-        // Beyond the limit it is still context of the last one that is shown.
-        let near = self.held > 0 && number <= self.last.saturating_add(self.context);
-        if self.collecting && (shown || near) {
+        let is_shown = self.shown < self.max_matches;
+        // A match beyond the limit may still be context of the last one shown.
+        let is_near = self.shown > 0 && number <= self.last.saturating_add(self.context);
+        if self.collecting && (is_shown || is_near) {
             let line = without_ending(found.bytes());
-            let place = self.matcher.find(line)?;
-            let (from, to) = place.map_or((0, 0), |place| (place.start(), place.end()));
+            let span = self.matcher.find(line)?;
+            let (from, to) = span.map_or((0, 0), |span| (span.start(), span.end()));
             let (text, is_cut) = cut(line, from, to, self.max_line);
-            let kind = if shown {
+            let kind = if is_shown {
                 LineKind::Match
             } else {
                 LineKind::Context
             };
-            self.lines.push(Line {
+            self.lines.push(ResultLine {
                 number,
                 text,
                 is_cut,
                 kind,
             });
-            if shown {
-                self.held += 1;
+            if is_shown {
+                self.shown += 1;
                 self.last = number;
             }
         }
@@ -87,12 +87,13 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
     }
 
     fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        self.ask();
+        self.decide();
         let number = context.line_number().unwrap_or(0);
-        let near = self.held < self.max_matches || number <= self.last.saturating_add(self.context);
-        if self.collecting && near {
+        let is_near =
+            self.shown < self.max_matches || number <= self.last.saturating_add(self.context);
+        if self.collecting && is_near {
             let (text, is_cut) = cut(without_ending(context.bytes()), 0, 0, self.max_line);
-            self.lines.push(Line {
+            self.lines.push(ResultLine {
                 number,
                 text,
                 is_cut,
@@ -104,7 +105,7 @@ impl<F: FnMut() -> bool> Sink for Lines<'_, F> {
 }
 
 /// Keeps the first `matches` matching lines and their context.
-pub(super) fn trim(lines: &mut Vec<Line>, matches: u64, context: usize) {
+pub(super) fn trim(lines: &mut Vec<ResultLine>, matches: u64, context: usize) {
     let mut left = matches;
     let mut last = 0;
     lines.retain_mut(|line| {
@@ -115,7 +116,7 @@ pub(super) fn trim(lines: &mut Vec<Line>, matches: u64, context: usize) {
             }
             return true;
         }
-        // What matches beyond the limit may still be context.
+        // A match beyond the limit may still be context.
         line.kind = LineKind::Context;
         line.number <= last.saturating_add(context as u64)
     });
@@ -126,15 +127,14 @@ fn without_ending(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The text of a line, at most `max` characters around `from..to`, and whether that is
-/// not all.
+/// Returns at most `max` characters of a line around `from..to`, and whether it was cut.
 ///
-/// Only the part near the match is decoded: a line may be megabytes.
+/// Decodes only the part near the match, because a line may be megabytes long.
 pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> (String, bool) {
     if line.len() <= max {
         return (String::from_utf8_lossy(line).into_owned(), false);
     }
-    // A character has at most four bytes, so this is more than can be kept.
+    // A character has at most four bytes, so this is more than needed.
     let reach = max.saturating_mul(4).saturating_add(8);
     let begin = boundary(line, from.saturating_sub(reach));
     let end = boundary(
@@ -152,13 +152,13 @@ pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> (String, b
         before.chars().count(),
         before.chars().count() + rest.chars().count(),
     );
-    let place = rest.chars().count().min(
+    let span = rest.chars().count().min(
         String::from_utf8_lossy(line.get(from..to.min(end)).unwrap_or_default())
             .chars()
             .count(),
     );
-    // From the beginning when the match is there; else a quarter before it.
-    let first = if begin == 0 && lead + place <= max {
+    // From the start of the line if the match is there; otherwise from a quarter before it.
+    let first = if begin == 0 && lead + span <= max {
         0
     } else {
         (lead.saturating_sub(max / 4)).min(whole.saturating_sub(max))
@@ -178,7 +178,7 @@ pub(super) fn cut(line: &[u8], from: usize, to: usize, max: usize) -> (String, b
     (text, late || early)
 }
 
-/// Moves back to where a character begins.
+/// Moves back to the start of a character.
 fn boundary(line: &[u8], mut at: usize) -> usize {
     let lowest = at.saturating_sub(3);
     while at > lowest && line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80) {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn trimming_keeps_the_context_of_what_stays() {
-        let line = |number, kind| Line {
+        let line = |number, kind| ResultLine {
             number,
             text: String::new(),
             is_cut: false,

@@ -1,17 +1,17 @@
-//! Compiling what to look for, and saying what is wrong with it.
+//! Compiling search patterns and explaining what is wrong with them.
 
-use super::go::translate;
+use super::go_regex::translate;
 use super::{Case, Pattern};
 use crate::{Error, Result};
 use grep_regex::{ErrorKind, RegexMatcher, RegexMatcherBuilder};
 
-/// Longer patterns are a mistake, and slow to compile.
+/// Maximum length of a pattern in bytes. Longer ones are mistakes and slow to compile.
 const MAX_PATTERN: usize = 64 << 10;
 
-/// Memory for the compiled pattern, and for each thread's cache of states.
+/// Maximum memory for the compiled pattern, and for the state cache of each thread.
 const MAX_COMPILED: usize = 16 << 20;
 
-/// Compiles a pattern that matches within one line.
+/// Compiles a pattern that matches within a single line.
 pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
     let given = match pattern {
         Pattern::Regex(given) | Pattern::Literal(given) => given,
@@ -31,7 +31,7 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
-        // A line's `\r\n` is an ending like `\n`: `;$` matches before both.
+        // `\r\n` ends a line just as `\n` does: `;$` matches before both.
         .crlf(true)
         .multi_line(true)
         .unicode(true)
@@ -49,7 +49,7 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
     };
     let build = |builder: &mut RegexMatcherBuilder| builder.build(&text);
     let built = match build(&mut builder) {
-        // Whoever looks for `\r` wants to see it: lines end at `\n` alone.
+        // A pattern that contains `\r` must be able to match it, so lines end at `\n` only.
         Err(error) if matches!(error.kind(), ErrorKind::NotAllowed(text) if text == "\r") => {
             build(builder.crlf(false).line_terminator(Some(b'\n')))
         }
@@ -58,9 +58,9 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
     built.map_err(|error| invalid(explain(error.kind())))
 }
 
-const NEWLINE: &str = "a newline cannot be matched, because the search goes line by line; search for one of the lines";
+const NEWLINE: &str = "a newline cannot be matched, because the search works line by line; search for one of the lines";
 
-/// One sentence of what the regex library says, and what to do about it.
+/// Turns a message of the regex library into one sentence with advice.
 fn explain(kind: &ErrorKind) -> String {
     let text = match kind {
         ErrorKind::NotAllowed(_) => return NEWLINE.to_owned(),
@@ -81,7 +81,7 @@ fn explain(kind: &ErrorKind) -> String {
     if text.contains("size limit") {
         return "it is too large when compiled; use smaller repetition counts".to_owned();
     }
-    // The library draws the place on lines of their own; the last one says it.
+    // The library marks the position on separate lines; the last line has the message.
     let last = text.lines().last().unwrap_or_default();
     let reason = last.strip_prefix("error: ").unwrap_or(last);
     let place = pointed_at(&text)
@@ -92,7 +92,7 @@ fn explain(kind: &ErrorKind) -> String {
     )
 }
 
-/// The piece of the pattern that carets stand under.
+/// Returns the part of the pattern that is marked with carets.
 fn pointed_at(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let at = lines
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_named() {
+    fn unsupported_patterns_are_explained() {
         assert!(reason(r"a(?=b)").contains("look-around"));
         assert!(reason(r"(?<!x)a").contains("look-around"));
         assert!(reason(r"(a)\1").contains("backreferences"));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_mean_nothing_else() {
+    fn literals_have_no_special_characters() {
         let literal = |text: &str, case| compile(&Pattern::Literal(text.to_owned()), case).unwrap();
         assert!(literal("a.b", Case::Sensitive).is_match(b"xa.b").unwrap());
         assert!(!literal("a.b", Case::Sensitive).is_match(b"axb").unwrap());

@@ -4,8 +4,8 @@
     reason = "tests make trees on the real disk"
 )]
 
-mod ends;
-mod roads;
+mod both_walks;
+mod edge_cases;
 pub(crate) mod tree;
 
 use super::*;
@@ -30,7 +30,7 @@ fn found(tree: &Tree, change: impl FnOnce(&mut Search)) -> Searched {
     found_in(tree, ".", change)
 }
 
-/// By both roads, which must agree.
+/// Runs both implementations, which must agree.
 fn found_in(tree: &Tree, path: &str, change: impl FnOnce(&mut Search)) -> Searched {
     let mut request = search(tree.path(path), "needle");
     change(&mut request);
@@ -130,7 +130,7 @@ fn both_line_endings_end_a_line() {
 }
 
 #[test]
-fn context_is_given_once() {
+fn context_lines_are_not_repeated() {
     let tree = Tree::new();
     tree.file("f", "1\n2\nneedle 3\n4\nneedle 5\n6\n7\n8\n9\nneedle 10");
     let searched = found(&tree, |search| search.context = 1);
@@ -158,7 +158,7 @@ fn context_is_given_once() {
 }
 
 #[test]
-fn a_file_can_be_searched_itself() {
+fn a_single_file_can_be_searched() {
     let tree = Tree::new();
     tree.file(".gitignore", "*.log\n");
     tree.file("x.log", "needle\n");
@@ -175,7 +175,7 @@ fn a_file_can_be_searched_itself() {
 }
 
 #[test]
-fn ignore_files_hold_without_a_repository() {
+fn ignore_files_apply_without_a_repository() {
     let tree = Tree::new();
     for path in [
         "a.log",
@@ -202,7 +202,7 @@ fn ignore_files_hold_without_a_repository() {
         .iter()
         .map(|file| file.below.display().to_string())
         .collect();
-    // `.ignore` goes over `.gitignore`, wherever they are.
+    // `.ignore` overrides `.gitignore` at every level.
     assert_eq!(paths, [".hidden/x", "keep.log", "sub/out/x"]);
 }
 
@@ -219,7 +219,7 @@ fn git_rules_end_at_the_repository() {
         shown(&found(&tree, |_| ())),
         ["inner/sub/x.log:1:needle", "inner/x.log:1:needle"]
     );
-    // Neither file counts when the search begins inside.
+    // Neither file applies if the search starts inside.
     let paths = shown(&found_in(&tree, "inner", |_| ()));
     assert_eq!(
         paths,
@@ -228,7 +228,7 @@ fn git_rules_end_at_the_repository() {
 }
 
 #[test]
-fn ignore_files_above_the_start_count() {
+fn ignore_files_above_the_start_apply() {
     let tree = Tree::new();
     tree.file(".gitignore", "*.log\nbuild/\n/logs/**\n");
     for path in [
@@ -241,7 +241,7 @@ fn ignore_files_above_the_start_count() {
         tree.file(path, "needle\n");
     }
     assert_eq!(shown(&found_in(&tree, "sub", |_| ())), ["a.txt:1:needle"]);
-    // Asked for by name, though ignored.
+    // Requested by name, though ignored.
     assert_eq!(
         shown(&found_in(&tree, "build", |_| ())),
         ["a.txt:1:needle", "in/a.log:1:needle"]
@@ -255,13 +255,13 @@ fn ignore_files_above_the_start_count() {
 }
 
 #[test]
-fn a_stray_ignore_file_above_the_scope_hides_nothing() {
+fn a_stray_ignore_file_above_the_scope_has_no_effect() {
     let tree = Tree::new();
     tree.file(".gitignore", "*\n");
     tree.file("home/work/a.txt", "needle\n");
     let inner = tree.rooted_at("home/work");
     assert_eq!(found(&inner, |_| ()).total, 1);
-    // But a repository's own rules hold below its root.
+    // But a repository's rules apply everywhere below its root.
     tree.file("home/.git/HEAD", "");
     tree.file("home/.gitignore", "a.*\n");
     tree.file("home/work/b.txt", "needle\n");
@@ -273,7 +273,7 @@ fn a_stray_ignore_file_above_the_scope_hides_nothing() {
 }
 
 #[test]
-fn globs_choose_files() {
+fn globs_select_files() {
     let tree = Tree::new();
     for path in ["a.rs", "src/b.rs", "src/deep/c.rs", "src/d.py", "test/e.rs"] {
         tree.file(path, "needle\n");
@@ -307,7 +307,7 @@ fn globs_choose_files() {
 }
 
 #[test]
-fn counts_name_every_file() {
+fn counts_list_every_file() {
     let tree = Tree::new();
     tree.file("a", "needle\nneedle\n");
     tree.file("b", "needle\n");
@@ -342,7 +342,7 @@ fn the_first_matches_are_the_same_every_time() {
 }
 
 #[test]
-fn what_rules_close_is_left_out_by_both_roads_and_counted() {
+fn both_walks_skip_and_count_entries_hidden_by_rules() {
     let tree = Tree::new();
     for file in ["open", "shut/a", "shut/in/b", "shut/in/ner/c", "x/shut"] {
         tree.file(file, "needle");
@@ -355,10 +355,10 @@ fn what_rules_close_is_left_out_by_both_roads_and_counted() {
         shown(&searched),
         ["open:1:needle", "shut/in/ner/c:1:needle", "x/shut:1:needle"]
     );
-    // `shut`, what is in it, and the link to that.
-    assert_eq!(searched.skipped.closed.denied, 5);
+    // `shut`, its content, and the link to it.
+    assert_eq!(searched.skipped.excluded.denied, 5);
     assert_eq!(searched.skipped.total(), 5);
     let whole = found(&tree, |search| search.path = tree.judged(&["shut"], &[]));
     assert_eq!(shown(&whole), ["open:1:needle", "x/shut:1:needle"]);
-    assert_eq!(whole.skipped.closed.denied, 2);
+    assert_eq!(whole.skipped.excluded.denied, 2);
 }

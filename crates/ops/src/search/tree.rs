@@ -1,12 +1,12 @@
-//! Walking a tree for search and glob: one set of rules, two roads.
+//! Walking a tree for search and glob: one set of rules, two implementations.
 //!
-//! The disk road reads folders with several threads below an open handle; the
-//! other road asks any [`crate::Backend`] for one listing after the other. Both
-//! ask the same [`Rules`] what to leave out and tell the same [`Visitor`] what
-//! they met, so that they cannot disagree.
+//! On disk, several threads read folders below an open handle. For any other
+//! [`crate::Backend`] the walk lists one folder after the other. Both ask the same
+//! [`Rules`] which entries to skip and report to the same [`Visitor`], so they return the
+//! same results.
 
 pub(crate) mod disk;
-mod parents;
+mod parent_rules;
 pub(crate) mod part;
 mod pool;
 pub(crate) mod remote;
@@ -18,56 +18,56 @@ pub(crate) use stop::{Stop, supervise};
 
 use crate::FilePath;
 use crate::backend::Kind;
-use crate::scope::closing::{Closed, Link, Why};
+use crate::scope::filter::{Exclusion, ExclusionReason, Link};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What a walk does about ignore files.
+/// Treatment of ignore files in a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IgnoreFiles {
-    /// `.gitignore`, `.ignore` and `.git/info/exclude` are obeyed, and the
-    /// folders of version control are not entered.
+    /// Obeys `.gitignore`, `.ignore` and `.git/info/exclude`, and does not enter the
+    /// folders of version control.
     Honour,
-    /// Everything is met.
+    /// Visits all entries, ignored or not.
     Disregard,
 }
 
-/// Folders (and the `.git` file of a worktree) that hold history, not work.
+/// Folders (and the `.git` file of a worktree) that contain history, not work.
 const VERSION_CONTROL: [&[u8]; 5] = [b".git", b".hg", b".svn", b".jj", b".bzr"];
 
-/// Folders below `/` that the kernel makes up: endless, and not files.
+/// Virtual folders of the kernel below `/`: endless, and without real files.
 const PSEUDO: [&[u8]; 3] = [b"dev", b"proc", b"sys"];
 
-/// Something that a walk met and no rule left out.
+/// An entry that no rule excluded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Met<'a> {
-    /// Its path from where the walk began, parts joined by `/`.
+pub(crate) struct WalkEntry<'a> {
+    /// Path relative to the start of the walk, separated by `/`.
     pub(crate) below: &'a [u8],
-    /// Where its name begins in `below`.
+    /// Offset of the name in `below`.
     pub(crate) name_at: usize,
-    /// What it is; a link is not followed.
+    /// Type of the entry; links are not followed.
     pub(crate) kind: Kind,
-    /// Where it leads, for a visitor who wants to know that of links.
-    pub(crate) leads: Leads,
+    /// Target of a link, if the visitor asks for it.
+    pub(crate) link_target: LinkTarget,
 }
 
-/// Where a link leads.
+/// Target of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leads {
-    /// To a folder within reach.
-    ToFolder,
-    /// Elsewhere, or nobody looked, or it is no link.
-    Elsewhere,
+pub(crate) enum LinkTarget {
+    /// A folder that may be accessed.
+    Folder,
+    /// Something else, unknown, or the entry is not a link.
+    Other,
 }
 
-impl<'a> Met<'a> {
-    /// Its name.
+impl<'a> WalkEntry<'a> {
+    /// Returns the name of the entry.
     pub(crate) fn name(&self) -> &'a [u8] {
         self.below.get(self.name_at..).unwrap_or_default()
     }
 
-    /// The path of the folder it is in, without a final slash.
+    /// Returns the path of its folder, without a trailing slash.
     pub(crate) fn folder(&self) -> &'a [u8] {
         self.below
             .get(..self.name_at.saturating_sub(1))
@@ -75,79 +75,78 @@ impl<'a> Met<'a> {
     }
 }
 
-/// Where a walk goes next.
+/// Decision of a visitor about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Into a folder; a file is opened.
+    /// Enters a folder or opens a file.
     Into,
-    /// Past it.
+    /// Skips the folder or file.
     Over,
 }
 
-/// What a walk passed by without meeting it.
+/// The reason why a walk skipped an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passed {
-    /// A folder that could not be listed.
+pub(crate) enum SkipReason {
+    /// The folder could not be listed.
     Unreadable,
-    /// Something the scope hides.
+    /// The scope hides it.
     Hidden,
-    /// Something that rules close.
-    Closed(Why),
-    /// A folder the kernel makes up.
+    /// Rules hide it.
+    Filtered(ExclusionReason),
+    /// It is a virtual folder of the kernel.
     Pseudo,
 }
 
-/// Who is told what a walk meets. On disk every thread has one of its own.
+/// Receives the entries of a walk. On disk, each thread has its own.
 pub(crate) trait Visitor {
-    /// Something was met; says whether to go into it.
-    fn meet(&mut self, met: &Met<'_>) -> Next;
+    /// Visits an entry and returns whether to enter it.
+    fn visit(&mut self, entry: &WalkEntry<'_>) -> Next;
 
-    /// Whether the walk goes through a folder that it is not told of, or by somebody
-    /// else.
-    fn enters(&mut self, folder: &Met<'_>) -> Next;
+    /// Returns whether to enter a folder that is not reported to this visitor.
+    fn should_enter(&mut self, folder: &WalkEntry<'_>) -> Next;
 
-    /// Something was passed by.
-    fn pass(&mut self, passed: Passed);
+    /// Records that an entry was skipped.
+    fn skip(&mut self, reason: SkipReason);
 
-    /// Whether it wants to know where links lead.
-    fn follows(&self) -> bool {
+    /// Whether the visitor needs to know the targets of links.
+    fn needs_link_targets(&self) -> bool {
         false
     }
 
-    /// All entries of a folder were met.
-    fn left(&mut self) {}
+    /// Called after all entries of a folder were visited.
+    fn leave_folder(&mut self) {}
 }
 
-/// What both roads ask about an entry before anyone is told of it.
+/// Decides about entries before they reach the visitor; used by both implementations.
 pub(crate) struct Judge<'a> {
     start: &'a FilePath,
     ignored: IgnoreFiles,
-    /// Whether the scope hides anything below the start at all. Most often it
-    /// does not, and then no entry needs to be asked about.
+    /// Whether the scope hides anything below the start. Usually it does not, and then no
+    /// entry needs to be checked.
     hides: bool,
-    /// Whether rules judge what is found.
-    closes: bool,
+    /// Whether rules apply to the entries.
+    has_filter: bool,
     at_top: bool,
 }
 
-/// What entries of a folder have to be asked about.
+/// Checks that the entries of a folder need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct Checks {
     hidden: bool,
-    closed: bool,
+    filter: bool,
 }
 
-/// What is to be done about an entry.
+/// Decision about an entry.
 pub(crate) enum Verdict {
-    /// Tell the visitor.
-    Meet,
-    /// Tell it, but do not go in.
-    MeetOnly,
-    /// Hidden by the scope.
+    /// Report it to the visitor.
+    Visit,
+    /// Report it, but do not enter it.
+    VisitOnly,
+    /// The scope hides it.
     Hidden,
-    /// Closed by a rule: not told of, though something below it may be open.
-    Closed(Closed),
-    /// Left out without a word: that is what the rules are for.
+    /// A rule hides it, though entries below it may be visible.
+    Filtered(Exclusion),
+    /// An ignore file excludes it. It is not counted.
     Ignored,
 }
 
@@ -158,59 +157,59 @@ impl<'a> Judge<'a> {
             start,
             ignored,
             hides: start.hides_below(start.real()),
-            closes: start.is_judged(),
+            has_filter: start.has_filter(),
             at_top: on_disk && start.real() == Path::new("/"),
         }
     }
 
-    /// What entries of the folder at `below` have to be asked about.
-    pub(crate) fn asks_in(&self, below: &[u8]) -> Asked {
+    /// Returns the checks that entries of the folder at `below` need.
+    pub(crate) fn checks_in(&self, below: &[u8]) -> Checks {
         let folder = path(below);
-        Asked {
+        Checks {
             hidden: self.hides && self.start.hides_below(&self.start.real().join(folder)),
-            closed: self.closes && self.start.closes_below(folder),
+            filter: self.has_filter && self.start.excludes_below(folder),
         }
     }
 
-    /// Decides about an entry. `whole` is its path from the base of `rules`.
+    /// Decides about an entry. `rule_path` is its path from the base of `rules`.
     pub(crate) fn decide(
         &self,
-        met: &Met<'_>,
-        whole: &[u8],
+        entry: &WalkEntry<'_>,
+        rule_path: &[u8],
         rules: &Rules,
-        asked: Asked,
+        checks: Checks,
     ) -> Verdict {
-        let is_folder = met.kind == Kind::Directory;
+        let is_folder = entry.kind == Kind::Directory;
         if self.ignored == IgnoreFiles::Honour {
-            let name = met.name();
+            let name = entry.name();
             let history = VERSION_CONTROL.contains(&name) && (is_folder || name == b".git");
-            if history || rules.ignore(whole, is_folder) {
+            if history || rules.ignore(rule_path, is_folder) {
                 return Verdict::Ignored;
             }
         }
-        if asked.hidden && self.start.hides(&self.start.real().join(path(met.below))) {
+        if checks.hidden && self.start.hides(&self.start.real().join(path(entry.below))) {
             return Verdict::Hidden;
         }
-        // A link may lead to what is closed from a folder where nothing is.
-        let is_link = met.kind == Kind::Link;
-        if asked.closed || self.closes && is_link {
+        // A link may lead to a hidden path from a folder that contains none.
+        let is_link = entry.kind == Kind::Link;
+        if checks.filter || self.has_filter && is_link {
             let link = if is_link { Link::Yes } else { Link::No };
-            if let Some(closed) = self.start.closes(path(met.below), link) {
-                return Verdict::Closed(closed);
+            if let Some(exclusion) = self.start.excludes(path(entry.below), link) {
+                return Verdict::Filtered(exclusion);
             }
         }
-        if self.at_top && is_folder && PSEUDO.contains(&met.below) {
-            return Verdict::MeetOnly;
+        if self.at_top && is_folder && PSEUDO.contains(&entry.below) {
+            return Verdict::VisitOnly;
         }
-        Verdict::Meet
+        Verdict::Visit
     }
 
-    /// Whether the link at `below` may be looked through.
+    /// Whether the link at `below` may be resolved.
     pub(crate) fn sees_through(&self, below: &[u8]) -> bool {
         self.start.sees_through(path(below).as_os_str())
     }
 
-    pub(crate) fn honours(&self) -> bool {
+    pub(crate) fn honours_ignore_files(&self) -> bool {
         self.ignored == IgnoreFiles::Honour
     }
 
@@ -219,20 +218,20 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Where a walk goes from something closed: into a folder that may hold open files.
-pub(crate) fn through(
-    closed: Closed,
-    met: &Met<'_>,
+/// Decides whether to enter a hidden folder because it may contain visible files.
+pub(crate) fn enter_filtered(
+    exclusion: Exclusion,
+    entry: &WalkEntry<'_>,
     visitor: &mut (impl Visitor + ?Sized),
 ) -> Next {
-    if closed.open_inside && met.kind == Kind::Directory {
-        visitor.enters(met)
+    if exclusion.open_inside && entry.kind == Kind::Directory {
+        visitor.should_enter(entry)
     } else {
         Next::Over
     }
 }
 
-/// Bytes of a path as a path.
+/// Converts bytes to a path.
 pub(crate) fn path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }

@@ -1,22 +1,22 @@
 //! Brace expansion as in bash: `{a,b}`, nested, `{1..3}`, `{a..e}`.
 //!
-//! Done before a glob is compiled, so that every backend understands braces
-//! alike, whichever glob library it has.
+//! Done before a glob is compiled, so that braces mean the same in every backend, whichever
+//! glob library it uses.
 
-/// The most results one pattern may have.
+/// Maximum number of results of one pattern.
 pub const MAX_RESULTS: usize = 1_000;
 
-/// The most bytes all results of one pattern may have together.
+/// Maximum size of all results of one pattern together, in bytes.
 pub const MAX_RESULT_BYTES: usize = 1 << 20;
 
-/// The deepest nesting of braces.
+/// Maximum nesting depth of braces.
 pub const MAX_DEPTH: usize = 64;
 
-/// Why a pattern was not expanded.
+/// The reason why a pattern was not expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unexpanded {
-    /// The pattern stands for more than [`MAX_RESULTS`] patterns.
+    /// The pattern expands to more than [`MAX_RESULTS`] patterns.
     #[error("braces expand to more than {MAX_RESULTS} patterns")]
     TooMany,
     /// The results together are longer than [`MAX_RESULT_BYTES`].
@@ -29,19 +29,18 @@ pub enum Unexpanded {
 
 /// Expands the braces of a pattern, in bash's order.
 ///
-/// `x{a}.txt`, `{}` and an unbalanced `{a,b` stay as they are. A backslash
-/// takes the meaning from the brace or comma after it; it stays in the result,
-/// because the glob that comes next reads it too.
+/// `x{a}.txt`, `{}` and an unbalanced `{a,b` stay unchanged. A backslash makes the brace or
+/// comma after it literal; it stays in the result, because the glob compiler reads it too.
 ///
 /// # Errors
-/// When the pattern stands for too many, too long or too deeply nested ones.
+/// If the result would be too many, too long or too deeply nested patterns.
 pub fn expand(pattern: &str) -> Result<Vec<String>, Unexpanded> {
     let braces = Braces::find(pattern)?;
     braces.expand(pattern, 0, pattern.len())
 }
 
-/// Escapes the braces that [`expand`] left, for a glob library that would take
-/// them for alternatives of its own or for a mistake.
+/// Escapes the braces that [`expand`] left, for a glob library that would interpret or
+/// reject them.
 #[must_use]
 pub fn escape(expanded: &str) -> String {
     let mut escaped = String::with_capacity(expanded.len());
@@ -61,12 +60,11 @@ pub fn escape(expanded: &str) -> String {
     escaped
 }
 
-/// Where each pair of braces begins and ends, and its commas.
+/// The positions of all pairs of braces and their commas.
 ///
-/// Found in one pass with a stack, so that thousands of unclosed braces cost no
-/// more than their length.
+/// Found in one pass with a stack, so that thousands of unclosed braces take linear time.
 struct Braces {
-    /// In the order of their opening brace.
+    /// Sorted by their opening brace.
     pairs: Vec<Pair>,
 }
 
@@ -120,7 +118,7 @@ impl Braces {
         Ok(Self { pairs })
     }
 
-    /// The first pair that opens in `from..to`.
+    /// Returns the first pair that opens in `from..to`.
     fn first_in(&self, from: usize, to: usize) -> Option<&Pair> {
         let index = self.pairs.partition_point(|pair| pair.open < from);
         self.pairs.get(index).filter(|pair| pair.open < to)
@@ -137,7 +135,8 @@ impl Braces {
                 let mut start = pair.open + 1;
                 for end in pair.commas.iter().copied().chain([pair.close]) {
                     choices.extend(self.expand(pattern, start, end)?);
-                    // Every choice ends up in a result, so too many here is too many.
+                    // Every choice becomes a result, so too many choices are too many
+                    // results.
                     check(&choices)?;
                     start = end + 1;
                 }
@@ -157,7 +156,7 @@ impl Braces {
     }
 }
 
-/// Braces and commas are ASCII, so these ranges always are whole characters.
+/// Braces and commas are ASCII, so these ranges never split a character.
 fn part(pattern: &str, from: usize, to: usize) -> &str {
     pattern.get(from..to).unwrap_or_default()
 }
@@ -195,7 +194,7 @@ fn check(choices: &[String]) -> Result<(), Unexpanded> {
     }
 }
 
-/// `1..10`, `01..10`, `1..10..2`, `a..e`; anything else is none.
+/// Expands `1..10`, `01..10`, `1..10..2` or `a..e`; `None` for anything else.
 fn sequence(inside: &str) -> Result<Option<Vec<String>>, Unexpanded> {
     let mut parts = inside.split("..");
     let (Some(from), Some(to), step, None) =
@@ -208,7 +207,7 @@ fn sequence(inside: &str) -> Result<Option<Vec<String>>, Unexpanded> {
         Some(step) => step.parse().ok(),
     };
     let Some(step) = step else { return Ok(None) };
-    // As in bash, the direction comes from the ends and a step of 0 is 1.
+    // As in bash, the ends determine the direction, and a step of 0 is 1.
     let step = step.unsigned_abs().max(1);
     let numbers = from.parse::<i64>().ok().zip(to.parse::<i64>().ok());
     if let Some((first, last)) = numbers {
@@ -228,8 +227,8 @@ fn sequence(inside: &str) -> Result<Option<Vec<String>>, Unexpanded> {
         ([first], [last]) if first.is_ascii_alphabetic() && last.is_ascii_alphabetic() => {
             let steps = steps(i64::from(*first), i64::from(*last), step)?;
             let letters = steps.filter_map(|value| u8::try_from(value).ok());
-            // `{Z..a}` passes through a backslash and brackets, which the glob
-            // after us would read: only letters are taken.
+            // `{Z..a}` includes a backslash and brackets, which the glob compiler would
+            // interpret, so only letters are used.
             let letters = letters.filter(u8::is_ascii_alphabetic);
             Ok(Some(
                 letters

@@ -1,15 +1,15 @@
-//! Text from others, cut short for a message: whatever somebody sends, what is said
-//! about it stays readable, and making the message costs no more than showing it.
+//! Shortening foreign text for a message, so that the message stays readable and cheap to
+//! build, however long the text is.
 
 use std::fmt::{self, Display, Write};
 
-/// How many names of a list a message shows.
+/// Maximum number of names of a list in a message.
 pub const FEW: usize = 20;
-/// How many characters of a name a message shows.
+/// Maximum number of characters of a name in a message.
 pub const NAME: usize = 100;
 
-/// The first `most` characters of what `value` prints, with `…` where there is more.
-/// Printing stops there, so a long value costs no more than a short one.
+/// Returns the first `most` characters of a value's text, followed by `…` if there is more.
+/// Formatting stops there, so a long value costs no more than a short one.
 pub fn brief(value: impl Display, most: usize) -> String {
     let mut out = Brief {
         text: String::new(),
@@ -44,8 +44,8 @@ impl Write for Brief {
     }
 }
 
-/// Names with commas between them: the first `most`, and how many more there are. Each
-/// is cut short as well.
+/// Joins names with commas: the first `most`, and the number of others. Each name is
+/// shortened as well.
 pub fn few<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown = names.iter().take(most);
     let mut shown: Vec<String> = shown.map(|name| brief(name.as_ref(), NAME)).collect();
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_stays_and_what_is_long_is_cut() {
+    fn short_text_is_unchanged_and_long_text_is_cut() {
         assert_eq!(brief("añb", 3), "añb");
         assert_eq!(brief("añbc", 3), "añb…");
         assert_eq!(brief("", 0), "");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_printed_beyond_the_cut() {
+    fn formatting_stops_at_the_cut() {
         struct Endless;
         impl Display for Endless {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_names_the_first_and_counts_the_rest() {
+    fn a_list_shows_the_first_names_and_counts_the_others() {
         assert_eq!(few(&["a", "b"], 2), "a, b");
         assert_eq!(few(&["a", "b", "c", "d"], 2), "a, b, and 2 more");
         assert_eq!(few::<&str>(&[], 2), "");

@@ -1,4 +1,4 @@
-//! From bytes to text that can be shown, and back to safe places in it.
+//! Decoding bytes to text, and finding safe positions to cut it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,16 +7,16 @@ use encoding_rs::{UTF_16BE, UTF_16LE};
 
 use super::sniff::{Encoding, encoding};
 
-/// Bytes as text; what is not UTF-8 becomes replacement characters.
+/// Decodes UTF-8; invalid bytes become replacement characters.
 ///
-/// A byte order mark stays where it is. [`decode`] takes it off.
+/// Keeps a byte-order mark. [`decode`] removes it.
 #[must_use]
 pub fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Bytes as text, by their byte order mark: UTF-16 is decoded, a mark is taken
-/// off, everything else is as [`lossy`] has it.
+/// Decodes bytes according to their byte-order mark, which is removed: UTF-16 if it says
+/// so, otherwise like [`lossy`].
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     match encoding(bytes) {
@@ -35,7 +35,7 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Turns CRLF into LF; a lone CR stays.
+/// Replaces CRLF by LF; keeps a lone CR.
 #[must_use]
 pub fn lf(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") {
@@ -45,24 +45,24 @@ pub fn lf(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The longest beginning of at most `bytes` bytes that splits no character.
+/// Returns the longest prefix of at most `bytes` bytes that does not split a character.
 #[must_use]
 pub fn prefix(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes))
         .unwrap_or_default()
 }
 
-/// The longest end of at most `bytes` bytes that splits no character.
+/// Returns the longest suffix of at most `bytes` bytes that does not split a character.
 #[must_use]
 pub fn suffix(text: &str, bytes: usize) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     text.get(start..).unwrap_or_default()
 }
 
-/// How many bytes at the end of `bytes` begin a UTF-8 character without
-/// finishing it (0 to 3).
+/// Returns the number of bytes (0 to 3) at the end that start a UTF-8 character but do not
+/// complete it.
 ///
-/// For output that arrives in pieces: these wait for the next piece.
+/// For output that arrives in chunks: these bytes must wait for the next one.
 #[must_use]
 pub fn unfinished(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
@@ -81,8 +81,8 @@ pub fn unfinished(bytes: &[u8]) -> usize {
     0
 }
 
-/// Both ends of bytes as text, and how many bytes are between them, where `gap`
-/// are not at hand. A character that reaches into the gap is part of it.
+/// Decodes both ends of a byte sequence with `gap` missing bytes between them. Characters
+/// cut by the gap are added to it.
 #[must_use]
 pub fn ends<'a>(head: &'a [u8], gap: u64, tail: &'a [u8]) -> (Cow<'a, str>, u64, Cow<'a, str>) {
     let cut = unfinished(head);
@@ -96,11 +96,10 @@ pub fn ends<'a>(head: &'a [u8], gap: u64, tail: &'a [u8]) -> (Cow<'a, str>, u64,
     (lossy(head), gap + (cut + rest) as u64, lossy(tail))
 }
 
-/// Text that a terminal cannot take for anything but text.
+/// Makes text safe to print on a terminal.
 ///
-/// Control characters other than newline and tab, and characters that are
-/// invisible or turn the direction of writing, become escapes: `\x1b`,
-/// `\u{202e}`.
+/// Escapes control characters other than newline and tab, and characters that are invisible
+/// or change the writing direction: `\x1b`, `\u{202e}`.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -119,7 +118,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Characters that act on a terminal or hide in it: C1 controls, bidirectional
+/// Whether a character controls a terminal or is invisible: C1 controls, bidirectional
 /// controls, zero-width characters, line separators and tags.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_wait_for_their_end() {
+    fn chunks_wait_for_the_rest_of_a_character() {
         let euro = "€".as_bytes();
         assert_eq!(unfinished(b"a"), 0);
         assert_eq!(unfinished(b""), 0);
@@ -257,7 +256,7 @@ mod tests {
                 le.extend(unit.to_le_bytes());
                 be.extend(unit.to_be_bytes());
             }
-            // FF FE 00 00 is the mark of UTF-32 and not taken for UTF-16.
+            // FF FE 00 00 is the mark of UTF-32, so it is not decoded as UTF-16.
             if !text.starts_with('\0') {
                 prop_assert_eq!(decode(&le), text.as_str());
             }

@@ -1,4 +1,4 @@
-//! What changed between two texts.
+//! Differences between two texts.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use similar::{Algorithm, TextDiff};
 
 use super::{decode, lines};
 
-/// After this time a comparison stops looking for the shortest answer and gives
-/// a correct longer one, so that two huge texts cannot hold up a reply.
+/// Time after which a comparison stops looking for the shortest diff and returns a longer
+/// but correct one, so that two huge texts cannot delay a reply.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A unified diff of one file, with `context` lines around each change; empty
-/// when nothing changed.
+/// Returns a unified diff of one file with `context` lines around each change; empty if
+/// nothing changed.
 #[must_use]
 pub fn unified(old: &str, new: &str, path: &str, context: usize) -> String {
     unified_bytes(old.as_bytes(), new.as_bytes(), path, context)
 }
 
-/// The same of bytes, which are decoded where they differ: little memory is needed
-/// for a small change of a large file.
+/// Like [`unified`], for bytes. Decodes only the part that differs, so a small change in a
+/// large file needs little memory.
 #[must_use]
 pub fn unified_bytes(old: &[u8], new: &[u8], path: &str, context: usize) -> String {
     let Some(part) = Part::between(old, new, context) else {
@@ -30,7 +30,7 @@ pub fn unified_bytes(old: &[u8], new: &[u8], path: &str, context: usize) -> Stri
     let mut shown = String::new();
     for hunk in diff.unified_diff().context_radius(context).iter_hunks() {
         if shown.is_empty() {
-            // A newline in a name would end the header early.
+            // A newline in the name would end the header early.
             let path = path.replace('\n', "\\n");
             shown.push_str(&format!("--- {path}\n+++ {path}\n"));
         }
@@ -39,7 +39,7 @@ pub fn unified_bytes(old: &[u8], new: &[u8], path: &str, context: usize) -> Stri
         };
         let range = |from: usize, to: usize| match to.saturating_sub(from) {
             1 => format!("{}", part.before + from + 1),
-            // Of nothing the line before it is named.
+            // For an empty range, the format requires the line before it.
             0 => format!("{},0", part.before + from),
             lines => format!("{},{lines}", part.before + from + 1),
         };
@@ -54,9 +54,9 @@ pub fn unified_bytes(old: &[u8], new: &[u8], path: &str, context: usize) -> Stri
     shown
 }
 
-/// The number of the first line that is not the same, counted from 1.
+/// Returns the first line that differs, counted from 1.
 ///
-/// Where the end of the old text was cut off it is the line after the last.
+/// If only the end of the old text was removed, this is the line after the last.
 #[must_use]
 pub fn first_changed_line(old: &[u8], new: &[u8]) -> Option<usize> {
     let same = common_prefix(old, new);
@@ -65,16 +65,16 @@ pub fn first_changed_line(old: &[u8], new: &[u8]) -> Option<usize> {
     (!is_all).then(|| memchr::memchr_iter(b'\n', same).count() + 1)
 }
 
-/// What differs of two texts, whole lines of it, and as many around it as are shown.
+/// The part of two texts that differs, in complete lines, with the context around it.
 struct Part<'a> {
     old: &'a [u8],
     new: &'a [u8],
-    /// How many lines stand before it.
+    /// Number of lines before it.
     before: usize,
 }
 
 impl<'a> Part<'a> {
-    /// Nothing when they are the same.
+    /// Returns `None` if the texts are the same.
     fn between(old: &'a [u8], new: &'a [u8], context: usize) -> Option<Self> {
         let same = common_prefix(old, new);
         if same == old.len() && same == new.len() {
@@ -89,7 +89,7 @@ impl<'a> Part<'a> {
                 Some(at) => newline_before(at).map_or(0, |at| at + 1),
             };
         }
-        // The line that a common end begins in may differ before it.
+        // The line in which the common suffix starts may differ before it.
         let rest = |bytes: &'a [u8]| bytes.get(first..).unwrap_or_default();
         let alike = common_suffix(rest(old), rest(new));
         let end = old.get(old.len() - alike..).unwrap_or_default();
@@ -104,7 +104,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How many bytes are compared at a time.
+/// Number of bytes to compare at a time.
 const STEP: usize = 4096;
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -121,13 +121,12 @@ fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     same + a.zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Only the lines of a unified diff of one file that went (`- `) and came
-/// (`+ `), in its order.
+/// Extracts only the removed (`- `) and added (`+ `) lines from a unified diff of one file.
 #[must_use]
 pub fn changed_lines(unified: &str) -> String {
     let changed = unified
         .lines()
-        // Below the header, where a line may look like one.
+        // Skips the header, because other lines may look like it.
         .skip(2)
         .filter_map(|line| {
             let (sign, rest) = line.split_at_checked(1)?;
@@ -136,7 +135,7 @@ pub fn changed_lines(unified: &str) -> String {
     changed.collect::<Vec<_>>().join("\n")
 }
 
-/// The library's own idea of a line ends at a lone CR too; ours does not.
+/// Splits lines at LF only; the diff library would also split at a lone CR.
 fn rows(text: &str) -> Vec<&str> {
     lines::split_inclusive(text).collect()
 }
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_far_down_is_told_with_its_lines() {
+    fn a_change_far_down_has_its_line_numbers() {
         let line = |n: usize| format!("line {n}\n");
         let old: String = (1..=20_000).map(line).collect();
         let new = old.replace("line 15000\n", "changed\nand more\n");
@@ -221,7 +220,7 @@ mod tests {
         );
     }
 
-    /// The text after a diff, by the line numbers that it gives.
+    /// Applies a diff by the line numbers it contains.
     fn patched(old: &str, diff: &str) -> String {
         let mut rest: Vec<&str> = rows(old);
         rest.reverse();
@@ -232,7 +231,7 @@ mod tests {
                     let old = numbers.split(['-', ' ']).nth(2).unwrap();
                     let (from, count) = old.split_once(',').unwrap_or((old, "1"));
                     let from: usize = from.parse().unwrap();
-                    // Of nothing the line before it is named.
+                    // For an empty range, the format uses the line before it.
                     let from = if count == "0" { from + 1 } else { from };
                     for _ in at..from {
                         new.push_str(rest.pop().unwrap());
@@ -240,7 +239,7 @@ mod tests {
                     at = from;
                 }
                 ("+", line) => new.push_str(line),
-                // No newline at the end of the line before.
+                // The line before has no newline.
                 ("\\", _) => {
                     if came {
                         new.pop();
@@ -263,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_diff_makes_the_new_text_of_the_old_one(
+        fn applying_a_diff_to_the_old_text_gives_the_new_one(
             before in "[ab\n]{0,30}", old in "[ab\n]{0,12}", new in "[ab\n]{0,12}",
             after in "[ab\n]{0,30}", context in 0usize..4,
         ) {

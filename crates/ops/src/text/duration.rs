@@ -1,8 +1,8 @@
-//! Times in words.
+//! Durations in words.
 
 use std::time::Duration;
 
-/// `1 second`, `120 seconds`, `2.5 seconds`.
+/// Formats a duration in words: `1 second`, `120 seconds`, `2.5 seconds`.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     let tenths = duration.as_millis().div_ceil(100);
@@ -13,7 +13,7 @@ pub fn seconds(duration: Duration) -> String {
     }
 }
 
-/// `1s`, `120s`, `1.5s`, to the millisecond.
+/// Formats a duration to the millisecond: `1s`, `120s`, `1.5s`.
 #[must_use]
 pub fn short(duration: Duration) -> String {
     let whole = duration.as_secs();

@@ -1,7 +1,7 @@
-//! Cutting text to what a model should read.
+//! Truncating text to a size that a model should read.
 //!
-//! The functions here tell how much was kept and how much there was. What is
-//! said about it in a reply belongs to the toolset.
+//! The functions return how much was kept and how much there was. The toolset words the
+//! note about it.
 
 use std::borrow::Cow;
 
@@ -10,36 +10,36 @@ use memchr::{memchr, memrchr};
 use super::decode::{prefix, suffix};
 use super::lines;
 
-/// The usual most bytes of a reply: 50 KB.
+/// Default maximum size of a reply in bytes: 50 KB.
 pub const MAX_BYTES: usize = 51_200;
 
-/// The usual most lines of a reply.
+/// Default maximum number of lines in a reply.
 pub const MAX_LINES: usize = 2_000;
 
-/// Which part of a text matters most.
+/// The part of a text to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The beginning, as of a file.
+    /// The start, as for a file.
     Head,
-    /// The end, as of a command's output.
+    /// The end, as for a command's output.
     Tail,
-    /// The beginning and the end, one half of the limit each.
+    /// The start and the end, each with half of the limit.
     Middle,
 }
 
-/// How much of a text is kept, and which part.
+/// Maximum size of a text, and which part to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The most bytes.
+    /// Maximum number of bytes.
     pub bytes: usize,
-    /// The most lines.
+    /// Maximum number of lines.
     pub lines: usize,
     /// The part to keep.
     pub keep: Keep,
 }
 
 impl Limit {
-    /// Cuts a text to this limit.
+    /// Truncates a text to this limit.
     #[must_use]
     pub fn cut<'a>(&self, text: &'a str) -> Cut<'a> {
         match self.keep {
@@ -50,50 +50,50 @@ impl Limit {
     }
 }
 
-/// The limit that was hit.
+/// The limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
-    /// The limit of bytes.
+    /// The number of bytes.
     Bytes,
-    /// The limit of lines.
+    /// The number of lines.
     Lines,
 }
 
-/// What was kept of a text, and how much there was.
+/// A truncated text, and its original size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut<'a> {
-    /// The kept text; for [`Keep::Middle`] its beginning.
+    /// The kept text; for [`Keep::Middle`] its start.
     pub kept: &'a str,
-    /// For [`Keep::Middle`] the kept end, when something between was cut.
+    /// For [`Keep::Middle`] the kept end, if something was cut before it.
     pub tail: &'a str,
-    /// Lines of which at least a part was kept.
+    /// Number of lines that were kept, completely or in part.
     pub kept_lines: usize,
-    /// Bytes that were kept.
+    /// Number of bytes kept.
     pub kept_bytes: usize,
-    /// Lines of the whole text.
+    /// Number of lines in the original text.
     pub total_lines: usize,
-    /// Bytes of the whole text.
+    /// Number of bytes in the original text.
     pub total_bytes: usize,
-    /// The limit that was hit first; none when every line is there.
+    /// The limit that was exceeded first; `None` if all lines were kept.
     pub hit: Option<Hit>,
-    /// Whether a line alone was over the limit and is kept in part.
+    /// Whether a single line exceeds the limit and was kept in part.
     pub partial: bool,
 }
 
 impl<'a> Cut<'a> {
-    /// Whether something is missing.
+    /// Whether anything was cut.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.hit.is_some()
     }
 
-    /// Lines of which nothing was kept.
+    /// Returns the number of lines that were dropped completely.
     #[must_use]
     pub fn omitted_lines(&self) -> usize {
         self.total_lines - self.kept_lines
     }
 
-    /// Bytes that were not kept.
+    /// Returns the number of bytes that were dropped.
     #[must_use]
     pub fn omitted_bytes(&self) -> usize {
         self.total_bytes - self.kept_bytes
@@ -113,11 +113,11 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// Keeps whole lines from the beginning.
+/// Keeps complete lines from the start.
 ///
-/// The newline after the last kept line is kept if there is room for it, and
-/// its loss alone is no cut: nobody misses it in a reply. A first line that is
-/// alone over the limit is kept in part.
+/// Keeps the newline after the last line if it fits. Dropping only that newline does not
+/// count as a cut, because it makes no difference in a reply. If the first line exceeds the
+/// limit by itself, a part of it is kept.
 #[must_use]
 pub fn truncate_head(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> {
     let bytes = text.as_bytes();
@@ -132,7 +132,7 @@ pub fn truncate_head(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> 
         let rest = bytes.get(end..).unwrap_or_default();
         let newline = memchr(b'\n', rest);
         let content_end = end + newline.unwrap_or(rest.len());
-        // An empty line is nothing but its newline, which then has to fit.
+        // An empty line consists only of its newline, so that must fit.
         let needed = if content_end == end {
             end + 1
         } else {
@@ -146,7 +146,7 @@ pub fn truncate_head(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> 
         end = content_end + usize::from(newline.is_some());
     }
     let partial = hit == Some(Hit::Bytes) && kept_lines == 0;
-    // A line that fitted without its newline may have brought `end` one over.
+    // A line that fitted without its newline may have set `end` one too far.
     let end = if partial {
         max_bytes
     } else {
@@ -155,21 +155,21 @@ pub fn truncate_head(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> 
     Cut::new(text, prefix(text, end), "", hit, partial)
 }
 
-/// Keeps whole lines from the end.
+/// Keeps complete lines from the end.
 ///
-/// As with [`truncate_head`], the loss of nothing but the final newline is no
-/// cut. A last line that is alone over the limit is kept in part: its end.
+/// As in [`truncate_head`], dropping only the final newline does not count as a cut. If the
+/// last line exceeds the limit by itself, its end is kept.
 #[must_use]
 pub fn truncate_tail(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> {
     let body = text.strip_suffix('\n').unwrap_or(text);
-    // An empty last line is nothing but its newline, which then has to fit.
+    // An empty last line consists only of its newline, so that must fit.
     let spare = if body.is_empty() || body.ends_with('\n') {
         0
     } else {
         text.len() - body.len()
     };
     let bytes = body.as_bytes();
-    // Where the kept lines begin, `None` while there are none yet.
+    // Start of the kept lines, `None` while there are none.
     let mut start: Option<usize> = None;
     let mut kept_lines = 0;
     let mut hit = None;
@@ -198,8 +198,8 @@ pub fn truncate_tail(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> 
     Cut::new(text, kept, "", hit, partial)
 }
 
-/// Keeps the beginning and the end, half of each limit for each, the odd line
-/// for the end. Bytes may be cut within a line, never within a character.
+/// Keeps the start and the end, each with half of both limits; an odd line goes to the end.
+/// May cut within a line, but never within a character.
 fn truncate_middle(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> {
     let total_lines = lines::count(text);
     let over_bytes = text.len() > max_bytes;
@@ -222,7 +222,7 @@ fn truncate_middle(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> {
     };
     let hit = if over_bytes { Hit::Bytes } else { Hit::Lines };
     let mut cut = Cut::new(text, head, tail, Some(hit), false);
-    // Both pieces may be of the same line, which then counts once.
+    // Both parts may belong to the same line, which then counts once.
     let gap = text
         .get(head.len()..text.len() - tail.len())
         .unwrap_or_default();
@@ -233,25 +233,25 @@ fn truncate_middle(text: &str, max_bytes: usize, max_lines: usize) -> Cut<'_> {
     cut
 }
 
-/// The first `count` lines with their newlines.
+/// Returns the first `count` lines with their newlines.
 fn first_lines(text: &str, count: usize) -> &str {
     lines::window(text, 1, count).unwrap_or_default()
 }
 
-/// The last `count` lines; a final newline belongs to the last.
+/// Returns the last `count` lines, including a final newline.
 fn last_lines(text: &str, count: usize) -> &str {
     let skip = lines::count(text).saturating_sub(count);
     lines::window(text, skip + 1, usize::MAX).unwrap_or_default()
 }
 
-/// Cuts the middle out of a text and says so in its place.
+/// Cuts the middle out of a text and inserts a note.
 ///
-/// First bytes: more than `max_bytes` leaves half of it on each side of
-/// `[output truncated: N bytes removed from middle]`. Then lines, the first
-/// marker's own included: more than `max_lines` leaves half of them, the odd one
-/// at the end, around `[...K lines omitted...]`. A marker of the first kind that
-/// the second step would drop stays beside the second, because without it the
-/// numbers would not add up; K then counts lines of the text alone.
+/// First by bytes: if there are more than `max_bytes`, half of them stay on each side of
+/// `[output truncated: N bytes removed from middle]`. Then by lines, including those of the
+/// first note: if there are more than `max_lines`, half of them stay around `[...K lines
+/// omitted...]`, with an odd one at the end. If the second step would drop the first note,
+/// the note is kept next to the second one, because the numbers would not add up without
+/// it; K then counts only lines of the text.
 #[must_use]
 pub fn middle(text: &str, max_bytes: usize, max_lines: Option<usize>) -> Cow<'_, str> {
     if text.len() <= max_bytes {
@@ -269,8 +269,8 @@ pub fn middle(text: &str, max_bytes: usize, max_lines: Option<usize>) -> Cow<'_,
     Cow::Owned(around(head, removed as u64, tail, max_lines))
 }
 
-/// The same for a text of which only both ends are at hand, with `missing` bytes
-/// between them: what is there of a file or an output that memory does not hold.
+/// Like [`middle`], for a text of which only the two ends are in memory, with `missing`
+/// bytes between them.
 #[must_use]
 pub fn middle_of(
     head: &str,
@@ -285,7 +285,7 @@ pub fn middle_of(
     around(first, missing + more as u64, last, max_lines)
 }
 
-/// Two ends around the marker of what is gone, and the pass over their lines.
+/// Joins two ends with the note about removed bytes, and limits the number of lines.
 fn around(head: &str, removed: u64, tail: &str, max_lines: Option<usize>) -> String {
     let note = format!("[output truncated: {removed} bytes removed from middle]");
     let cut = format!("{head}\n\n{note}\n\n{tail}");
@@ -304,14 +304,14 @@ fn around(head: &str, removed: u64, tail: &str, max_lines: Option<usize>) -> Str
     omit(&rows, max_lines, Some(&marker))
 }
 
-/// The rows that the marker of removed bytes takes.
+/// The rows of the note about removed bytes.
 struct Marker<'a> {
     note: &'a str,
     from: usize,
     to: usize,
 }
 
-/// Leaves out the rows between the first half of `max_lines` and the last.
+/// Drops the rows between the first and the last half of `max_lines`.
 fn omit(rows: &[&str], max_lines: usize, marker: Option<&Marker<'_>>) -> String {
     let head = max_lines / 2;
     let tail = rows.len() - (max_lines - head);
@@ -323,7 +323,7 @@ fn omit(rows: &[&str], max_lines: usize, marker: Option<&Marker<'_>>) -> String 
         return rows.concat();
     }
     let mut kept = rows.get(..head).unwrap_or_default().concat();
-    // The newline of the last row is the first of the marker.
+    // The newline of the last row is the first newline of the note.
     if kept.ends_with('\n') {
         kept.pop();
     }

@@ -1,10 +1,10 @@
-//! Lines: counting them, walking over them, numbering them.
+//! Counting, iterating over and numbering lines.
 
 use std::fmt::Write as _;
 
 use memchr::{memchr_iter, memrchr};
 
-/// Characters of one row in [`number`]; what is longer continues on rows of its own.
+/// Maximum number of characters in a row of [`number`]; longer lines continue on more rows.
 pub const CHUNK_CHARS: usize = 5_000;
 
 /// Counts the lines of a text.
@@ -13,7 +13,7 @@ pub fn count(text: &str) -> usize {
     count_bytes(text.as_bytes())
 }
 
-/// Counts the lines of bytes that need not be text.
+/// Counts the lines of bytes that may not be text.
 #[must_use]
 pub fn count_bytes(bytes: &[u8]) -> usize {
     let newlines = memchr_iter(b'\n', bytes).count();
@@ -21,22 +21,22 @@ pub fn count_bytes(bytes: &[u8]) -> usize {
     newlines + usize::from(unfinished)
 }
 
-/// Walks over the lines without their `\n`.
+/// Iterates over the lines without their `\n`.
 ///
-/// Unlike [`str::lines`] a `\r` stays, because edits must see it.
+/// Unlike [`str::lines`] this keeps a `\r`, because edits must see it.
 pub fn split(text: &str) -> impl Iterator<Item = &str> {
     split_inclusive(text).map(|line| line.strip_suffix('\n').unwrap_or(line))
 }
 
-/// Walks over the lines with their `\n`; together they are the text again.
+/// Iterates over the lines with their `\n`; joined, they are the original text.
 pub fn split_inclusive(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n')
 }
 
-/// The part of a text that starts at line `first` (1-based, 0 counts as 1) and
-/// has at most `limit` lines, byte for byte.
+/// Returns the part of a text that starts at line `first` (counted from 1; 0 is the same as
+/// 1) and has at most `limit` lines, byte for byte.
 ///
-/// `None` when the text has no such line.
+/// `None` if the text has no such line.
 #[must_use]
 pub fn window(text: &str, first: usize, limit: usize) -> Option<&str> {
     let bytes = text.as_bytes();
@@ -54,7 +54,7 @@ pub fn window(text: &str, first: usize, limit: usize) -> Option<&str> {
     rest.get(..end)
 }
 
-/// The 1-based number of the line that holds the byte at `offset`.
+/// Returns the number of the line that contains the byte at `offset`, counted from 1.
 ///
 /// An offset past the end counts as the end of the text.
 #[must_use]
@@ -64,7 +64,7 @@ pub fn line_of(text: &str, offset: usize) -> usize {
     memchr_iter(b'\n', before).count() + 1
 }
 
-/// The byte offset at which the line of `offset` begins.
+/// Returns the byte offset of the start of the line that contains `offset`.
 #[must_use]
 pub fn line_start(text: &str, offset: usize) -> usize {
     let bytes = text.as_bytes();
@@ -72,12 +72,12 @@ pub fn line_start(text: &str, offset: usize) -> usize {
     memrchr(b'\n', before).map_or(0, |at| at + 1)
 }
 
-/// Numbers lines as `cat -n` does, the number right-aligned to six and a tab
-/// before each line, rows joined by `\n`, the first line being number `first`.
+/// Numbers lines like `cat -n`: the number right-aligned in six columns, then a tab. Rows
+/// are joined by `\n`; the first line has the number `first`.
 ///
-/// A line of more than `chunk` characters continues on rows labelled `5.1`,
-/// `5.2`, so that no row is endless and every row can be quoted by its label.
-/// A `chunk` of 0 counts as 1.
+/// A line of more than `chunk` characters continues on rows labelled `5.1`, `5.2`, so that
+/// no row is endless and every row can be quoted by its label. A `chunk` of 0 is the same
+/// as 1.
 #[must_use]
 pub fn number(first: usize, text: &str, chunk: usize) -> String {
     let mut rows = String::with_capacity(text.len() + text.len() / 4);
@@ -90,9 +90,9 @@ pub fn number(first: usize, text: &str, chunk: usize) -> String {
     rows
 }
 
-/// Appends the row or rows of one line, as [`number`] does, without a final `\n`.
+/// Appends the rows of one line, as [`number`] does, without a final `\n`.
 pub fn number_line(rows: &mut String, number: usize, line: &str, chunk: usize) {
-    // Writing to a String cannot fail, so the results are of no interest.
+    // Writing to a String cannot fail, so the results are ignored.
     let mut rest = line;
     let mut part = 0usize;
     loop {
@@ -113,7 +113,7 @@ pub fn number_line(rows: &mut String, number: usize, line: &str, chunk: usize) {
 
 /// Splits after `chars` characters.
 fn split_chars(text: &str, chars: usize) -> (&str, &str) {
-    // No text has more characters than bytes: most lines need no counting.
+    // A text never has more characters than bytes, so most lines need no counting.
     if text.len() <= chars {
         return (text, "");
     }
@@ -198,7 +198,8 @@ mod tests {
             number(5, "aabbc\nd", 2),
             "     5\taa\n   5.1\tbb\n   5.2\tc\n     6\td"
         );
-        // Exactly one row of characters needs no second row, however many bytes.
+        // Exactly one row of characters does not need a second row, however many bytes it
+        // has.
         let exact = "é".repeat(CHUNK_CHARS);
         assert_eq!(number(1, &exact, CHUNK_CHARS).lines().count(), 1);
         let over = number(1, &format!("{exact}!"), CHUNK_CHARS);

@@ -1,29 +1,29 @@
-//! Moments as RFC 3339 writes them, in UTC: `2026-11-15T04:36:07Z`. Any clock can be
-//! written, also one that stands before 1970.
+//! Times in RFC 3339 format, in UTC: `2026-11-15T04:36:07Z`. Supports any time, even before
+//! 1970.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The last second that has a year of four digits.
+/// Last second with a four-digit year.
 const LAST: i64 = 253_402_300_799;
-/// The first second of the year 0.
+/// First second of the year 0.
 const FIRST: i64 = -62_167_219_200;
 
-/// A moment, to the second.
+/// Formats a time to the second.
 #[must_use]
 pub fn to_seconds(time: SystemTime) -> String {
     let (seconds, _) = since_epoch(time);
     format!("{}Z", written(seconds))
 }
 
-/// A moment, to the millisecond.
+/// Formats a time to the millisecond.
 #[must_use]
 pub fn to_millis(time: SystemTime) -> String {
     let (seconds, nanos) = since_epoch(time);
     format!("{}.{:03}Z", written(seconds), nanos / 1_000_000)
 }
 
-/// Whole seconds since 1970, which may be less than none, and the nanoseconds after
-/// them. What has no year of four digits becomes the nearest that has.
+/// Returns the seconds since 1970, which may be negative, and the nanoseconds after them. A
+/// time without a four-digit year is replaced by the nearest one that has it.
 fn since_epoch(time: SystemTime) -> (i64, u32) {
     let whole = |distance: Duration| i64::try_from(distance.as_secs()).unwrap_or(i64::MAX);
     let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
@@ -40,7 +40,7 @@ fn since_epoch(time: SystemTime) -> (i64, u32) {
     }
 }
 
-/// Without the letter of its zone.
+/// Formats the time without its time zone.
 fn written(seconds: i64) -> String {
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = date(days);
@@ -48,8 +48,8 @@ fn written(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
-/// The date of a day, counted from 1970-01-01, in the Gregorian calendar. Years begin in
-/// March here, so that the day that may be missing is the last one.
+/// Returns the Gregorian date of a day, counted from 1970-01-01. Years start in March here,
+/// so that the leap day is the last one.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn any_moment_can_be_written() {
+    fn any_time_can_be_formatted() {
         for (seconds, nanos, expected) in [
             (0, 0, "1970-01-01T00:00:00.000Z"),
             (1_794_717_367, 5_000_000, "2026-11-15T04:36:07.005Z"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_sort_as_their_texts() {
+    fn times_sort_like_their_texts() {
         let mut before = String::new();
         for seconds in (FIRST..LAST).step_by(86_400 * 97 + 12_345) {
             let text = to_seconds(at(seconds, 0));

@@ -1,10 +1,8 @@
-//! The lesson of a failed edit: where the wanted text almost is, and what keeps
-//! it from being there.
+//! Hints for a failed edit: where the file almost contains the old text, and what differs.
 //!
-//! A model that is told `not found` guesses again. One that is shown the nearest
-//! lines and told `4 spaces wanted, 1 tab found` gets it right the next time.
-//! The work is bounded by counting, so that the same edit teaches the same
-//! lesson; the clock is the last resort.
+//! A model that is told `not found` guesses again. One that is shown the nearest lines and
+//! told `4 spaces wanted, 1 tab found` gets it right the next time. The work is limited by
+//! counters, so that the same edit always gets the same hint; the clock is the last resort.
 
 mod differ;
 mod fold;
@@ -20,48 +18,48 @@ use self::search::{Pair, Rows, Wanted};
 use super::decode::prefix;
 use super::lines;
 
-/// How much of a file is searched.
+/// Maximum number of bytes of a file to search.
 const MAX_FILE_BYTES: usize = 16 << 20;
 
-/// Regions less alike than this would mislead more than they teach.
+/// Minimum similarity; regions below it would mislead more than they help.
 const MIN_SIMILARITY: f32 = 0.4;
 
-/// The most differences that are told one by one.
+/// Maximum number of differences to list.
 const MAX_DIFFERENCES: usize = 12;
 
-/// The most lines of the file that are shown.
+/// Maximum number of lines of the file to show.
 const MAX_ROWS: usize = 20;
 
-/// The most characters of a line that are shown.
+/// Maximum number of characters of a line to show.
 const MAX_ROW_CHARS: usize = 200;
 
-/// The region of a file that is most like a wanted text.
+/// The region of a file that is most similar to the text to find.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearest {
-    /// Its first line, counted from 1.
+    /// First line, counted from 1.
     pub first_line: usize,
-    /// Its last line, inclusive.
+    /// Last line, inclusive.
     pub last_line: usize,
-    /// How alike it is: 1 is the same.
+    /// Similarity from 0 to 1; 1 is the same.
     pub similarity: f32,
-    /// What differs, one clause each, at most a dozen and a count of the rest.
+    /// Differences, one clause each; at most a dozen, then the number of others.
     pub differences: Vec<String>,
-    /// Where it differs, in the order of the file.
+    /// Positions that differ, in file order.
     pub marks: Vec<Mark>,
 }
 
-/// A place in the file that differs from the wanted text.
+/// A position in the file that differs from the text to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// The line, counted from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// The character within the line, counted from 0.
+    /// Character within the line, counted from 0.
     pub column: usize,
 }
 
-/// Finds the lines of `haystack` that are most like `needle`.
+/// Finds the lines of `haystack` that are most similar to `needle`.
 ///
-/// `None` when nothing there is like it, or when the needle is blank.
+/// `None` if nothing is similar or the needle is blank.
 #[must_use]
 pub fn nearest(haystack: &str, needle: &str) -> Option<Nearest> {
     if needle.trim().is_empty() {
@@ -73,8 +71,8 @@ pub fn nearest(haystack: &str, needle: &str) -> Option<Nearest> {
     }
     let rows = Rows::new(haystack);
     let mut best: Option<Nearest> = None;
-    // What a model habitually does to a text is undone first: if that is all
-    // that was wrong, nothing else need be said.
+    // Undoes typical mistakes of models first: if one of them is the only problem, nothing
+    // else needs to be reported.
     for habit in habit::undo(haystack, needle) {
         let found = exact(haystack, &habit.text).or_else(|| compare(&rows, &habit.text));
         let Some(mut found) = found else { continue };
@@ -90,14 +88,14 @@ pub fn nearest(haystack: &str, needle: &str) -> Option<Nearest> {
         }
     }
     match (compare(&rows, needle), best) {
-        // Undoing must help clearly before a habit is blamed.
+        // Undoing a mistake must clearly help before it is reported.
         (Some(plain), Some(undone)) if undone.similarity < plain.similarity + 0.05 => Some(plain),
         (plain, None) => plain,
         (_, undone) => undone,
     }
 }
 
-/// The text where it is as it is.
+/// Finds an exact match.
 fn exact(haystack: &str, needle: &str) -> Option<Nearest> {
     let at = memchr::memmem::find(haystack.as_bytes(), needle.as_bytes())?;
     Some(Nearest {
@@ -151,7 +149,7 @@ fn compare(rows: &Rows<'_>, needle: &str) -> Option<Nearest> {
     })
 }
 
-/// What is said about the lines of a region.
+/// Differences between a region and the text to find.
 #[derive(Default)]
 struct Report {
     lines: Vec<String>,
@@ -160,7 +158,7 @@ struct Report {
 }
 
 impl Report {
-    /// Several lines of which each has the wrong indentation and nothing else.
+    /// Whether several lines differ, and each of them only in indentation.
     fn only_indentation(&self) -> bool {
         self.indentations > 1 && self.indentations == self.lines.len()
     }
@@ -211,8 +209,8 @@ impl Report {
     }
 }
 
-/// The lesson as text for a model: the region with line numbers, then what
-/// differs. At most 40 lines.
+/// Formats the hint for a model: the region with line numbers, then the differences. At
+/// most 40 lines.
 #[must_use]
 pub fn lesson(nearest: &Nearest, haystack: &str, needle: &str) -> String {
     let Nearest {
@@ -274,8 +272,8 @@ pub fn lesson(nearest: &Nearest, haystack: &str, needle: &str) -> String {
     text
 }
 
-/// The lines to show: all of a small region, of a large one those that differ,
-/// each between its neighbours. Gaps cost a line too.
+/// Returns the lines to show: all of a small region; of a large one, those that differ and
+/// their neighbours. A gap counts as a line, too.
 fn shown_rows(nearest: &Nearest) -> Vec<usize> {
     let all = nearest.first_line..=nearest.last_line;
     if all.clone().count() <= MAX_ROWS {
@@ -307,7 +305,7 @@ fn shown_rows(nearest: &Nearest) -> Vec<usize> {
 }
 
 impl Wanted<'_> {
-    /// A wanted text may begin and end within a line.
+    /// Returns whether the text to find may start or end within a line here.
     fn edges(&self, index: usize) -> Edges {
         let end = index + 1 == self.len() && !self.finished;
         match (index == 0, end) {

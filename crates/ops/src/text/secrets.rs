@@ -1,4 +1,4 @@
-//! Finding secrets in texts that others wrote, to leave them out.
+//! Finding secrets in foreign text, to redact them.
 
 mod spelled;
 mod userinfo;

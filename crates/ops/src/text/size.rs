@@ -1,11 +1,11 @@
-//! Sizes as people and models read them.
+//! Sizes in human-readable form.
 
 const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
 
-/// Names a number of bytes with at most one decimal: `512B`, `50KB`, `1.5MB`.
+/// Formats a number of bytes with at most one decimal: `512B`, `50KB`, `1.5MB`.
 ///
-/// Units are powers of 1024. A value that rounds up to 1024 of its unit is
-/// shown as 1 of the next, so that `1024KB` never appears.
+/// Units are powers of 1024. A value that would round to 1024 of a unit is shown as 1 of
+/// the next, so `1024KB` never appears.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     let last = UNITS.len() - 1;
@@ -23,7 +23,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// `bytes / unit` in tenths, rounded half up, without the surprises of floats.
+/// Returns `bytes / unit` in tenths, rounded half up, without floating-point errors.
 fn tenths(bytes: u64, unit: u128) -> u128 {
     (u128::from(bytes) * 10 + unit / 2) / unit
 }

@@ -1,23 +1,23 @@
-//! What bytes are, told from their beginning.
+//! Detecting the type of a file from its first bytes.
 
-/// How much of the beginning is looked at.
+/// Number of bytes to check.
 pub const SAMPLE_BYTES: usize = 8 * 1024;
 
-/// Whether bytes are no text: a NUL, or more than 10 % that is not printable,
-/// in the first 8 KiB.
+/// Whether bytes are not text: they contain a NUL, or more than 10 % of the first 8 KiB are
+/// not printable.
 ///
-/// Not printable are control characters other than tab, newline and carriage
-/// return. Escapes, backspaces and bells never count: with them programs colour
-/// and rewrite their lines, and what they said may be kept in a file. Bytes from
-/// 0x80 up never count, because text that is not UTF-8 is still text. UTF-16 has
-/// NULs: ask [`encoding`] first where it matters.
+/// Control characters other than tab, newline and carriage return are not printable.
+/// Escapes, backspaces and bells do not count, because programs use them to colour and
+/// rewrite lines, and such output may be saved in a file. Bytes from 0x80 do not count,
+/// because text that is not UTF-8 is still text. UTF-16 contains NULs, so call [`encoding`]
+/// first if that matters.
 #[must_use]
 pub fn is_binary(sample: &[u8]) -> bool {
     let sample = sample.get(..SAMPLE_BYTES).unwrap_or(sample);
     if memchr::memchr(0, sample).is_some() {
         return true;
     }
-    // Without branches, so that the compiler takes many bytes at a time.
+    // Without branches, so that the compiler can vectorise it.
     let (mut unprintable, mut signs) = (0usize, 0usize);
     for &b in sample {
         let sign = (b == 0x1b) | (b == 0x07) | (b == 0x08);
@@ -28,29 +28,29 @@ pub fn is_binary(sample: &[u8]) -> bool {
     unprintable * 10 > sample.len() - signs
 }
 
-/// How text is encoded.
+/// Encoding of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// UTF-8 without a byte order mark; ASCII is that too.
+    /// UTF-8 without a byte-order mark, including ASCII.
     Utf8,
-    /// UTF-8 after a byte order mark.
+    /// UTF-8 with a byte-order mark.
     Utf8Bom,
-    /// Little-endian UTF-16 after its byte order mark.
+    /// Little-endian UTF-16 with a byte-order mark.
     Utf16Le,
-    /// Big-endian UTF-16 after its byte order mark.
+    /// Big-endian UTF-16 with a byte-order mark.
     Utf16Be,
-    /// Something else: a legacy encoding, or no text at all.
+    /// A legacy encoding, or not text.
     Other,
 }
 
-/// Tells the encoding from a byte order mark, or by trying UTF-8.
+/// Detects the encoding from the byte-order mark, or by validating UTF-8.
 ///
-/// A sample that ends within a character is UTF-8 all the same.
+/// A sample that ends within a character still counts as UTF-8.
 #[must_use]
 pub fn encoding(sample: &[u8]) -> Encoding {
     match sample {
         [0xEF, 0xBB, 0xBF, rest @ ..] if is_utf8(rest) => Encoding::Utf8Bom,
-        // The mark of UTF-32 begins like that of UTF-16.
+        // The mark of UTF-32 starts like that of UTF-16.
         [0xFF, 0xFE, 0, 0, ..] => Encoding::Other,
         [0xFF, 0xFE, ..] => Encoding::Utf16Le,
         [0xFE, 0xFF, ..] => Encoding::Utf16Be,
@@ -66,13 +66,13 @@ fn is_utf8(sample: &[u8]) -> bool {
     }
 }
 
-/// The media type of an image that models can see, told by its content.
+/// Returns the media type of an image that models can see; the content decides.
 #[must_use]
 pub fn image_type(sample: &[u8]) -> Option<&'static str> {
     match infer::get(sample)?.mime_type() {
         "image/png" => Some("image/png"),
         "image/jpeg" => Some("image/jpeg"),
-        // Three letters are not enough: a text may begin with them.
+        // Three letters are not enough, because a text may start with them.
         "image/gif" if sample.starts_with(b"GIF87a") || sample.starts_with(b"GIF89a") => {
             Some("image/gif")
         }
@@ -81,7 +81,7 @@ pub fn image_type(sample: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A name for a known kind of file that is not text: `PDF document`.
+/// Returns the name of a known file type that is not text: `PDF document`.
 #[must_use]
 pub fn kind_name(sample: &[u8]) -> Option<&'static str> {
     if let Some(image) = image_type(sample) {
@@ -93,7 +93,7 @@ pub fn kind_name(sample: &[u8]) -> Option<&'static str> {
         });
     }
     let extension = infer::get(sample)?.extension();
-    // Some signatures are two letters (`BM`, `MZ`) that a text may begin with.
+    // Some signatures are two letters (`BM`, `MZ`), which a text may start with.
     if extension != "pdf" && !is_binary(sample) && is_utf8(sample) {
         return None;
     }
@@ -103,7 +103,7 @@ pub fn kind_name(sample: &[u8]) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// By the extension that `infer` gives.
+/// Keyed by the extension that `infer` returns.
 const KINDS: &[(&str, &str)] = &[
     ("pdf", "PDF document"),
     ("doc", "Word document"),

@@ -1,14 +1,14 @@
-//! Which of some names was probably meant.
+//! Finding the name that the user or the model probably meant.
 
-/// Below this two names have little in common.
+/// Minimum similarity of two names.
 const ALIKE: f64 = 0.6;
-/// A longer name is nobody's slip, and comparing it would take memory and time by the
-/// product of both lengths.
+/// Maximum length of a name to compare. A longer one is not a typo, and comparing takes
+/// time and memory proportional to the product of both lengths.
 const LONGEST: usize = 256;
 
-/// The candidates most like `wanted`, best first, at most `most` of them. Case
-/// and separators do not count; a name that contains the other does. Of two file names with
-/// the same extension only the rest is compared.
+/// Returns the candidates most similar to `wanted`, best first, at most `most`. Ignores
+/// case and separators; a name that contains the other counts as similar. If two file names
+/// share an extension, only the part before it is compared.
 pub fn closest(
     wanted: &str,
     candidates: impl IntoIterator<Item = String>,
@@ -43,7 +43,7 @@ pub fn closest(
         .collect()
 }
 
-/// The parts of two names that can differ: without an extension that they share.
+/// Returns the parts of two names to compare, without a shared extension.
 fn differing<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
     match (one.rsplit_once('.'), other.rsplit_once('.')) {
         (Some((one, its)), Some((other, others)))
@@ -75,21 +75,21 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_understood() {
+    fn a_typo_is_recognised() {
         assert_eq!(among("pth"), ["path"]);
         assert_eq!(among("ofset"), ["offset"]);
         assert_eq!(among("cargo.tml"), ["Cargo.toml"]);
     }
 
     #[test]
-    fn a_name_that_is_too_long_to_be_a_slip_is_not_compared() {
+    fn a_name_too_long_to_be_a_typo_is_not_compared() {
         let long = "path".repeat(1 << 20);
         assert!(among(&long).is_empty());
         assert!(closest("path", [long], 1).is_empty());
     }
 
     #[test]
-    fn an_extension_in_common_does_not_make_two_names_alike() {
+    fn a_shared_extension_does_not_make_names_similar() {
         let files = || ["long.txt", "notes.txt", "a.txt"].map(str::to_owned);
         assert_eq!(closest("nope.txt", files(), 3), ["notes.txt"]);
         assert_eq!(closest("note.txt", files(), 3), ["notes.txt"]);
@@ -98,9 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn something_else_is_not() {
+    fn unrelated_names_are_not_suggested() {
         assert!(among("zebra").is_empty());
         assert!(among("").is_empty());
-        assert!(among("path").is_empty(), "the name itself is no suggestion");
+        assert!(
+            among("path").is_empty(),
+            "the name itself is not a suggestion"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What a program tries inside. Each act prints `ok` or the error's name.
+//! Actions that a program tries inside the sandbox. Each prints `ok` or an error name.
 
 use rustix::process::{Pid, Signal};
 use std::io::Error;
@@ -87,8 +87,8 @@ fn name(number: i32) -> &'static str {
 }
 
 fn raw(number: i64, [a, b, c]: [i64; 3]) -> Result<(), Error> {
-    // SAFETY: refused by number before the arguments mean anything; where it is
-    // not refused, none of these arguments is an address that is valid.
+    // SAFETY: refused by number before the arguments are used; if it is not refused,
+    // none of these arguments is a valid address.
     if unsafe { libc::syscall(number, a, b, c, 0, 0, 0) } < 0 {
         Err(Error::last_os_error())
     } else {

@@ -1,4 +1,4 @@
-//! A supervisor as small as can be, and the folders that the cases play in.
+//! A minimal supervisor, and the folders that the cases use.
 
 use haft_ops::executor::sandbox::{
     Counting, Enforcement, Execution, Helper, Level, Limits, Memory, Network, Plan, Request, Role,
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 pub(crate) const CANARY: &str = "canary-7f3a";
 
-/// Who runs the command.
+/// The user that runs the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Root,
@@ -139,18 +139,18 @@ fn command_of(words: &[&str]) -> Child {
     }
 }
 
-/// Folders of one case: `work`, `out` beside it, a home, and a private temp.
+/// The folders of one case: `work`, `out` beside it, a home, and a private temp.
 pub(crate) struct Bed {
     pub(crate) base: PathBuf,
     pub(crate) who: Who,
-    /// How the second supervisor comes to be.
+    /// Way to create the second supervisor.
     pub(crate) way: &'static str,
     pub(crate) strength: Strength,
     pub(crate) mode: Mode,
     pub(crate) network: Network,
     pub(crate) limits: Limits,
     pub(crate) protect: Vec<PathBuf>,
-    pub(crate) closed: Vec<PathBuf>,
+    pub(crate) denied: Vec<PathBuf>,
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) sockets: Vec<PathBuf>,
     pub(crate) execution: Execution,
@@ -162,7 +162,7 @@ pub(crate) struct Ran {
 }
 
 impl Bed {
-    /// Beside the build's other files, because a temp folder is another case.
+    /// Among the build artifacts, because a temp folder would be a different case.
     pub(crate) fn new(who: Who, level: Level) -> Option<Self> {
         Self::at(Path::new(env!("CARGO_TARGET_TMPDIR")), who, level)
     }
@@ -172,7 +172,7 @@ impl Bed {
         let strength = match found.strength() {
             Ok(strength) if strength.level == level => strength,
             _ => {
-                println!("skipped: {level:?} is not to be had here: {found:?}");
+                println!("skipped: {level:?} is not available: {found:?}");
                 return None;
             }
         };
@@ -212,7 +212,7 @@ impl Bed {
                 memory: Memory::Unlimited,
             },
             protect: Vec::new(),
-            closed: Vec::new(),
+            denied: Vec::new(),
             roots: Vec::new(),
             sockets: Vec::new(),
             execution: Execution::Anywhere,
@@ -221,7 +221,7 @@ impl Bed {
         Some(bed)
     }
 
-    /// Everything below belongs to whoever runs the command.
+    /// Gives everything below to the user that runs the command.
     pub(crate) fn give(&self) {
         if rustix::process::geteuid().is_root() {
             let id = if self.who == Who::Nobody { 65534 } else { 0 };
@@ -255,7 +255,7 @@ impl Bed {
             repositories: repositories(&self.path("work")),
             homes: vec![self.path("home")],
             own: vec![self.path("own")],
-            closed: self.closed.clone(),
+            denied: self.denied.clone(),
             sockets: self.sockets.clone(),
             execution: self.execution.clone(),
             network: self.network,
@@ -324,7 +324,7 @@ impl Bed {
         self.run(&["bash", "-c", script])
     }
 
-    /// The script ends well.
+    /// Runs a script that must succeed.
     #[track_caller]
     pub(crate) fn yes(&self, script: &str) -> String {
         let ran = self.sh(script);
@@ -336,7 +336,7 @@ impl Bed {
         ran.text
     }
 
-    /// The script fails, in a shell that did start.
+    /// Runs a script that must fail after its shell has started.
     #[track_caller]
     pub(crate) fn no(&self, script: &str) -> String {
         let ran = self.sh(&format!("echo started; {script}"));
@@ -351,7 +351,7 @@ impl Bed {
         ran.text
     }
 
-    /// The script without any sandbox, as the same user.
+    /// Runs the script without a sandbox, as the same user.
     pub(crate) fn free(&self, script: &str) -> String {
         let mut line = self.who.prefix();
         line.extend(["bash", "-c", script].map(str::to_owned));
@@ -365,7 +365,7 @@ impl Bed {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// An act of this binary inside the sandbox.
+    /// Runs an action of this binary inside the sandbox.
     pub(crate) fn act(&self, words: &[&str]) -> String {
         let exe = exe();
         let mut line = vec![exe.to_str().unwrap(), "--act"];

@@ -1,4 +1,4 @@
-//! What must hold.
+//! The cases: what the sandbox must prevent and allow.
 
 use crate::bed::{Bed, CANARY, Who, found, helper};
 use haft_ops::executor::sandbox::{
@@ -96,7 +96,7 @@ fn levels() {
         Processes::Limited(count) => assert_eq!(count, 100),
         Processes::NotLimited { reason } => assert!(reason.contains("root")),
     }
-    // What no supervisor may be made to do.
+    // A plan that confines nothing and a Landlock version that is too old are refused.
     assert!(matches!(
         Bed::new(Who::Root, Level::Partial).map(|mut bed| {
             bed.mode = Mode::Off;
@@ -140,7 +140,7 @@ fn files(who: Who, level: Level) {
         bed.no(script);
     }
     if level == Level::Full {
-        // Landlock has no word for these.
+        // Landlock cannot restrict these.
         bed.no("chmod 777 $BASE/out/canary.txt");
         bed.no("touch -d 2001-01-01 $BASE/out/canary.txt");
     }
@@ -152,7 +152,7 @@ fn files(who: Who, level: Level) {
     );
 }
 
-/// The second supervisor as a program of its own.
+/// Starts the second supervisor as a separate program.
 fn restarted(who: Who, level: Level) {
     let Some(mut bed) = Bed::new(who, level) else {
         return;
@@ -184,7 +184,7 @@ fn secrets(who: Who, level: Level) {
         "grep -r canary ~/.ssh $BASE/own",
     ] {
         let text = match bed.sh(&format!("echo started; {script}")) {
-            // An empty file in the secret one's place is read without a word.
+            // Reading succeeds, but the file that hides the secret one is empty.
             ran if script.contains(".netrc") => ran.text,
             _ => bed.no(script),
         };
@@ -262,7 +262,7 @@ fn protected(who: Who, level: Level) {
     );
 }
 
-/// What is protected lies behind a pointer file or a link.
+/// Protected paths behind a pointer file or a link.
 fn pointers(who: Who, level: Level) {
     let Some(mut bed) = Bed::new(who, level) else {
         return;
@@ -396,7 +396,7 @@ fn repositories(who: Who, level: Level) {
             "mv @/HEAD h; rm -f @/config",
             "ln @/config x && echo evil >> x",
             "echo evil > x && mv -f x @/config",
-            // What `mv` copies instead is another repository.
+            // If `mv` copies the folder instead, the copy is another repository.
             "mv @ g && echo evil >> g/config",
         ] {
             let script = script.replace('@', git);
@@ -417,8 +417,8 @@ fn repositories(who: Who, level: Level) {
     }
 }
 
-/// A protected file that has another name: the kernel lets nobody make one from a
-/// mount, so only names that were there before matter.
+/// A protected file with a second hard link. The kernel does not allow hard links across
+/// mounts, so only links that existed before matter.
 fn other_names(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;
@@ -469,7 +469,7 @@ fn network_off(who: Who, level: Level) {
     ] {
         assert_eq!(bed.act(&["family", &family.to_string()]), denied);
     }
-    // Sockets where services and sessions have theirs.
+    // Sockets in the folders of services and sessions.
     let runtime = bed.path("runtime");
     std::fs::create_dir(&runtime).unwrap();
     bed.sockets = vec![runtime.clone()];
@@ -494,7 +494,7 @@ fn network_off(who: Who, level: Level) {
     let _listener = UnixListener::bind_addr(&address).unwrap();
     assert_ne!(bed.act(&["abstract", &name]), "ok");
     if level == Level::Full {
-        // Among its own processes a command may use them.
+        // Commands may use sockets among their own processes.
         assert_eq!(bed.act(&["listen", "own.sock"]), "ok");
     }
 }
@@ -632,7 +632,7 @@ fn fork_bomb(who: Who, level: Level) {
     let (made, failed) = text.split_once(' ').unwrap_or_else(|| panic!("{text}"));
     let (made, failed): (u32, u32) = (made.parse().unwrap(), failed.parse().unwrap());
     if level == Level::Partial && who == Who::Nobody {
-        // Counted with everything that runs on the machine.
+        // The count includes everything that runs on the machine.
         assert_eq!(made + failed, 150);
     } else {
         assert!((20..40).contains(&made), "{text}");
@@ -653,7 +653,7 @@ fn fork_bomb(who: Who, level: Level) {
         std::thread::sleep(Duration::from_millis(500));
         assert!((2..=45).contains(&most), "{most}");
         assert_eq!(alive(":(){"), 0);
-        // What the killed one left is removed by the next.
+        // The next command removes the group that the killed one left behind.
         bed.yes("true");
     }
     let groups = Path::new("/sys/fs/cgroup/pids");
@@ -662,7 +662,7 @@ fn fork_bomb(who: Who, level: Level) {
             .unwrap()
             .flatten()
             .filter(|entry| {
-                // One whose supervisor lives is somebody else's.
+                // A group whose supervisor is alive belongs to another process.
                 let name = entry.file_name().to_string_lossy().into_owned();
                 name.strip_prefix("haft-box-")
                     .is_some_and(|pid| !Path::new("/proc").join(pid).exists())
@@ -710,7 +710,7 @@ fn inert(who: Who, level: Level) {
         "$BASE/own/outputs/run.sh",
         "./true",
     ];
-    // Commands run them.
+    // Commands can start these programs.
     for program in shut {
         bed.yes(program);
     }
@@ -742,13 +742,13 @@ fn inert(who: Who, level: Level) {
     if level == Level::Full {
         bed.no("for loader in /lib64/ld-linux*.so.* /lib/ld-linux*.so.*; do $loader ./true && exit 0; done; exit 1");
     }
-    // All else is as ever.
+    // Everything else works as usual.
     assert_eq!(bed.yes("$BASE/out/run.sh"), "ran\n");
     assert_eq!(bed.yes("sh ./run.sh"), "ran\n");
     assert_eq!(bed.yes("cp run.sh $TMPDIR/x && $TMPDIR/x"), "ran\n");
     bed.yes("ls $BASE/project > /dev/null && echo hi > new && cat new $BASE/more/run.sh");
     bed.no("echo x > $BASE/project/new");
-    // Each folder is free or not by itself.
+    // Exceptions apply to each folder separately.
     bed.execution = Execution::OutsideRoots {
         nor: vec![bed.path("project")],
         except: vec![bed.path("more")],
@@ -764,7 +764,7 @@ fn environment(who: Who, level: Level) {
     };
     let text = bed.yes("env; ls -l /proc/self/fd/");
     assert!(text.contains("TMPDIR="), "{text}");
-    // The standard streams, and what `ls` itself opened.
+    // The standard streams, and the descriptor that `ls` itself opened.
     assert_eq!(text.matches(" -> ").count(), 4, "{text}");
     assert_eq!(
         bed.yes("id -u").trim_end(),
@@ -866,8 +866,8 @@ fn privileges(who: Who, level: Level) {
         match line.split(':').next().unwrap() {
             "NoNewPrivs" => assert_eq!(value, "1"),
             "Seccomp" => assert_eq!(value, "2"),
-            // A user without capabilities cannot take them from the bounding
-            // set, and cannot get them from it either.
+            // A user without capabilities cannot remove them from the bounding set, but
+            // cannot gain them from it either.
             "CapBnd" if level == Level::Partial && who == Who::Nobody => {}
             _ => assert_eq!(value, "0000000000000000", "{text}"),
         }
@@ -890,7 +890,7 @@ fn home_as_work(who: Who, level: Level) {
     bed.no("echo x > ~/.ssh/new");
     bed.no("rm -rf ~/.ssh ~/.netrc");
     bed.no("mv ~/.config/gcloud ~/g");
-    // Or the next command would find it under a name that is not hidden.
+    // Otherwise the next command would find it under a name that is not hidden.
     bed.no("mv ~/.config ~/c");
     assert!(
         bed.plan()
@@ -902,7 +902,7 @@ fn home_as_work(who: Who, level: Level) {
     assert_eq!(bed.read("home/.ssh/id").as_deref(), Some(CANARY));
 }
 
-/// A project in `/tmp`, which everybody has at some time.
+/// A project in `/tmp`.
 fn work_in_temp(who: Who, level: Level) {
     let Some(mut bed) = Bed::at(Path::new("/tmp"), who, level) else {
         return;
@@ -923,7 +923,7 @@ fn work_in_temp(who: Who, level: Level) {
     bed.no("echo y > new2");
 }
 
-/// Nothing outlives the supervisor, whatever it did to be left alone.
+/// No process outlives the supervisor, whatever it does to avoid being killed.
 fn death(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;
@@ -962,7 +962,7 @@ fn death(who: Who, level: Level) {
     drop(bed);
 }
 
-/// Processes whose command line holds the mark.
+/// Returns the number of processes whose command line contains the mark.
 fn alive(mark: &str) -> usize {
     std::fs::read_dir("/proc")
         .unwrap()
@@ -972,7 +972,7 @@ fn alive(mark: &str) -> usize {
         .count()
 }
 
-/// The whole disk as a root: what is never written stays so.
+/// With the whole disk as a root, paths that are never writable stay so.
 fn whole_disk(who: Who, level: Level) {
     let Some(mut bed) = Bed::new(who, level) else {
         return;
@@ -997,7 +997,7 @@ fn whole_disk(who: Who, level: Level) {
     }
 }
 
-/// A root in a root is no way to move what is protected in the inner one.
+/// A root inside a root does not allow moving what is protected in the inner one.
 fn nested_roots(who: Who, level: Level) {
     let Some(mut bed) = Bed::new(who, level) else {
         return;
@@ -1011,7 +1011,7 @@ fn nested_roots(who: Who, level: Level) {
     }
 }
 
-/// Where namespaces are refused, the probe finds what is left and says why.
+/// If namespaces are refused, the probe finds what is left and reports why.
 fn probed_inside(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;
@@ -1025,7 +1025,7 @@ fn probed_inside(who: Who, level: Level) {
     assert!(inside("partial 2").starts_with("no "));
 }
 
-/// Without the sandbox all of it works: what is refused above is refused by it.
+/// Without the sandbox all of it works, so it is the sandbox that refuses it above.
 fn controls(who: Who, level: Level) {
     let Some(bed) = Bed::new(who, level) else {
         return;

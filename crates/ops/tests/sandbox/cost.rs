@@ -1,5 +1,5 @@
-//! What the start of a command costs. The kinds take turns, so that whatever
-//! else the machine does hits all of them alike.
+//! Measures the cost of starting a command. The variants take turns, so that other load
+//! on the machine affects all of them equally.
 
 use crate::bed::{Bed, Who};
 use haft_ops::executor::sandbox::{Counting, Level};

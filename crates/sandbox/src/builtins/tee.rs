@@ -1,5 +1,5 @@
-//! `tee`: the interpreter's own stops at the first file it cannot write, passes nothing
-//! on, and changes bytes that are not UTF-8.
+//! `tee`: the builtin stops at the first file it cannot write, passes nothing on, and
+//! changes bytes that are not UTF-8.
 
 use crate::tree::describe;
 use async_trait::async_trait;
@@ -52,7 +52,7 @@ impl Builtin for Tee {
     }
 }
 
-/// The mode and the files, or the reply to `--help` or to an unknown option.
+/// Parses the arguments. An error is the reply to `--help` or to an unknown option.
 fn parse(args: &[String]) -> std::result::Result<(Mode, Vec<&str>), Box<ExecResult>> {
     let (mut mode, mut files, mut options) = (Mode::Overwrite, Vec::new(), true);
     for arg in args {
@@ -61,7 +61,7 @@ fn parse(args: &[String]) -> std::result::Result<(Mode, Vec<&str>), Box<ExecResu
             "--" => options = false,
             "--append" => mode = Mode::Append,
             "--help" => return Err(Box::new(ExecResult::ok(USAGE))),
-            // Accepted without effect: the sandbox has neither signals nor pipe errors.
+            // Accepted without effect: haft-sandbox has neither signals nor pipe errors.
             "--ignore-interrupts" | "--output-error" => {}
             long if long.starts_with("--output-error=") => {}
             short if !short.starts_with("--") && short.chars().skip(1).all(is_short) => {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_told_from_files() {
+    fn options_and_files_are_distinguished() {
         let of = |line: &str| {
             let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             parse(&args)
@@ -97,12 +97,12 @@ mod tests {
                 })
                 .map_err(|result| result.exit_code)
         };
-        let said = |append: bool, files: &str| Ok((append, files.to_owned()));
-        assert_eq!(of(""), said(false, ""));
-        assert_eq!(of("a b"), said(false, "a b"));
-        assert_eq!(of("-a a -ip b"), said(true, "a b"));
-        assert_eq!(of("--append --output-error=warn a"), said(true, "a"));
-        assert_eq!(of("- -- -a"), said(false, "- -a"));
+        let expected = |append: bool, files: &str| Ok((append, files.to_owned()));
+        assert_eq!(of(""), expected(false, ""));
+        assert_eq!(of("a b"), expected(false, "a b"));
+        assert_eq!(of("-a a -ip b"), expected(true, "a b"));
+        assert_eq!(of("--append --output-error=warn a"), expected(true, "a"));
+        assert_eq!(of("- -- -a"), expected(false, "- -a"));
         assert_eq!(of("-x a"), Err(1));
         assert_eq!(of("--help"), Err(0));
     }

@@ -1,5 +1,4 @@
-//! What an index says of a package. Whoever fetches makes JSON of its pages, with absolute
-//! addresses, if they are HTML.
+//! Pages of a package index. The host converts HTML pages to JSON with absolute addresses.
 
 use super::{PYTHON, Problem};
 use crate::host::Host;
@@ -27,29 +26,30 @@ pub(super) struct File {
     hashes: BTreeMap<String, String>,
     #[serde(default, rename = "requires-python")]
     requires_python: Option<String>,
-    /// A reason, or whether there is one.
+    /// A reason, or a bool.
     #[serde(default)]
     yanked: Value,
 }
 
-/// The file that is taken.
+/// The selected file.
 pub(super) struct Choice {
     pub(super) version: Version,
     pub(super) file: File,
 }
 
 impl Page {
-    /// Asks the index about a package.
+    /// Fetches the page of a package.
     pub(super) async fn fetch(
         host: &dyn Host,
         index: &str,
         name: &PackageName,
     ) -> Result<Self, Problem> {
         let address = format!("{}/{name}/", index.trim_end_matches('/'));
-        let address = Url::parse(&address)
-            .map_err(|error| Problem::new(format!("the package index has no address: {error}")))?;
+        let address = Url::parse(&address).map_err(|error| {
+            Problem::new(format!("invalid address of the package index: {error}"))
+        })?;
         let bytes = host.fetch(address.to_string()).await.map_err(|refused| {
-            Problem::new(format!("{name} cannot be looked up: {}", refused.message))
+            Problem::new(format!("cannot look up {name}: {}", refused.message))
                 .hint("check the name of the package, and that the index can be reached")
         })?;
         let page: Self = serde_json::from_slice(&bytes).map_err(|error| {
@@ -64,14 +64,14 @@ impl Page {
         Ok(page)
     }
 
-    /// The newest version that suits, as a wheel of pure Python.
+    /// Selects the newest matching version that is available as a pure Python wheel.
     pub(super) fn choose(
         self,
         name: &PackageName,
-        wanted: &VersionSpecifiers,
+        requested: &VersionSpecifiers,
     ) -> Result<Choice, Problem> {
         let python = Version::from_str(PYTHON).ok();
-        let suits = |file: &File| {
+        let is_compatible = |file: &File| {
             let requires = file.requires_python.as_deref();
             let requires = requires.and_then(|text| VersionSpecifiers::from_str(text).ok());
             match (requires, &python) {
@@ -84,21 +84,21 @@ impl Page {
             .iter()
             .filter(|file| !is_yanked(&file.yanked))
             .filter_map(|file| {
-                let (version, is_pure) = of_wheel(&file.filename)?;
-                wanted
+                let (version, is_pure) = parse_wheel_name(&file.filename)?;
+                requested
                     .contains(&version)
                     .then_some((version, is_pure, file))
             })
             .collect();
-        let asks_early = wanted.iter().any(|one| one.any_prerelease());
+        let wants_prerelease = requested.iter().any(|one| one.any_prerelease());
         let best = wheels
             .iter()
             .filter(|(version, is_pure, file)| {
-                *is_pure && suits(file) && (asks_early || !version.any_prerelease())
+                *is_pure && is_compatible(file) && (wants_prerelease || !version.any_prerelease())
             })
             .max_by(|one, other| one.0.cmp(&other.0));
         let Some((version, _, file)) = best else {
-            return Err(self.nothing(name, wanted, &wheels));
+            return Err(self.no_match(name, requested, &wheels));
         };
         Ok(Choice {
             version: version.clone(),
@@ -106,50 +106,51 @@ impl Page {
         })
     }
 
-    fn nothing(
+    fn no_match(
         &self,
         name: &PackageName,
-        wanted: &VersionSpecifiers,
+        requested: &VersionSpecifiers,
         wheels: &[(Version, bool, &File)],
     ) -> Problem {
         let is_native = wheels.iter().any(|(_, is_pure, _)| !is_pure);
         if is_native && !wheels.iter().any(|(_, is_pure, _)| *is_pure) {
             return Problem::new(format!(
-                "{name} has native code, and only packages of pure Python can be installed here"
+                "{name} has native code, and only pure Python packages can be installed here"
             ))
-            .hint(crate::modules::elsewhere(name.as_ref()));
+            .hint(crate::modules::native_package_hint(name.as_ref()));
         }
-        let wanted = wanted.to_string();
-        let wanted = if wanted.is_empty() {
+        let requested = requested.to_string();
+        let requested = if requested.is_empty() {
             "any version".to_owned()
         } else {
-            wanted
+            requested
         };
-        let many = self.files.len();
+        let file_count = self.files.len();
         Problem::new(format!(
-            "no version of {name} suits ({wanted}, Python {PYTHON}, a wheel of pure Python; the index has {many} files)"
+            "no matching version of {name} ({requested}, Python {PYTHON}, pure Python wheel; the index has {file_count} files)"
         ))
         .hint("try another version, or another package")
     }
 }
 
 impl File {
-    /// Fetches it, and makes sure that it is what the index promised.
+    /// Downloads the file and verifies its hash.
     pub(super) async fn fetch(&self, host: &dyn Host) -> Result<Vec<u8>, Problem> {
         let name = &self.filename;
         let Some(promised) = self.hashes.get("sha256") else {
             return Err(Problem::new(format!(
-                "the index gives no sha256 of {name}; it is not installed"
+                "the index has no sha256 for {name}; not installed"
             )));
         };
-        let bytes = host.fetch(self.url.clone()).await.map_err(|refused| {
-            Problem::new(format!("{name} cannot be fetched: {}", refused.message))
-        })?;
+        let bytes = host
+            .fetch(self.url.clone())
+            .await
+            .map_err(|refused| Problem::new(format!("cannot fetch {name}: {}", refused.message)))?;
         let hash = Sha256::digest(&bytes);
         let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         if hash != promised.to_ascii_lowercase() {
             return Err(Problem::new(format!(
-                "{name} is not what the index promised: its sha256 is {hash}, not {promised}; it is not installed"
+                "{name} does not match the index: its sha256 is {hash}, not {promised}; not installed"
             )));
         }
         Ok(bytes)
@@ -164,8 +165,8 @@ fn is_yanked(yanked: &Value) -> bool {
     }
 }
 
-/// The version of a wheel by its name, and whether it is pure Python.
-fn of_wheel(filename: &str) -> Option<(Version, bool)> {
+/// Parses a wheel's file name into its version and whether it is pure Python.
+fn parse_wheel_name(filename: &str) -> Option<(Version, bool)> {
     let stem = filename.strip_suffix(".whl")?;
     let parts: Vec<&str> = stem.split('-').collect();
     let [_, version, .., python, abi, platform] = parts.as_slice() else {
@@ -181,8 +182,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_wheels_tell_what_they_are() {
-        let of = |name: &str| of_wheel(name).map(|(version, pure)| (version.to_string(), pure));
+    fn wheel_names_are_parsed() {
+        let of =
+            |name: &str| parse_wheel_name(name).map(|(version, pure)| (version.to_string(), pure));
         let six = of("six-1.16.0-py2.py3-none-any.whl");
         assert_eq!(six, Some(("1.16.0".to_owned(), true)));
         let build = of("x-1.0-2-py3-none-any.whl");

@@ -1,12 +1,12 @@
-//! Wheels: zip files, read with every bound that a hostile one could try.
+//! Reads wheels, which are zip files, with limits against hostile ones.
 
 use flate2::read::DeflateDecoder;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-/// How many files a wheel may have, and how large they may be together.
-const MOST_FILES: usize = 5_000;
-const LARGEST: u64 = 64 << 20;
+/// Maximum number of files in a wheel, and their maximum total size in bytes.
+const MAX_FILES: usize = 5_000;
+const MAX_SIZE: u64 = 64 << 20;
 
 /// A file of a wheel.
 #[derive(Debug)]
@@ -15,22 +15,20 @@ pub(super) struct File {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A wheel, unpacked.
+/// An unpacked wheel.
 #[derive(Debug)]
 pub(super) struct Wheel {
     pub(super) files: Vec<File>,
 }
 
-/// Unpacks one.
+/// Unpacks a wheel.
 pub(super) fn open(bytes: &[u8]) -> Result<Wheel, String> {
-    let end = end_of(bytes).ok_or("this is no zip file")?;
+    let end = find_end(bytes).ok_or("not a zip file")?;
     let (count, start) = (number(bytes, end + 10, 2)?, number(bytes, end + 16, 4)?);
-    if count > MOST_FILES {
-        return Err(format!(
-            "it has {count} files, and {MOST_FILES} are the most"
-        ));
+    if count > MAX_FILES {
+        return Err(format!("it has {count} files, more than {MAX_FILES}"));
     }
-    let (mut at, mut files, mut room) = (start, Vec::new(), LARGEST);
+    let (mut at, mut files, mut room) = (start, Vec::new(), MAX_SIZE);
     for _ in 0..count {
         if slice(bytes, at, 4)? != b"PK\x01\x02" {
             return Err("its list of files is damaged".to_owned());
@@ -48,15 +46,15 @@ pub(super) fn open(bytes: &[u8]) -> Result<Wheel, String> {
         }
         room = room
             .checked_sub(size as u64)
-            .ok_or_else(|| format!("it is larger than {} MiB", LARGEST >> 20))?;
+            .ok_or_else(|| format!("larger than {} MiB", MAX_SIZE >> 20))?;
         let inner = local + 30 + number(bytes, local + 26, 2)? + number(bytes, local + 28, 2)?;
         let data = slice(bytes, inner, packed)?;
         let content = match method {
             0 => data.to_vec(),
-            8 => inflated(data, size).ok_or_else(|| format!("{name} is damaged"))?,
+            8 => inflate(data, size).ok_or_else(|| format!("{name} is damaged"))?,
             other => {
                 return Err(format!(
-                    "{name} is packed in a way that is not known ({other})"
+                    "{name} uses an unknown compression method ({other})"
                 ));
             }
         };
@@ -65,7 +63,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<Wheel, String> {
         if content.len() != size || sum.sum() as usize != crc {
             return Err(format!("{name} is damaged"));
         }
-        if let Some(path) = place(&name)? {
+        if let Some(path) = target_path(&name)? {
             files.push(File {
                 path,
                 bytes: content,
@@ -76,7 +74,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<Wheel, String> {
 }
 
 impl Wheel {
-    /// What the package requires, as its own metadata says.
+    /// Returns the requirements from the package's metadata.
     pub(super) fn required(&self) -> Vec<String> {
         let metadata = self.files.iter().find(|file| {
             let mut parts = file.path.components();
@@ -88,7 +86,7 @@ impl Wheel {
             return Vec::new();
         };
         let text = String::from_utf8_lossy(&metadata.bytes);
-        // Its head ends at the first empty line.
+        // The headers end at the first empty line.
         let head = text.lines().take_while(|line| !line.trim().is_empty());
         head.filter_map(|line| line.strip_prefix("Requires-Dist:"))
             .map(|required| required.trim().to_owned())
@@ -96,15 +94,16 @@ impl Wheel {
     }
 }
 
-/// Where a file of a wheel goes; nowhere if it is none that Python imports.
-fn place(name: &str) -> Result<Option<PathBuf>, String> {
+/// Returns the path of a file below `site-packages`, or `None` if it is not for Python to
+/// import.
+fn target_path(name: &str) -> Result<Option<PathBuf>, String> {
     let path = Path::new(name);
     let is_plain = path
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
     if !is_plain || name.contains(['\\', '\0']) {
         return Err(format!(
-            "a file of it would go elsewhere: {}",
+            "it contains a file outside of its folder: {}",
             name.escape_default()
         ));
     }
@@ -113,7 +112,7 @@ fn place(name: &str) -> Result<Option<PathBuf>, String> {
     if !first.is_some_and(|first| first.ends_with(".data")) {
         return Ok(Some(path.to_owned()));
     }
-    // Of the other places only these two are for modules.
+    // Only these two categories contain modules.
     let kind = parts
         .next()
         .map(|part| part.as_os_str().to_string_lossy().into_owned());
@@ -121,8 +120,8 @@ fn place(name: &str) -> Result<Option<PathBuf>, String> {
     Ok(is_module.then(|| parts.as_path().to_owned()))
 }
 
-/// Where the end of the list is: the last such mark of the file.
-fn end_of(bytes: &[u8]) -> Option<usize> {
+/// Returns the offset of the end record: the last one with its signature.
+fn find_end(bytes: &[u8]) -> Option<usize> {
     let from = bytes.len().checked_sub(22)?;
     let least = from.saturating_sub(usize::from(u16::MAX));
     (least..=from)
@@ -133,7 +132,7 @@ fn end_of(bytes: &[u8]) -> Option<usize> {
 fn slice(bytes: &[u8], at: usize, length: usize) -> Result<&[u8], String> {
     let end = at.checked_add(length);
     end.and_then(|end| bytes.get(at..end))
-        .ok_or_else(|| "it is cut off".to_owned())
+        .ok_or_else(|| "it is truncated".to_owned())
 }
 
 fn number(bytes: &[u8], at: usize, length: usize) -> Result<usize, String> {
@@ -141,7 +140,7 @@ fn number(bytes: &[u8], at: usize, length: usize) -> Result<usize, String> {
     Ok(bytes.fold(0, |number, byte| number << 8 | usize::from(*byte)))
 }
 
-fn inflated(data: &[u8], size: usize) -> Option<Vec<u8>> {
+fn inflate(data: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     let mut decoder = DeflateDecoder::new(data).take(size as u64 + 1);
     decoder.read_to_end(&mut content).ok()?;
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_wheel_is_told_from_one() {
+    fn invalid_zip_files_are_refused() {
         for bytes in [&b""[..], b"PK", &[0; 100], b"PK\x05\x06"] {
             assert!(open(bytes).is_err());
         }
@@ -166,13 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn files_stay_where_modules_are() {
-        assert!(place("../x.py").is_err());
-        assert!(place("/etc/x.py").is_err());
-        assert!(place("a/../../x.py").is_err());
-        assert!(place(r"a\..\x.py").is_err());
-        assert_eq!(place("a/b.py").unwrap(), Some("a/b.py".into()));
-        assert_eq!(place("a-1.data/scripts/run").unwrap(), None);
-        assert_eq!(place("a-1.data/purelib/m.py").unwrap(), Some("m.py".into()));
+    fn files_stay_below_site_packages() {
+        assert!(target_path("../x.py").is_err());
+        assert!(target_path("/etc/x.py").is_err());
+        assert!(target_path("a/../../x.py").is_err());
+        assert!(target_path(r"a\..\x.py").is_err());
+        assert_eq!(target_path("a/b.py").unwrap(), Some("a/b.py".into()));
+        assert_eq!(target_path("a-1.data/scripts/run").unwrap(), None);
+        assert_eq!(
+            target_path("a-1.data/purelib/m.py").unwrap(),
+            Some("m.py".into())
+        );
     }
 }

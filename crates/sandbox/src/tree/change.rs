@@ -1,65 +1,65 @@
-//! What one call changed, and what it has seen.
+//! Files that a call has changed or read.
 
 use crate::host::Refused;
 use bashkit::Result;
-use haft::guest::Seen;
+use haft::guest::FileInfo;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// How many paths one call may change.
-pub(super) const MOST: usize = 10_000;
+/// Maximum number of paths that a call may use.
+pub(super) const MAX_PATHS: usize = 10_000;
 
-/// A path as the call has it.
+/// State of a path during a call.
 pub(super) enum Node {
-    /// A folder that the call made.
+    /// A folder that the call created.
     Dir,
-    /// A file that it read or wrote.
+    /// A file that the call read or wrote.
     File {
         bytes: Arc<[u8]>,
-        /// The version that the session had; none if it had no such file.
+        /// The session's version; `None` if the session has no such file.
         was: Option<String>,
         is_changed: bool,
         modified: SystemTime,
     },
-    /// Nothing any more.
+    /// A file that the call removed.
     Gone {
-        /// The version that the session had, if it was a file of the session.
+        /// The session's version, if the session has the file.
         was: Option<String>,
     },
 }
 
-/// Everything.
+/// All changes of a call.
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) nodes: BTreeMap<PathBuf, Node>,
-    pub(super) seen: HashMap<PathBuf, std::result::Result<Seen, Refused>>,
+    pub(super) seen: HashMap<PathBuf, std::result::Result<FileInfo, Refused>>,
     pub(super) images: BTreeSet<PathBuf>,
-    taken: u64,
+    used_bytes: u64,
 }
 
 impl Changes {
-    /// Makes room for so many bytes at a path, instead of those that are there.
+    /// Reserves room for this many bytes at a path, replacing its current content.
     pub(super) fn take_room(&mut self, path: &Path, bytes: usize, room: u64) -> Result<()> {
         let before = match self.nodes.get(path) {
             Some(Node::File { bytes, .. }) => bytes.len(),
             _ => 0,
         };
-        let taken = (self.taken + bytes as u64).saturating_sub(before as u64);
-        if taken > room {
+        let used_bytes = (self.used_bytes + bytes as u64).saturating_sub(before as u64);
+        if used_bytes > room {
             let problem = format!("too large: one call may use {} MiB of files", room >> 20);
             return Err(io::Error::other(problem).into());
         }
-        self.taken = taken;
+        self.used_bytes = used_bytes;
         Ok(())
     }
 
-    /// Whether one more path may be changed.
+    /// Fails if the call already uses the maximum number of paths.
     pub(super) fn count(&self, path: &Path) -> Result<()> {
-        if self.nodes.len() >= MOST && !self.nodes.contains_key(path) {
-            let problem = format!("limit: one call may use {MOST} files");
+        if self.nodes.len() >= MAX_PATHS && !self.nodes.contains_key(path) {
+            let problem = format!("limit: one call may use {MAX_PATHS} files");
             return Err(io::Error::other(problem).into());
         }
         Ok(())
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_has_so_many_files_and_so_much_room() {
+    fn the_files_of_a_call_are_limited_in_number_and_size() {
         let mut changes = Changes::default();
-        for number in 0..MOST {
+        for number in 0..MAX_PATHS {
             let path = PathBuf::from(format!("/{number}"));
             changes.count(&path).unwrap();
             changes.nodes.insert(path, Node::Dir);
@@ -93,7 +93,7 @@ mod tests {
                 modified: SystemTime::UNIX_EPOCH,
             },
         );
-        // What takes the place of something needs its own room alone.
+        // A replacement only needs room for itself.
         changes.take_room(path, 10, 10).unwrap();
     }
 }

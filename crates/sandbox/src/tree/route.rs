@@ -1,21 +1,21 @@
-//! Which places are the sandbox's own.
+//! Decides which folders belong to the session and which to haft-sandbox.
 
 use std::path::{Component, Path};
 
-/// Who holds a path.
+/// Owner of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route {
-    /// The call alone.
+    /// The current call.
     Private,
-    /// The sandbox.
+    /// haft-sandbox.
     Own,
-    /// The session, if it has such a folder; else the sandbox.
+    /// The session if it has such a folder, otherwise haft-sandbox.
     Temp,
     /// The session.
     Session,
 }
 
-/// Who holds this one.
+/// Returns the owner of a path.
 pub(super) fn route(path: &Path) -> Route {
     if path.starts_with("/dev/haft") {
         return Route::Private;
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_places_are_not_the_sessions() {
+    fn only_special_folders_are_not_the_sessions() {
         let of = |path: &str| route(Path::new(path));
         assert_eq!(of("/dev/haft/result"), Route::Private);
         assert_eq!(of("/dev/null"), Route::Own);

@@ -44,19 +44,19 @@ fn files_are_moved_and_removed() {
 }
 
 #[test]
-fn wrong_answers_are_errors() {
+fn incomplete_output_is_an_error() {
     let mut server = Server::alone(&["--timeout", "5"]);
-    // What it says of its own bounds may be redirected.
+    // The note about the limit may be redirected.
     for command in ["seq 200000 | wc -l", "seq 200000 2>/dev/null | wc -l"] {
         let answer = server.bash(command);
         assert!(answer.is_error, "{command}: {}", answer.json);
         assert!(
             answer
                 .text("message")
-                .starts_with("the answer is not complete")
+                .starts_with("the output is incomplete")
         );
     }
-    // These have bounds no more, or are not there.
+    // These have no limit any more, or do not exist.
     let answer = server.bash("yes | head -c 1000000 | wc -c");
     assert_eq!(answer.text("stdout"), "1000000\n", "{}", answer.json);
     let answer = server.bash("head -c 10 /dev/urandom | wc -c");
@@ -68,12 +68,12 @@ fn wrong_answers_are_errors() {
     }
 }
 
-/// Words that are part of the syntax, or that end what they stand in.
+/// Words that are syntax, or that end the shell they are in.
 const NOT_COMMANDS: &str = "! [[ ]] { } break case continue coproc do done elif else esac exec \
     exit fi for function if in logout return select then time until while yes";
 
-/// What commands are given: files that are not there, files in place of folders, and
-/// folders in place of files.
+/// Arguments of commands: missing files, files instead of folders, and folders instead of
+/// files.
 const BAD: [&str; 12] = [
     "/no/x",
     "/no/x /no/y",
@@ -214,7 +214,7 @@ fn tee_writes_the_files_it_can_and_passes_its_input_on() {
 }
 
 #[test]
-fn commands_that_run_apart_see_the_folder_the_input_and_the_pipes_of_the_script() {
+fn isolated_commands_see_the_folder_the_input_and_the_pipes_of_the_script() {
     let mut server = Server::alone(&[]);
     let answer = server.bash(
         "mkdir -p /d; cd /d; echo one > f; tar cf - f | tar tf -; gzip f; gunzip -c f.gz\n\

@@ -1,11 +1,11 @@
-//! A server and somebody who talks to it.
+//! A server, and a client for it.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// An MCP server that is talked to.
+/// A running MCP server.
 pub(crate) struct Server {
     child: Child,
     input: ChildStdin,
@@ -13,7 +13,7 @@ pub(crate) struct Server {
     next: u64,
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) json: Value,
@@ -29,7 +29,7 @@ impl Answer {
 }
 
 impl Server {
-    /// The program alone.
+    /// Starts haft-sandbox without haft.
     pub(crate) fn alone(arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_haft-sandbox"));
         command.args(arguments);
@@ -68,7 +68,7 @@ impl Server {
         writeln!(self.input, "{message}").unwrap();
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request without waiting for its response.
     pub(crate) fn send(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let id = self.next;
@@ -76,11 +76,15 @@ impl Server {
         id
     }
 
-    /// The next answer.
+    /// Returns the next response.
     pub(crate) fn hear(&mut self) -> Value {
         loop {
             let mut line = String::new();
-            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "it is gone");
+            assert_ne!(
+                self.output.read_line(&mut line).unwrap(),
+                0,
+                "the server has exited"
+            );
             let message: Value = serde_json::from_str(&line).unwrap();
             if message.get("id").is_some() {
                 return message;
@@ -134,7 +138,7 @@ pub(crate) fn answer(result: &Value) -> Answer {
     }
 }
 
-/// A work folder, and a home of its own.
+/// A work folder and a separate home folder.
 pub(crate) struct Bed {
     folder: tempfile::TempDir,
 }
@@ -158,8 +162,7 @@ impl Bed {
         std::fs::read_to_string(self.work().join(name)).unwrap()
     }
 
-    /// `haft` with this configuration, on a machine that has no programs: no Python, no
-    /// shell, nothing.
+    /// Runs `haft` with this configuration, on a machine without any programs.
     pub(crate) fn haft(&self, config: &str, arguments: &[&str]) -> Command {
         let haft = Path::new(env!("CARGO_BIN_EXE_haft-sandbox")).with_file_name("haft");
         assert!(
@@ -181,7 +184,7 @@ impl Bed {
         command
     }
 
-    /// A session of it.
+    /// Starts an MCP session of haft.
     pub(crate) fn session(&self, config: &str) -> Server {
         Server::start(self.haft(config, &["mcp"]))
     }

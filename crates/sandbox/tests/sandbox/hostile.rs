@@ -1,15 +1,15 @@
-//! Code that wants too much, or out: bounded, told, and the server goes on.
+//! Code that needs too much or tries to escape is stopped, and the server keeps running.
 
 use crate::bed::Server;
 use std::time::{Duration, Instant};
 
-/// The server still answers.
+/// Checks that the server still responds.
 fn lives(server: &mut Server) {
     assert_eq!(server.python("print(1)").text("stdout"), "1\n");
 }
 
 #[test]
-fn what_never_ends_is_ended_in_time() {
+fn endless_code_is_stopped_in_time() {
     let limit = Duration::from_secs(1);
     let mut server = Server::alone(&["--timeout", "1"]);
     lives(&mut server);
@@ -31,8 +31,8 @@ fn what_never_ends_is_ended_in_time() {
         assert!(answer.is_error, "{code}: {}", answer.json);
         assert_eq!(answer.text("message"), "timed out after 1.0s", "{code}");
         assert_eq!(answer.json["exit_code"], -1);
-        // The promise is 200 ms; a machine with much to do gets more.
-        assert!(took >= limit && took < limit * 4, "{code}: {took:?}");
+        // The promise is 200 ms; a busy machine gets more.
+        assert!(took >= limit && took < limit * 2, "{code}: {took:?}");
         if code.contains("begun") {
             assert_eq!(answer.text("stdout"), "begun\n");
         }
@@ -41,7 +41,7 @@ fn what_never_ends_is_ended_in_time() {
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn data_that_is_too_large_is_refused() {
     let mut server = Server::alone(&["--timeout", "20"]);
     for (code, why) in [
         ("x = bytearray(1 << 30)", "MemoryError"),
@@ -81,7 +81,7 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
-fn there_is_no_way_out() {
+fn code_cannot_reach_the_machine() {
     let mut server = Server::alone(&[]);
     for (code, why) in [
         ("open('/etc/passwd').read()", "FileNotFoundError"),
@@ -134,7 +134,7 @@ fn there_is_no_way_out() {
 }
 
 #[test]
-fn many_at_once_share_the_memory() {
+fn concurrent_calls_share_the_memory() {
     let mut server = Server::alone(&[]);
     lives(&mut server);
     for _ in 0..50 {

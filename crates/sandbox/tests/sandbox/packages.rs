@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// An index with pages and files, and what was asked of it.
+/// An index with pages and files, which records requests.
 pub(crate) struct Index {
     pub(crate) address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -49,7 +49,7 @@ impl Index {
     }
 }
 
-/// A zip file whose files are stored as they are.
+/// Builds a zip file without compression.
 pub(crate) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     let (mut bytes, mut list) = (Vec::new(), Vec::new());
     for (name, content) in files {
@@ -90,7 +90,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How an index writes its pages.
+/// Format of an index's pages.
 #[derive(Clone, Copy)]
 pub(crate) enum Form {
     Json,
@@ -137,7 +137,7 @@ impl Form {
     }
 }
 
-/// An index with a package, what it requires, one with native code, and bad ones.
+/// An index with a package and its dependency, one with native code, and invalid ones.
 fn index(form: Form) -> Index {
     let page = |files: &[(&str, &str)]| form.page(files);
     let metadata = "Name: greet\nRequires-Dist: loud>=1\nRequires-Dist: missing; extra == 'more'\nRequires-Dist: missing; sys_platform == 'win32'\n\nRequires-Dist: in-the-description\n";
@@ -209,23 +209,23 @@ fn check(server: &mut Server, index: &Index) {
         |packages: &[&str]| server.call("install_packages", json!({ "packages": packages }));
     for (packages, why) in [
         (&["numpy"][..], "numpy has native code"),
-        (&["forged"], "is not what the index promised"),
-        (&["escape"], "a file of it would go elsewhere"),
+        (&["forged"], "does not match the index"),
+        (&["escape"], "it contains a file outside of its folder"),
         (&["empty"], "the page of empty on the index lists no files"),
         (
             &["broken"],
-            "broken cannot be looked up: the page is not valid JSON",
+            "cannot look up broken: the page is not valid JSON",
         ),
         (&["unittest"], "unittest is part of the standard library"),
         (&["loud", "SSL"], "ssl is part of the standard library"),
         (
             &["nothing"],
-            "nothing cannot be looked up: the index answered 404 Not Found",
+            "cannot look up nothing: the index answered 404 Not Found",
         ),
-        (&["greet>=3"], "no version of greet suits"),
-        (&["../x"], "is no name of a package"),
-        (&["x @ http://127.0.0.1/x.whl"], "names an address"),
-        (&[], "no package is named"),
+        (&["greet>=3"], "no matching version of greet"),
+        (&["../x"], "invalid package name"),
+        (&["x @ http://127.0.0.1/x.whl"], "contains an address"),
+        (&[], "no packages given"),
     ] {
         let answer = install(packages);
         assert!(answer.is_error, "{packages:?}: {}", answer.json);
@@ -253,7 +253,7 @@ fn check(server: &mut Server, index: &Index) {
     );
     let answer = server.python("import greet\ngreet.hello('you')");
     assert_eq!(answer.text("result"), "'HELLO YOU'", "{}", answer.json);
-    // It is there now: nobody is asked again.
+    // It is installed now, so the index is not asked again.
     let before = index.asked.lock().unwrap().len();
     let answer = server.call("install_packages", json!({ "packages": ["greet"] }));
     assert!(!answer.is_error, "{}", answer.json);
@@ -275,7 +275,7 @@ fn packages_come_from_the_index() {
 }
 
 #[test]
-fn a_session_fetches_for_code_that_cannot() {
+fn the_session_fetches_packages_for_the_interpreter() {
     for form in [Form::Json, Form::Html] {
         let index = index(form);
         let bed = Bed::new();
@@ -285,7 +285,7 @@ fn a_session_fetches_for_code_that_cannot() {
         );
         let mut session = bed.session(&config);
         check(&mut session, &index);
-        // Nothing of it is in the workspace.
+        // None of it is in the workspace.
         assert_eq!(std::fs::read_dir(bed.work()).unwrap().count(), 0);
     }
 }
@@ -314,9 +314,9 @@ fn an_installed_package_replaces_the_bundled_stand_in() {
     assert_eq!(answer.text("result"), "True", "{}", answer.json);
 }
 
-/// The three calls that the tools page of adk-deepagents prints, in a session.
+/// The three calls from the tools page of adk-deepagents, in a session.
 #[test]
-fn the_printed_calls() {
+fn the_documented_calls_work() {
     let index = index(Form::Json);
     let bed = Bed::new();
     bed.file("notes.txt", "hello");
@@ -335,8 +335,8 @@ fn the_printed_calls() {
         "{}",
         answer.json
     );
-    // pandas has native code, which this Python cannot load. The reply says what to do, and
-    // the other one can be installed alone.
+    // pandas has native code, which this Python cannot load. The reply contains a hint, and
+    // the other package can be installed alone.
     let packages = json!({ "packages": ["requests", "pandas"] });
     let answer = session.call("install_packages", packages);
     assert!(answer.is_error, "{}", answer.json);

@@ -15,7 +15,7 @@ fn the_last_expression_is_the_result() {
         })
     );
     assert!(!answer.is_error);
-    // A statement has no value, and each call is a new interpreter.
+    // A statement has no value, and each call starts a new interpreter.
     let answer = server.python("x = 1");
     assert_eq!(answer.json.get("result"), None);
     let answer = server.python("x");
@@ -27,7 +27,7 @@ fn the_last_expression_is_the_result() {
 }
 
 #[test]
-fn a_failure_is_a_traceback_of_the_code_alone() {
+fn a_traceback_shows_only_the_users_code() {
     let mut server = Server::alone(&[]);
     let answer = server.python("def half(n):\n    return n / 0\nhalf(1)");
     assert!(answer.is_error);
@@ -53,7 +53,7 @@ fn a_failure_is_a_traceback_of_the_code_alone() {
 }
 
 #[test]
-fn pictures_and_files_come_back() {
+fn images_and_files_are_returned() {
     let mut server = Server::alone(&[]);
     let answer = server.python(
         "import zlib, struct\n\
@@ -67,25 +67,25 @@ fn pictures_and_files_come_back() {
     );
     assert_eq!(answer.images, ["image/png"], "{}", answer.json);
     assert_eq!(answer.json["files_written"], json!(["/kept.txt"]));
-    // The next call has no pictures of its own.
+    // Images of earlier calls are not shown again.
     let answer = server.python("open('/kept.txt').read()");
     assert_eq!(answer.text("result"), "'kept'");
     assert!(answer.images.is_empty());
 }
 
 #[test]
-fn long_output_is_cut_and_says_so() {
+fn long_output_is_truncated_and_marked() {
     let mut server = Server::alone(&[]);
     let answer = server.python("print('ä' * 100_000)");
     assert_eq!(answer.json["truncated"], true);
     assert!(answer.text("stdout").len() < 50_000);
-    assert!(answer.text("stdout").contains("of 200001 bytes left out"));
+    assert!(answer.text("stdout").contains("of 200001 bytes omitted"));
     let answer = server.python("import sys; sys.stdout.buffer.write(bytes(range(256)) * 10)");
     assert_eq!(answer.text("stdout"), "(binary output, 2.5KB)");
 }
 
 #[test]
-fn the_list_of_absent_modules_is_true() {
+fn the_list_of_absent_modules_is_correct() {
     let mut server = Server::alone(&[]);
     let answer = server.python(
         "import importlib, sys\n\
@@ -109,7 +109,7 @@ fn the_list_of_absent_modules_is_true() {
 #[test]
 fn a_missing_module_is_explained() {
     let mut server = Server::alone(&[]);
-    for (module, wanted, unwanted) in [
+    for (module, expected, unwanted) in [
         ("unittest.mock", "cannot add it", "can add it"),
         ("ssl", "cannot add it", "can add it"),
         ("lzma", "cannot add it", "can add it"),
@@ -119,7 +119,7 @@ fn a_missing_module_is_explained() {
     ] {
         let answer = server.python(&format!("import {module}"));
         let hint = answer.text("hint");
-        assert!(hint.contains(wanted), "{module}: {hint}");
+        assert!(hint.contains(expected), "{module}: {hint}");
         assert!(!hint.contains(unwanted), "{module}: {hint}");
     }
 }

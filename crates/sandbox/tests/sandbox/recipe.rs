@@ -1,4 +1,4 @@
-//! The recipe for data work in `docs/sandbox.md`, run as it is printed.
+//! Runs the recipe for data work in `docs/sandbox.md` as it is printed.
 
 use crate::bed::Bed;
 use crate::packages::{Form, Index, sha256, zip};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 const PAGE: &str = include_str!("../../../../docs/sandbox.md");
 
-/// The blocks of a language in the section about data work.
+/// Returns the code blocks of a language in the section about data work.
 fn blocks(language: &str) -> Vec<&'static str> {
     let (_, section) = PAGE.split_once("\n## Data work\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
@@ -20,7 +20,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// An index that has packages of these names, each a module with a version.
+/// An index with packages of these names, each a module with a version.
 fn index(names: &[&str]) -> Index {
     let mut pages = BTreeMap::new();
     for name in names {
@@ -51,7 +51,7 @@ fn index(names: &[&str]) -> Index {
     Index::serve(pages)
 }
 
-/// `sh` in the folder, with the programs of the machine and the built `haft`.
+/// Runs `sh` in the folder, with the machine's programs and the built `haft`.
 fn sh(script: &str, folder: &Path) -> Command {
     let built = Path::new(env!("CARGO_BIN_EXE_haft-sandbox"))
         .parent()
@@ -96,14 +96,14 @@ fn the_recipe_for_data_work_runs_as_printed() {
     let home = bed.work().join("../home");
     std::fs::create_dir(&home).unwrap();
     let checked = sh(check, &bed.work()).env("HOME", &home).output().unwrap();
-    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let reply = String::from_utf8_lossy(&checked.stdout).into_owned();
     let complaints = String::from_utf8_lossy(&checked.stderr).into_owned();
     let answer: Value =
-        serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}{complaints}"));
-    assert_eq!(answer["output"], "9.1\n", "{said}{complaints}");
-    assert_eq!(answer["status"], "success", "{said}");
+        serde_json::from_str(&reply).unwrap_or_else(|_| panic!("{reply}{complaints}"));
+    assert_eq!(answer["output"], "9.1\n", "{reply}{complaints}");
+    assert_eq!(answer["status"], "success", "{reply}");
 
-    // What the user may add, so that the model installs packages after being allowed to.
+    // The user may add this rule, so that the model can install packages after approval.
     let file = bed.work().join("../own.yaml");
     std::fs::write(&file, format!("{project}{own}")).unwrap();
     let why = format!(
@@ -111,7 +111,7 @@ fn the_recipe_for_data_work_runs_as_printed() {
         file.display()
     );
     let why = sh(&why, &bed.work()).env("HOME", &home).output().unwrap();
-    let said = String::from_utf8_lossy(&why.stdout).into_owned();
-    assert!(said.starts_with("ask\n"), "{said}");
-    assert!(said.contains("commands have network access"), "{said}");
+    let reply = String::from_utf8_lossy(&why.stdout).into_owned();
+    assert!(reply.starts_with("ask\n"), "{reply}");
+    assert!(reply.contains("commands have network access"), "{reply}");
 }

@@ -1,4 +1,4 @@
-//! As a part of a session: its files, its rules, and nothing else.
+//! haft-sandbox as part of a session, with its files and rules.
 
 use crate::bed::{Bed, Server};
 use serde_json::{Value, json};
@@ -52,12 +52,12 @@ fn an_agent_uses_it_on_a_machine_without_python() {
         )
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let reply = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}{complaints}");
-    let ended = said.lines().find(|line| line.contains("\"tool_end\""));
+    assert_eq!(output.status.code(), Some(0), "{reply}{complaints}");
+    let ended = reply.lines().find(|line| line.contains("\"tool_end\""));
     let ended: Value = serde_json::from_str(ended.unwrap()).unwrap();
-    assert_eq!(ended["is_error"], false, "{said}");
+    assert_eq!(ended["is_error"], false, "{reply}");
     assert_eq!(bed.read("total.txt"), "12");
 }
 
@@ -136,7 +136,7 @@ fn the_program_itself_is_kept_from_the_machine() {
         .iter()
         .find(|process| name(process).is_ok_and(|name| name.trim() == "haft-sandbox"));
     let program = program.unwrap();
-    // Its own rules, in the kernel's words: no new rights, and calls that are filtered.
+    // Confinement as the kernel reports it: no new privileges, and a syscall filter.
     let status = std::fs::read_to_string(format!("/proc/{program}/status")).unwrap();
     assert!(status.contains("NoNewPrivs:\t1"), "{status}");
     assert!(status.contains("Seccomp:\t2"), "{status}");
@@ -146,7 +146,7 @@ fn the_program_itself_is_kept_from_the_machine() {
 }
 
 #[test]
-fn every_backend_lends_its_files() {
+fn files_of_every_backend_are_available() {
     for backend in [
         "backend: state\n",
         "backend: store\n",
@@ -185,7 +185,7 @@ fn every_backend_lends_its_files() {
 }
 
 #[test]
-fn what_somebody_else_changed_meanwhile_is_not_lost() {
+fn concurrent_changes_of_others_are_not_overwritten() {
     let bed = Bed::new();
     bed.file("n.txt", "1");
     let mut session = bed.session(SANDBOX);
@@ -204,7 +204,7 @@ fn what_somebody_else_changed_meanwhile_is_not_lost() {
     assert!(answer.is_error, "{}", answer.json);
     let message = answer.text("message");
     assert!(
-        message.starts_with("/n.txt was not written: somebody else changed it while the code ran"),
+        message.starts_with("/n.txt was not written: someone else changed it while the code ran"),
         "{message}"
     );
     assert_eq!(bed.read("n.txt"), "somebody else");
@@ -214,7 +214,7 @@ fn what_somebody_else_changed_meanwhile_is_not_lost() {
 }
 
 #[test]
-fn the_scope_and_the_rules_hold() {
+fn the_scope_and_the_rules_apply() {
     let bed = Bed::new();
     std::fs::write(bed.work().join("../canary"), "canary").unwrap();
     std::os::unix::fs::symlink("../canary", bed.work().join("out")).unwrap();
@@ -242,11 +242,11 @@ fn the_scope_and_the_rules_hold() {
 }
 
 #[test]
-fn presets_choose_and_a_missing_program_is_told() {
+fn presets_select_tools_and_a_missing_program_is_reported() {
     let bed = Bed::new();
     let mut session = Server::start(bed.haft(SANDBOX, &["--preset", "readonly", "mcp"]));
     assert!(!tools(&mut session).contains(&"execute_python".to_owned()));
-    // A haft that has nothing beside it.
+    // A haft without haft-sandbox beside it.
     let there = bed.haft(SANDBOX, &["tools"]);
     let alone = bed.work().join("haft");
     std::fs::hard_link(there.get_program(), &alone).unwrap();
@@ -254,35 +254,35 @@ fn presets_choose_and_a_missing_program_is_told() {
     command.args(there.get_args()).env_clear();
     command.env("HOME", bed.work());
     let output = command.current_dir(bed.work()).output().unwrap();
-    // It does without those tools, and says what is missing.
+    // The session works without those tools, and reports what is missing.
     assert_eq!(output.status.code(), Some(0));
     let listed = String::from_utf8(output.stdout).unwrap();
     assert!(listed.contains("read_file") && !listed.contains("execute_python"));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("needs the program haft-sandbox"), "{said}");
+    let reply = String::from_utf8(output.stderr).unwrap();
+    assert!(reply.contains("needs the program haft-sandbox"), "{reply}");
     assert!(
-        said.contains("cargo build --release -p haft-sandbox"),
-        "{said}"
+        reply.contains("cargo build --release -p haft-sandbox"),
+        "{reply}"
     );
 }
 
 #[test]
-fn doctor_names_what_runs_code() {
+fn doctor_shows_the_interpreter() {
     let bed = Bed::new();
     let output = bed.haft(SANDBOX, &["doctor"]).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let reply = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{reply}");
     assert!(
-        said.contains("/haft-sandbox, apart from this machine\n"),
-        "{said}"
+        reply.contains("/haft-sandbox, isolated from this machine\n"),
+        "{reply}"
     );
-    assert!(!said.contains("bash could not be run"), "{said}");
+    assert!(!reply.contains("bash does not work"), "{reply}");
 }
 
 #[test]
 fn it_starts_when_it_is_first_called() {
     let bed = Bed::new();
-    // Whoever is the first to meet it has to ask what it can do.
+    // The first session has to ask for its tools.
     tools(&mut bed.session(SANDBOX));
     let mut session = bed.session(SANDBOX);
     assert!(tools(&mut session).contains(&"execute_python".to_owned()));
@@ -292,7 +292,7 @@ fn it_starts_when_it_is_first_called() {
 }
 
 #[test]
-fn nothing_of_it_outlives_the_session() {
+fn no_process_outlives_the_session() {
     let bed = Bed::new();
     let mut session = bed.session(SANDBOX);
     session.python("print(1)");
@@ -306,7 +306,7 @@ fn nothing_of_it_outlives_the_session() {
     }
 }
 
-/// Waits, when it is called, until a file has been read.
+/// Returns a function that waits until a file has been read.
 fn watch(path: &Path) -> impl FnOnce() + use<> {
     use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
     let watch = init(CreateFlags::CLOEXEC).unwrap();
@@ -317,7 +317,7 @@ fn watch(path: &Path) -> impl FnOnce() + use<> {
     }
 }
 
-/// All processes below one.
+/// Returns all descendants of a process.
 fn children(process: u32) -> Vec<u32> {
     let mut all = Vec::new();
     let mut open = vec![process];

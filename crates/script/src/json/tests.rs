@@ -39,7 +39,7 @@ proptest! {
         let inside = decoder.text(value.to_string().as_bytes()).unwrap();
         let text = encode(&inside, &list, 1 << 20).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &value);
-        // The other road in, and once more: the text is the same to the byte.
+        // Decoding a JSON value instead of text gives the same text again.
         let inside = decoder.deserialize(value).unwrap();
         prop_assert_eq!(&encode(&inside, &list, 1 << 20).unwrap(), &text);
         let again = decoder.text(text.as_bytes()).unwrap();
@@ -47,7 +47,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_decoder_fail_badly(text in any::<Vec<u8>>()) {
+    fn no_text_makes_the_decoder_panic(text in any::<Vec<u8>>()) {
         let (lua, list) = state();
         let decoder = Decoder { lua: &lua, list: &list, nulls: Nulls::Keep };
         prop_assert_eq!(decoder.text(&text).is_ok(), serde_json::from_slice::<Value>(&text).is_ok());
@@ -55,7 +55,7 @@ proptest! {
 }
 
 #[test]
-fn integers_beyond_those_of_lua_become_floats() {
+fn integers_that_are_too_large_for_lua_become_floats() {
     let (lua, list) = state();
     let decoder = Decoder {
         lua: &lua,

@@ -1,4 +1,4 @@
-//! What goes into `execute` and what comes out.
+//! Input and output of `execute`.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn text(body: &str) -> (String, bool) {
 }
 
 #[test]
-fn each_kind_of_result_has_its_text() {
+fn every_kind_of_result_is_converted_to_text() {
     let cases = [
         ("return 'text'", "text", false),
         ("return 'text', false", "text", false),
@@ -60,7 +60,7 @@ fn each_kind_of_result_has_its_text() {
 }
 
 #[test]
-fn blocks_are_taken_as_they_are() {
+fn blocks_are_passed_on_unchanged() {
     let blocks = result(
         "return {content = {{type = 'text', text = 'a'}, {type = 'image', data = 'aGk=', mimeType = 'image/png'},
          {type = 'image', data = 'aGk=', media_type = 'image/gif'},
@@ -86,19 +86,19 @@ fn a_result_that_cannot_be_shown_is_an_error() {
     let cases = [
         (
             "return print",
-            "execute returned a function; it has to be a string or a table",
+            "execute returned a function; it must return a string or a table",
         ),
         (
             "return {print}",
-            "a function cannot be written as JSON (at [1])",
+            "a function cannot be converted to JSON (at [1])",
         ),
         (
             "return {a = {b = 0/0}}",
             "JSON has no number for NaN (at .a.b)",
         ),
-        ("return {1, x = 2}", "a table is both a list and has names"),
+        ("return {1, x = 2}", "a table is both a list and an object"),
         ("return {[1] = 1, [3] = 3, [100] = 1}", "a list has holes"),
-        ("return {[true] = 1}", "a boolean cannot be a name in JSON"),
+        ("return {[true] = 1}", "a boolean cannot be a key in JSON"),
         (
             "local t = {} t.t = t return t",
             "nested more than 128 deep, or contain themselves",
@@ -163,7 +163,7 @@ fn an_error_says_where() {
         ),
         (
             "return haft.json.encode(print)",
-            "tools/x.lua: a function cannot be written as JSON",
+            "tools/x.lua: a function cannot be converted to JSON",
         ),
         (
             "local a = assert(nil, 'asserted')",
@@ -188,7 +188,7 @@ fn parameters_arrive_as_they_were_sent() {
     });
     let (text, _) = worker.call(&params);
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), params);
-    // A parameter that is null is absent, as `if input.name` expects.
+    // A null parameter is absent, as `if input.name` expects.
     assert_eq!(
         worker.call(&json!({"a": null, "b": {"c": null}})).0,
         r#"{"b":{}}"#
@@ -208,7 +208,7 @@ fn parameters_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn large_results_arrive_and_too_large_ones_say_so() {
+fn large_results_arrive_and_too_large_ones_are_reported() {
     let mut worker = Worker::pure(&tool("return (input.text):rep(input.times)"));
     let (text, error) = worker.call(&json!({"text": "0123456789", "times": 1_500_000}));
     assert!(!error && text.len() == 15_000_000);
@@ -217,7 +217,7 @@ fn large_results_arrive_and_too_large_ones_say_so() {
         error && text.starts_with("the result is too large: 18000000 bytes"),
         "{text}"
     );
-    // Six bytes each once they are written as JSON.
+    // Six bytes each in JSON.
     let (text, error) = worker.call(&json!({"text": "\u{1}", "times": 4_000_000}));
     assert!(
         error && text.starts_with("the result is too large"),
@@ -230,7 +230,7 @@ fn large_results_arrive_and_too_large_ones_say_so() {
 }
 
 #[test]
-fn json_keeps_what_lua_cannot_tell_apart() {
+fn json_keeps_distinctions_that_lua_lacks() {
     let body = r#"
         local json = haft.json
         assert(json.encode(json.decode('{"a":[],"b":{},"c":null,"d":[null,1.0,1]}')) == '{"a":[],"b":{},"c":null,"d":[null,1.0,1]}')

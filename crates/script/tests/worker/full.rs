@@ -1,4 +1,4 @@
-//! Modules that may use the machine.
+//! Modules with access to the machine.
 
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ fn leaving_is_an_error() {
 }
 
 #[test]
-fn of_debug_there_is_the_traceback() {
+fn debug_only_has_traceback() {
     let body =
         "local ok, trace = xpcall(function() error('deep') end, debug.traceback) return trace";
     let trace = full(body).success();
@@ -105,7 +105,7 @@ fn a_program_that_does_not_end_does_not_keep_the_worker() {
         let begun = Instant::now();
         assert!(worker.failure().contains("did not stop"));
         let status = worker.wait();
-        // Leaving may have to wait for a stream that the module reads from.
+        // Exiting may have to wait for a stream that the module reads from.
         let killed = std::os::unix::process::ExitStatusExt::signal(&status) == Some(9);
         assert!(
             status.code() == Some(i32::from(exit::OVERDUE)) || killed,

@@ -1,4 +1,4 @@
-//! What a module and haft say to each other while a call runs.
+//! Messages between a module and haft during a call.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn another_tool_is_called_and_answers() {
 }
 
 #[test]
-fn calls_of_other_tools_have_to_make_sense() {
+fn invalid_calls_of_other_tools_are_refused() {
     let cases = [
         (
             "haft.call()",
@@ -56,7 +56,7 @@ fn calls_of_other_tools_have_to_make_sense() {
         ),
         (
             "haft.call('x', {a = print})",
-            "a function cannot be written as JSON (at .a)",
+            "a function cannot be converted to JSON (at .a)",
         ),
         ("haft.update({})", "it is a table and not a string"),
         ("haft.update(('x'):rep(17 << 20))", "too large"),
@@ -71,7 +71,7 @@ fn calls_of_other_tools_have_to_make_sense() {
 }
 
 #[test]
-fn waiting_for_another_tool_takes_no_time_of_the_call() {
+fn waiting_for_another_tool_does_not_count_as_call_time() {
     let mut worker = Worker::load(
         &tool("local text = haft.call('slow') return text"),
         Rights::Pure,
@@ -79,13 +79,13 @@ fn waiting_for_another_tool_takes_no_time_of_the_call() {
     );
     worker.begin("c", &json!({}));
     assert_eq!(worker.receive()["type"], "host_call");
-    // Longer than the limit and the watchdog's patience together.
+    // Longer than the time limit and the watchdog's grace together.
     std::thread::sleep(Duration::from_millis(500));
     worker.send(
         &json!({"type": "host_result", "id": 1, "content": [{"type": "text", "text": "late"}]}),
     );
     assert_eq!(outcome(&worker.receive()), ("late".to_owned(), false));
-    // Time that follows counts.
+    // Time after that counts.
     let mut worker = Worker::load(
         &tool("haft.call('slow') while true do end"),
         Rights::Pure,
@@ -117,7 +117,7 @@ fn updates_come_before_the_result() {
 }
 
 #[test]
-fn a_cancel_stops_the_call_that_runs_and_no_other() {
+fn a_cancel_stops_only_the_running_call() {
     let mut worker = Worker::pure(&tool(
         "if input.fine then return 'fine' end haft.update('in') while true do pcall(function() while true do end end) end",
     ));
@@ -126,7 +126,7 @@ fn a_cancel_stops_the_call_that_runs_and_no_other() {
     worker.begin("b", &json!({}));
     worker.begin("c", &json!({"fine": true}));
     worker.send(&json!({"type": "cancel", "call_id": "unknown"}));
-    // One that has not begun yet.
+    // A call that has not started yet.
     worker.send(&json!({"type": "cancel", "call_id": "b"}));
     let begun = Instant::now();
     worker.send(&json!({"type": "cancel", "call_id": "a"}));
@@ -142,7 +142,7 @@ fn a_cancel_stops_the_call_that_runs_and_no_other() {
         );
     }
     assert!(begun.elapsed() < Duration::from_secs(2));
-    // What ended already cannot be cancelled, nor what will have the same name.
+    // A finished call cannot be cancelled, nor a later one with the same id.
     worker.send(&json!({"type": "cancel", "call_id": "c"}));
     assert_eq!(
         worker.call(&json!({"fine": true})),

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::process::{Worker, quick, tool, with_head};
 
 #[test]
-fn loops_are_stopped_and_nothing_catches_that() {
+fn loops_are_stopped_and_the_error_cannot_be_caught() {
     let endless = [
         "while true do end",
         "while true do pcall(function() while true do end end) end",
@@ -23,7 +23,7 @@ fn loops_are_stopped_and_nothing_catches_that() {
         "return kept()",
     ];
     for body in endless {
-        // A coroutine that was made while loading has its limits too.
+        // A coroutine created while loading has limits too.
         let head =
             "kept = coroutine.wrap(function() coroutine.yield() while true do end end) kept()";
         let mut worker = Worker::load(
@@ -80,7 +80,7 @@ fn instructions_are_counted_for_each_call() {
 }
 
 #[test]
-fn what_no_hook_can_stop_ends_the_process() {
+fn code_that_no_hook_can_stop_ends_the_process() {
     let stuck = [
         "return (('a'):rep(30) .. 'b'):find(('a?'):rep(30) .. ('a'):rep(30) .. 'c')",
         "return (''):rep(1e18)",
@@ -133,7 +133,7 @@ fn a_finalizer_does_not_keep_the_process_from_ending() {
     assert!(begun.elapsed() < Duration::from_millis(900));
 }
 
-/// The most memory a process had at once, in bytes.
+/// Returns the peak memory of a process, in bytes.
 fn peak(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let line = status
@@ -209,7 +209,7 @@ fn memory_that_was_freed_can_be_used_again() {
 }
 
 #[test]
-fn nesting_is_an_error_and_no_crash() {
+fn deep_nesting_is_an_error_not_a_crash() {
     let deep = [
         "local function f() return 1 + f() end return f()",
         "local function f() local ok, e = pcall(f) return ok, e end f() error('survived')",

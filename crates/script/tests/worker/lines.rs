@@ -1,4 +1,4 @@
-//! Lines that are wrong, too long, or end.
+//! Lines that are invalid, too long, or missing.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::process::{Worker, tool};
 
 #[test]
-fn the_first_line_has_to_be_what_to_load() {
+fn the_first_line_must_be_a_load_message() {
     let lines = [
         "garbage".to_owned(),
         "{}".to_owned(),
@@ -25,7 +25,7 @@ fn the_first_line_has_to_be_what_to_load() {
             answer["message"]
                 .as_str()
                 .unwrap()
-                .starts_with("the first line has to be what to load: "),
+                .starts_with("the first line must be a load message: "),
             "{answer}"
         );
         assert_eq!(worker.code(), Some(i32::from(exit::NOT_LOADED)));
@@ -33,21 +33,21 @@ fn the_first_line_has_to_be_what_to_load() {
 }
 
 #[test]
-fn no_line_at_all_is_an_end() {
+fn an_empty_input_ends_the_worker() {
     let mut worker = Worker::bare();
     worker.close();
     assert_eq!(worker.code(), Some(0));
 }
 
 #[test]
-fn garbage_is_answered_until_the_module_was_described_and_noted_later() {
+fn invalid_lines_are_answered_before_describe_and_noted_later() {
     let mut worker = Worker::pure(&tool("return 'fine'"));
     let too_long = format!(
         "{{\"type\":\"describe\",\"x\":\"{}\"}}",
         "x".repeat(MAX_LINE)
     );
     for (line, expected) in [
-        ("nonsense", "a line is no message"),
+        ("nonsense", "not a valid message"),
         ("{\"type\":\"odd\"}", "odd"),
         (&too_long, "longer than 16 MiB"),
     ] {
@@ -66,7 +66,7 @@ fn garbage_is_answered_until_the_module_was_described_and_noted_later() {
     worker.line("\u{0}\u{ff}");
     assert_eq!(worker.success(), "fine");
     let notes = worker.notes();
-    assert_eq!(notes.matches("a line is no message").count(), 2, "{notes}");
+    assert_eq!(notes.matches("not a valid message").count(), 2, "{notes}");
     assert_eq!(notes.matches("longer than 16 MiB").count(), 1, "{notes}");
 }
 
@@ -92,7 +92,7 @@ fn limits_that_are_left_out_have_their_defaults() {
 }
 
 #[test]
-fn what_came_before_the_end_is_answered() {
+fn calls_before_the_end_of_input_are_answered() {
     let mut worker = Worker::pure(&tool(
         "local n = 0 for i = 1, 100000 do n = n + i end return n",
     ));
@@ -105,7 +105,7 @@ fn what_came_before_the_end_is_answered() {
 }
 
 #[test]
-fn the_end_of_the_input_ends_what_runs() {
+fn the_end_of_input_ends_the_running_call() {
     for body in [
         "while true do end",
         "return (''):rep(1e18)",

@@ -1,4 +1,4 @@
-//! Workers as haft starts them: a process each, spoken to by lines.
+//! Workers as haft starts them: one process each, with messages in lines.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

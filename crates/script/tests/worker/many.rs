@@ -1,4 +1,4 @@
-//! Many calls: no growth, and how long one takes.
+//! Many calls: no growth, and the time of one call.
 
 use std::time::{Duration, Instant};
 

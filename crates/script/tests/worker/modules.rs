@@ -1,11 +1,11 @@
-//! What a module has to be.
+//! The required form of a module.
 
 use haft_script::Rights;
 use serde_json::json;
 
 use crate::process::{Worker, quick};
 
-/// The message about a module that is no tool.
+/// Returns the message about a module that is not a valid tool.
 fn invalid(source: &str) -> String {
     let mut worker = Worker::load(source, Rights::Pure, quick());
     let answer = worker.describe();
@@ -22,7 +22,7 @@ fn invalid(source: &str) -> String {
 }
 
 #[test]
-fn the_seed_s_shape_is_described() {
+fn the_specified_form_is_described() {
     let mut worker = Worker::pure(
         r#"return {
   name = "mytool",
@@ -58,7 +58,7 @@ fn the_seed_s_shape_is_described() {
 }
 
 #[test]
-fn empty_tables_of_a_schema_are_what_they_have_to_be() {
+fn empty_tables_of_a_schema_become_lists_where_required() {
     let mut worker = Worker::pure(
         "return {name = 'a-b_1', description = 'd', execute = print,
           input_schema = {type = 'object', properties = {}, required = {}, anyOf = {}, allOf = {{enum = {}}}}}",
@@ -71,7 +71,7 @@ fn empty_tables_of_a_schema_are_what_they_have_to_be() {
 }
 
 #[test]
-fn a_module_may_say_how_long_a_call_takes() {
+fn a_module_can_set_its_time_limit() {
     let source = |timeout: &str| {
         format!(
             "return {{name = 'a', description = 'A', timeout = {timeout}, \
@@ -88,7 +88,7 @@ fn a_module_may_say_how_long_a_call_takes() {
 }
 
 #[test]
-fn a_module_that_is_no_tool_is_explained() {
+fn an_invalid_module_is_explained() {
     let cases = [
         (
             "return {\n  name = \n}",
@@ -101,7 +101,7 @@ fn a_module_that_is_no_tool_is_explained() {
         ),
         (
             "return 5",
-            "tools/x.lua: the file returns a number; it has to return a table",
+            "tools/x.lua: the file returns a number; it must return a table",
         ),
         (
             "return {description = 'b'}",
@@ -154,7 +154,7 @@ fn a_module_that_is_no_tool_is_explained() {
         ),
         (
             "return {name = 'a', description = 'b', input_schema = {properties = {p = print}}}",
-            "tools/x.lua: `input_schema` cannot be written as JSON: a function cannot be written as JSON (at .properties.p)",
+            "tools/x.lua: `input_schema` cannot be converted to JSON: a function cannot be converted to JSON (at .properties.p)",
         ),
         (
             "local s = {} s.properties = {s = s} return {name = 'a', description = 'b', input_schema = s}",
@@ -228,7 +228,7 @@ fn loading_that_cannot_be_stopped_ends_the_process() {
 }
 
 #[test]
-fn what_lua_skips_at_the_start_is_skipped() {
+fn a_shebang_line_is_skipped() {
     let source = "\u{feff}#!/usr/bin/lua\nreturn {name = 'tool', description = 'd', input_schema = {}, execute = function() return error('x') end}";
     let mut worker = Worker::pure(source);
     assert_eq!(worker.describe()["protocol"], 2);

@@ -1,4 +1,4 @@
-//! A worker to talk to.
+//! A worker process for tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use haft_script::{Limits, Load, Rights};
 use serde_json::{Value, json};
 
-/// Longer than anything takes on a busy machine; a test that hangs ends.
+/// Longer than anything takes on a busy machine, so that a hanging test ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Worker {
@@ -20,12 +20,12 @@ pub(crate) struct Worker {
     notes: Option<JoinHandle<String>>,
 }
 
-/// A module with this body of `execute`, on its third line.
+/// Returns a module whose `execute` has this body, on its third line.
 pub(crate) fn tool(body: &str) -> String {
     with_head("", body)
 }
 
-/// A module with something before the table, which is one line.
+/// Returns a module with one line before the table.
 pub(crate) fn with_head(head: &str, body: &str) -> String {
     format!(
         "{head}\nreturn {{name = 'tool', description = 'd', input_schema = {{type = 'object'}}, execute = function(input)\n{body}\nend}}"
@@ -40,7 +40,7 @@ pub(crate) fn quick() -> Limits {
 }
 
 impl Worker {
-    /// A process that was told nothing yet.
+    /// Starts a process and sends nothing yet.
     pub(crate) fn bare() -> Self {
         let mut child = Command::new(program())
             .stdin(Stdio::piped())
@@ -84,7 +84,7 @@ impl Worker {
         worker
     }
 
-    /// A pure module with the usual limits.
+    /// Starts a pure module with the default limits.
     pub(crate) fn pure(source: &str) -> Self {
         Self::load(source, Rights::Pure, Limits::default())
     }
@@ -113,7 +113,7 @@ impl Worker {
         self.send(&json!({"type": "call", "name": "tool", "call_id": call_id, "params": params}));
     }
 
-    /// A call and its result, which has one text: the text, and whether it is an error.
+    /// Makes a call whose result is one text. Returns the text, and whether it is an error.
     pub(crate) fn call(&mut self, params: &Value) -> (String, bool) {
         self.begin("c", params);
         let result = self.receive();
@@ -165,7 +165,7 @@ impl Worker {
         self.wait().code()
     }
 
-    /// Ends the worker; what it wrote to standard error.
+    /// Ends the worker and returns what it wrote to standard error.
     pub(crate) fn notes(mut self) -> String {
         self.close();
         self.wait();
@@ -189,7 +189,7 @@ pub(crate) fn outcome(result: &Value) -> (String, bool) {
     )
 }
 
-/// The example `worker`, which `cargo test -p haft-script` builds.
+/// Returns the path of the example `worker`, which `cargo test -p haft-script` builds.
 fn program() -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let program = here

@@ -1,25 +1,26 @@
-//! What a module without rights cannot do.
+//! Actions that a module without rights cannot perform.
 
 use haft_script::{Limits, Rights};
 
 use crate::process::{Worker, tool};
 
-/// What `debug` has in Lua 5.4; no module is given it, so it cannot be listed.
+/// Names in `debug` of Lua 5.4. No module gets the library, so they cannot be listed.
 const DEBUG: &str = "debug.debug debug.gethook debug.getinfo debug.getlocal debug.getmetatable \
     debug.getregistry debug.getupvalue debug.getuservalue debug.setcstacklimit debug.sethook \
     debug.setlocal debug.setmetatable debug.setupvalue debug.setuservalue debug.upvalueid debug.upvaluejoin";
 
-/// What a module of a project may use of each library, apart from all of `coroutine`, `haft`,
-/// `math`, `table` and `utf8`.
+/// Names that a module of a project may use from each library, in addition to all of
+/// `coroutine`, `haft`, `math`, `table` and `utf8`.
 const KEPT: &str = "_G _VERSION assert collectgarbage error getmetatable ipairs load next pairs pcall \
     print rawequal rawget rawlen rawset select setmetatable tonumber tostring type xpcall \
     debug.traceback os.clock os.date os.difftime os.time \
     string.byte string.char string.find string.format string.gmatch string.gsub string.len string.lower \
     string.match string.pack string.packsize string.rep string.reverse string.sub string.unpack string.upper";
 
-/// Every name that Lua itself has is either kept or says why it is missing: none is just nil.
+/// Every name of Lua's standard libraries is either available or explains why it is
+/// missing: none is just nil.
 #[test]
-fn nothing_of_the_machine_is_there_and_everything_missing_is_explained() {
+fn the_machine_is_out_of_reach_and_every_missing_name_is_explained() {
     let body = r#"
         local names = {}
         for name, value in pairs(_G) do
@@ -59,7 +60,7 @@ fn nothing_of_the_machine_is_there_and_everything_missing_is_explained() {
 }
 
 #[test]
-fn what_is_there_is_a_list() {
+fn available_names_are_exactly_those_listed() {
     let body = r#"
         local names = {}
         for name in pairs(_G) do names[#names + 1] = name end
@@ -76,7 +77,7 @@ fn what_is_there_is_a_list() {
 }
 
 #[test]
-fn what_is_not_available_says_so_and_what_to_use_instead() {
+fn missing_functions_name_their_replacement() {
     for (attempt, name, instead) in [
         ("io.open('notes.txt')", "io.open", "haft.call"),
         ("io.lines('notes.txt')", "io.lines", "haft.call"),
@@ -131,14 +132,14 @@ fn what_is_not_available_says_so_and_what_to_use_instead() {
         );
         assert!(message.contains(instead), "{message}");
         assert!(message.contains("~/.config/haft/tools"), "{message}");
-        // At load as well.
+        // While loading as well.
         let message = Worker::pure(&attempt).describe();
         assert!(message["message"].to_string().contains(name), "{message}");
     }
 }
 
 #[test]
-fn a_canary_stays_away() {
+fn a_canary_file_is_not_touched() {
     let canary = std::env::temp_dir().join(format!("haft-script-canary-{}", std::process::id()));
     let touch = format!("echo > {}", canary.display());
     for attempt in [
@@ -158,7 +159,7 @@ fn a_canary_stays_away() {
         );
         worker.close();
         assert_eq!(worker.code(), Some(0));
-        // At load as well.
+        // While loading as well.
         let message = Worker::pure(&attempt).describe()["message"].to_string();
         assert!(
             message.contains("nil value") || message.contains("is not available"),
@@ -190,7 +191,7 @@ fn bytecode_is_refused() {
 }
 
 #[test]
-fn what_is_useful_works() {
+fn the_available_functions_work() {
     let body = r#"
         assert(type(os.time()) == "number" and os.date("!%Y", 0) == "1970" and os.difftime(2, 1) == 1.0 and os.clock() >= 0)
         assert(utf8.char(233) == "é" and ("x"):rep(3) == "xxx" and math.type(1) == "integer" and select('#', nil, nil) == 2)

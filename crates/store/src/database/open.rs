@@ -1,9 +1,9 @@
-//! Opening what is there, and nothing that only looks like it.
+//! Opens an existing database after checking that it is one of ours.
 //!
-//! The database is looked at through SQLite alone. Opening it as a plain file as
-//! well would, on closing, drop the locks of every connection of this process.
+//! The database file is only read through SQLite. Opening it as a plain file too would, on
+//! closing, drop the locks of every connection of this process.
 
-use super::{Database, Form, Identity, PATIENCE, connect, form, log, make};
+use super::{Database, DatabaseKind, Identity, LOCK_TIMEOUT, connect, create, kind, log};
 use crate::problem::Problem;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, accessat, chmodat, statat};
@@ -11,29 +11,32 @@ use rustix::io::Errno;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-/// A database that was not opened, and was not changed.
+/// A database could not be opened. It was not changed.
 #[derive(Debug, thiserror::Error)]
-#[error("the {what} {} {problem}; nothing was changed; {}", path.display(), problem.remedy())]
+#[error("the {kind} {} {problem}; nothing was changed; {}", path.display(), problem.remedy())]
 pub struct OpenError {
-    /// What it is: `store`, `session database`.
-    pub what: &'static str,
-    /// The path as it was given.
+    /// Kind of database: `store` or `session database`.
+    pub kind: &'static str,
+    /// The path that the caller gave.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Reason why it cannot be opened.
     pub problem: Problem,
 }
 
-pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Problem> {
-    let path = make::place(given)?;
+pub(super) fn open(
+    given: &Path,
+    database_kind: &'static DatabaseKind,
+) -> Result<Database, Problem> {
+    let path = create::resolve(given)?;
     let identity = match identity(&path)? {
         Some(identity) => identity,
-        None => make::database(&path, form)?,
+        None => create::database(&path, database_kind)?,
     };
-    writable(&path)?;
+    check_writable(&path)?;
     log::check(&path)?;
-    // Open until the other is: a log would be taken up twice.
-    let _recognized = recognize(&path, form)?;
-    close_to_others(&path);
+    // Kept open until the writer is open, so that the log is recovered only once.
+    let _recognized = check_application_id(&path, database_kind)?;
+    remove_other_permissions(&path);
     let writer = connect(&path)?;
     if writer.is_readonly("main")? {
         let detail = "permission denied".to_owned();
@@ -44,15 +47,15 @@ pub(super) fn open(given: &Path, form: &'static Form) -> Result<Database, Proble
         let detail = "its file system does not support shared access".to_owned();
         return Err(Problem::System { detail });
     }
-    add(&writer, form)?;
-    check(&writer, form)?;
-    writer.pragma_update(None, "cache_size", -i64::from(form.cache))?;
-    Ok(Database::new(form, path, identity, writer))
+    create_later_tables(&writer, database_kind)?;
+    check_tables(&writer, database_kind)?;
+    writer.pragma_update(None, "cache_size", -i64::from(database_kind.cache))?;
+    Ok(Database::new(database_kind, path, identity, writer))
 }
 
-/// The file at `path`, where there is one. A link is refused rather than
-/// followed: the log would lie beside the link for one process and beside its
-/// target for another, and each would miss what the other wrote.
+/// Returns the identity of the file at `path`, if it exists. A link is refused: one process
+/// would put the log beside the link and another beside its target, and each would miss the
+/// other's writes.
 pub(super) fn identity(path: &Path) -> Result<Option<Identity>, Problem> {
     let stat = match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
@@ -61,11 +64,11 @@ pub(super) fn identity(path: &Path) -> Result<Option<Identity>, Problem> {
     };
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_size == 0 => {
-            // Never made so: a new one appears whole.
+            // A new database is never empty, because it gets its name when it is complete.
             let detail = "it is empty".to_owned();
             return Err(Problem::Damaged { detail });
         }
-        // SQLite would take it for an empty one.
+        // SQLite would treat such a file as an empty database.
         FileType::RegularFile if stat.st_size < 512 => return Err(Problem::NotADatabase),
         FileType::RegularFile => {
             return Ok(Some(Identity {
@@ -80,16 +83,16 @@ pub(super) fn identity(path: &Path) -> Result<Option<Identity>, Problem> {
     Err(Problem::NotAFile { kind })
 }
 
-/// Whether the file and its folder may be written. SQLite would fall back to
-/// reading, and leave a log beside it that nobody can write either.
-fn writable(path: &Path) -> Result<(), Problem> {
+/// Checks that the file and its folder are writable. SQLite would otherwise fall back to
+/// reading, and leave a log that cannot be written either.
+fn check_writable(path: &Path) -> Result<(), Problem> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    for (path, what) in [(path, "the file"), (folder, "its folder")] {
+    for (path, kind) in [(path, "the file"), (folder, "its folder")] {
         let access = Access::READ_OK | Access::WRITE_OK;
         if let Err(errno) = accessat(CWD, path, access, AtFlags::EACCESS) {
             return Err(match Problem::io(&errno.into()) {
                 Problem::ReadOnly { detail } => Problem::ReadOnly {
-                    detail: format!("{detail} for {what}"),
+                    detail: format!("{detail} for {kind}"),
                 },
                 other => other,
             });
@@ -98,12 +101,12 @@ fn writable(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Takes away what others may do with the files of a database that is this user's own, as
-/// a new one is made. Who copied one here may have lost that; SQLite makes its other files
-/// with the permissions of the first.
-fn close_to_others(path: &Path) {
+/// Removes other users' permissions from the files of a database that this user owns; a
+/// copy may have gained them. SQLite creates its other files with the permissions of the
+/// first.
+fn remove_other_permissions(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
-        let file = make::beside(path, suffix);
+        let file = create::with_suffix(path, suffix);
         let Ok(stat) = statat(CWD, &file, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };
@@ -112,56 +115,59 @@ fn close_to_others(path: &Path) {
         let is_open = Mode::from_raw_mode(stat.st_mode).intersects(Mode::RWXG | Mode::RWXO);
         if is_own && is_open {
             let mode = Mode::RUSR | Mode::WUSR;
-            // A file system without permissions keeps none, whatever is asked of it.
+            // File systems without permissions ignore this.
             if let Err(errno) = chmodat(CWD, &file, mode, AtFlags::empty()) {
-                tracing::warn!(file = %file.display(), %errno, "cannot be closed to other users");
+                tracing::warn!(file = %file.display(), %errno, "cannot remove other users' permissions");
             }
         }
     }
 }
 
-/// Whether the file is ours, found out without the right to change it: a journal
-/// that another program left beside its database is not played back by us.
-fn recognize(path: &Path, form: &Form) -> Result<Connection, Problem> {
+/// Checks that the file is ours, on a read-only connection: a journal that another program
+/// left beside its own database must not be replayed.
+fn check_application_id(path: &Path, database_kind: &DatabaseKind) -> Result<Connection, Problem> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(LOCK_TIMEOUT)?;
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    if application != form.application {
-        let other = form::ALL
+    if application != database_kind.application {
+        let other = kind::ALL
             .iter()
             .find(|other| other.application == application);
         return Err(match other {
-            Some(other) => Problem::OtherKind { is: other.word },
+            Some(other) => Problem::OtherKind { is: other.name },
             None => Problem::Foreign,
         });
     }
-    schema(&connection, form)?;
+    check_version(&connection, database_kind)?;
     Ok(connection)
 }
 
-fn schema(connection: &Connection, form: &Form) -> Result<(), Problem> {
+fn check_version(connection: &Connection, database_kind: &DatabaseKind) -> Result<(), Problem> {
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    match found.cmp(&form.schema) {
+    match found.cmp(&database_kind.schema) {
         Ordering::Equal => Ok(()),
         Ordering::Greater => Err(Problem::Newer {
             found,
-            known: form.schema,
+            known: database_kind.schema,
         }),
         Ordering::Less => Err(Problem::Damaged {
-            detail: format!("it has no schema {found}"),
+            detail: format!("unknown schema version {found}"),
         }),
     }
 }
 
-/// Makes the tables that came later, where they are not there.
-fn add(connection: &Connection, form: &Form) -> Result<(), Problem> {
-    let Some((table, make)) = form.added else {
+/// Creates tables that older databases lack.
+fn create_later_tables(
+    connection: &Connection,
+    database_kind: &DatabaseKind,
+) -> Result<(), Problem> {
+    let Some((table, make)) = database_kind.later_tables else {
         return Ok(());
     };
-    schema(connection, form)?;
+    check_version(connection, database_kind)?;
     let mut there = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
     if !there.exists([table])? {
         connection.execute_batch(&format!("BEGIN IMMEDIATE; {make} COMMIT;"))?;
@@ -169,10 +175,10 @@ fn add(connection: &Connection, form: &Form) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether what every call needs is there.
-fn check(connection: &Connection, form: &Form) -> Result<(), Problem> {
-    schema(connection, form)?;
-    for table in form.names {
+/// Checks that all required tables exist.
+fn check_tables(connection: &Connection, database_kind: &DatabaseKind) -> Result<(), Problem> {
+    check_version(connection, database_kind)?;
+    for table in database_kind.required_tables {
         connection.prepare(&format!("SELECT 1 FROM {table} LIMIT 1"))?;
     }
     Ok(())

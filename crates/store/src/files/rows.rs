@@ -1,8 +1,8 @@
-//! The rows behind files. Every function here runs inside a transaction of its
-//! caller or makes one: what it says was true at one moment.
+//! The rows behind files. Every function here runs inside a transaction of its caller or
+//! starts one, so its result is consistent.
 //!
-//! A path is its bytes. All that is below `a` lies between `a/` and `a0`, since
-//! `0` is the byte after `/`; names such as `a!` and `a.b` sort outside of that.
+//! A path is stored as bytes. All paths below `a` are between `a/` and `a0`, because `0` is
+//! the byte after `/`; names such as `a!` and `a.b` sort outside of that range.
 
 use super::{FOLDER, Key};
 use crate::problem::Problem;
@@ -12,13 +12,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, SystemTime};
 
-/// How many bytes are in one row.
+/// Number of bytes in one row of content.
 pub(super) const PART: u64 = 1 << 20;
 
-/// How many rows a content may have: more than the largest file needs.
+/// Maximum number of rows per content: more than the largest file needs.
 const MAX_PARTS: i64 = 1024;
 
-/// What is known of a file.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileRow {
     pub(super) size: u64,
@@ -26,29 +26,29 @@ pub(super) struct FileRow {
     content: i64,
 }
 
-/// What is at a path.
+/// Result of looking up a path.
 pub(super) enum Found {
     File(FileRow),
     Folder,
-    /// Nothing, and nothing can be: a file is where a folder would have to be.
+    /// Nothing, because a parent of the path is a file.
     BelowFile,
     Nothing,
 }
 
-/// What became of a change.
-pub(super) enum Fate<T> {
+/// Result of a change.
+pub(super) enum ChangeResult<T> {
     Done(T),
-    /// Something that was not expected is there.
+    /// The path holds something unexpected.
     Found(Found),
-    /// Not the content that was expected.
+    /// The file does not have the expected content.
     Contended,
-    /// Nobody waits for it.
+    /// The call was cancelled.
     Abandoned,
 }
 
 impl FileRow {
-    /// Reads the columns `size, modified_at, content`, from `first` on.
-    fn of(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+    /// Reads the columns `size, modified_at, content`, starting at `first`.
+    fn from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
         Ok(Self {
             size: u64::try_from(row.get::<_, i64>(first)?).unwrap_or(0),
             modified: row.get(first + 1)?,
@@ -65,14 +65,14 @@ impl FileRow {
         }
     }
 
-    /// The row of a part of its content.
+    /// Returns the row id of a part of the content.
     pub(super) fn part(&self, number: u64) -> i64 {
         let number = i64::try_from(number).unwrap_or(MAX_PARTS);
         self.content * MAX_PARTS + number.min(MAX_PARTS - 1)
     }
 }
 
-/// The file at a path.
+/// Looks up the file at a path.
 fn file(
     connection: &Connection,
     namespace: &[u8],
@@ -81,86 +81,89 @@ fn file(
     let mut statement = connection.prepare_cached(
         "SELECT size, modified_at, content FROM files WHERE namespace = ?1 AND path = ?2",
     )?;
-    let found = statement.query_row(params![namespace, path], |row| FileRow::of(row, 0));
+    let found = statement.query_row(params![namespace, path], |row| FileRow::from_row(row, 0));
     Ok(found.optional()?)
 }
 
-/// A file, with its content where that is not longer than `most`; or what is
-/// there instead.
+/// Reads a file, with its content if that is not longer than `most`; or returns what is at
+/// the path instead.
 pub(super) fn read(
     connection: &Connection,
     key: &Key,
-    most: u64,
+    limit: u64,
 ) -> Result<Result<Read, Found>, Problem> {
-    // One statement is one moment, and most often all that is needed.
-    if let Some(read) = content(connection, key, most)? {
+    // A single statement is consistent, and usually sufficient.
+    if let Some(read) = content(connection, key, limit)? {
         return Ok(Ok(read));
     }
-    let _moment = Moment::begin(connection)?;
-    if let Some(read) = content(connection, key, most)? {
+    let _snapshot = Snapshot::begin(connection)?;
+    if let Some(read) = content(connection, key, limit)? {
         return Ok(Ok(read));
     }
     match find(connection, key)? {
-        Found::File(_) => Err(lost()),
+        Found::File(_) => Err(damaged_content()),
         other => Ok(Err(other)),
     }
 }
 
-/// A file, with its content where that is wanted.
+/// A file, with its content if requested.
 pub(super) type Read = (FileRow, Option<Vec<u8>>);
 
-fn content(connection: &Connection, key: &Key, most: u64) -> Result<Option<Read>, Problem> {
+fn content(connection: &Connection, key: &Key, limit: u64) -> Result<Option<Read>, Problem> {
     let mut statement = connection.prepare_cached(
         "SELECT size, modified_at, content, CASE WHEN size <= ?3 THEN bytes END
          FROM files JOIN parts ON parts.id = files.content * 1024
          WHERE namespace = ?1 AND path = ?2",
     )?;
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
-    let found = statement.query_row(params![&*key.namespace, &*key.path, most], |row| {
-        Ok((FileRow::of(row, 0)?, row.get::<_, Option<Vec<u8>>>(3)?))
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let found = statement.query_row(params![&*key.namespace, &*key.path, limit], |row| {
+        Ok((
+            FileRow::from_row(row, 0)?,
+            row.get::<_, Option<Vec<u8>>>(3)?,
+        ))
     });
     match found.optional()? {
-        Some((row, Some(bytes))) if bytes.len() as u64 != row.size => Err(lost()),
+        Some((row, Some(bytes))) if bytes.len() as u64 != row.size => Err(damaged_content()),
         found => Ok(found),
     }
 }
 
-/// A file whose content is not what its row says: no file that is not there.
-pub(super) fn lost() -> Problem {
+/// Error for a file whose content does not match its row. Not the same as a missing file.
+pub(super) fn damaged_content() -> Problem {
     Problem::Damaged {
-        detail: "the content of a file is not whole".to_owned(),
+        detail: "the content of a file is incomplete".to_owned(),
     }
 }
 
-/// A transaction that only reads: several statements see one moment.
-pub(super) struct Moment<'a>(&'a Connection);
+/// A read transaction: several statements see the same snapshot.
+pub(super) struct Snapshot<'a>(&'a Connection);
 
-impl<'a> Moment<'a> {
+impl<'a> Snapshot<'a> {
     pub(super) fn begin(connection: &'a Connection) -> Result<Self, Problem> {
         connection.prepare_cached("BEGIN")?.execute([])?;
         Ok(Self(connection))
     }
 }
 
-impl Drop for Moment<'_> {
+impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
-        // A connection that is still in it is given up by its reader.
+        // If this fails, the reader discards the connection.
         if let Ok(mut statement) = self.0.prepare_cached("COMMIT") {
             let _ = statement.execute([]);
         }
     }
 }
 
-/// What is at a path, as of one moment.
+/// Looks up a path in its own transaction.
 pub(super) fn stat(connection: &Connection, key: &Key) -> Result<Found, Problem> {
     if let Some(row) = file(connection, &key.namespace, &key.path)? {
         return Ok(Found::File(row));
     }
-    let _moment = Moment::begin(connection)?;
+    let _snapshot = Snapshot::begin(connection)?;
     find(connection, key)
 }
 
-/// What is at a path, inside a transaction of the caller.
+/// Looks up a path in the caller's transaction.
 pub(super) fn find(connection: &Connection, key: &Key) -> Result<Found, Problem> {
     if key.path.is_empty() {
         return Ok(Found::Folder);
@@ -189,7 +192,7 @@ pub(super) fn find(connection: &Connection, key: &Key) -> Result<Found, Problem>
     Ok(Found::Nothing)
 }
 
-/// A moment, from the nanoseconds since 1970.
+/// Converts nanoseconds since 1970.
 fn time(nanoseconds: i64) -> Option<SystemTime> {
     let distance = Duration::from_nanos(nanoseconds.unsigned_abs());
     if nanoseconds >= 0 {
@@ -199,7 +202,7 @@ fn time(nanoseconds: i64) -> Option<SystemTime> {
     }
 }
 
-/// When the newest file of a folder was changed.
+/// Returns the time of the newest change in a folder.
 pub(super) fn newest(connection: &Connection, key: &Key) -> Result<Option<SystemTime>, Problem> {
     let newest: Option<i64> = if key.path.is_empty() {
         connection
@@ -218,14 +221,14 @@ pub(super) fn newest(connection: &Connection, key: &Key) -> Result<Option<System
     Ok(newest.and_then(time))
 }
 
-/// The entries of a folder, sorted by name; nothing when more than `most` rows
-/// would have to be looked at.
+/// Returns the entries of a folder sorted by name, or `None` if that would need more than
+/// `most` rows.
 pub(super) fn list(
     connection: &Connection,
     key: &Key,
-    most: usize,
+    limit: usize,
 ) -> Result<Option<Result<Vec<Entry>, Found>>, Problem> {
-    let _moment = Moment::begin(connection)?;
+    let _snapshot = Snapshot::begin(connection)?;
     let mut prefix = key.path.to_vec();
     if !prefix.is_empty() {
         prefix.push(b'/');
@@ -235,9 +238,9 @@ pub(super) fn list(
          WHERE namespace = ?1 AND path >= ?2 ORDER BY path",
     )?;
     let mut entries = Vec::new();
-    let mut looked = 0;
+    let mut rows_read = 0;
     let mut from = Some(prefix.clone());
-    // Once for the files up to the next folder, whose inside is jumped over.
+    // One query per run of files; subfolders are skipped.
     while let Some(start) = from.take() {
         let mut rows = statement.query(params![&*key.namespace, start])?;
         while let Some(row) = rows.next()? {
@@ -245,12 +248,12 @@ pub(super) fn list(
             let Some(below) = path.strip_prefix(&*prefix) else {
                 break;
             };
-            if looked == most {
+            if rows_read == limit {
                 return Ok(None);
             }
-            looked += 1;
+            rows_read += 1;
             let (name, stat) = match below.iter().position(|byte| *byte == b'/') {
-                None => (below, FileRow::of(row, 1)?.stat()),
+                None => (below, FileRow::from_row(row, 1)?.stat()),
                 Some(slash) => {
                     let name = below.get(..slash).unwrap_or_default();
                     let mut past = prefix.clone();
@@ -273,27 +276,27 @@ pub(super) fn list(
     if entries.is_empty() && !key.path.is_empty() {
         return Ok(Some(Err(find(connection, key)?)));
     }
-    // `a.b` comes before the folder `a` as a path, and after it as a name.
+    // The path `a.b` sorts before the folder `a/`, but its name sorts after `a`.
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(Some(Ok(entries)))
 }
 
-/// Puts a file, and says whether it is new.
+/// Writes a file. Returns whether it is new.
 pub(super) fn write(
     connection: &Connection,
     key: &Key,
     bytes: &[u8],
     expect: &Expect,
-) -> Result<Fate<bool>, Problem> {
+) -> Result<ChangeResult<bool>, Problem> {
     let old = match find(connection, key)? {
         Found::File(row) => Some(row),
         Found::Nothing => None,
-        other => return Ok(Fate::Found(other)),
+        other => return Ok(ChangeResult::Found(other)),
     };
     match (expect, old) {
-        (Expect::Absent, Some(row)) => return Ok(Fate::Found(Found::File(row))),
-        (Expect::Exactly(wanted), Some(row)) if holds(connection, &row, wanted)? => {}
-        (Expect::Exactly(_), _) => return Ok(Fate::Contended),
+        (Expect::Absent, Some(row)) => return Ok(ChangeResult::Found(Found::File(row))),
+        (Expect::Exactly(expected), Some(row)) if has_content(connection, &row, expected)? => {}
+        (Expect::Exactly(_), _) => return Ok(ChangeResult::Contended),
         (Expect::Anything, _) | (Expect::Absent, None) => {}
     }
     let row = FileRow {
@@ -301,13 +304,13 @@ pub(super) fn write(
         modified: now(),
         content: match old {
             Some(old) => {
-                forget(connection, &old)?;
+                delete_content(connection, &old)?;
                 old.content
             }
-            None => free(connection)?,
+            None => unused_content(connection)?,
         },
     };
-    put(connection, &row, bytes)?;
+    insert_content(connection, &row, bytes)?;
     connection
         .prepare_cached(
             "INSERT INTO files (namespace, path, size, created_at, modified_at, content)
@@ -321,20 +324,20 @@ pub(super) fn write(
             row.modified,
             row.content,
         ])?;
-    Ok(Fate::Done(old.is_none()))
+    Ok(ChangeResult::Done(old.is_none()))
 }
 
-/// Takes a file away.
-pub(super) fn remove(connection: &Connection, key: &Key) -> Result<Fate<()>, Problem> {
+/// Deletes a file.
+pub(super) fn remove(connection: &Connection, key: &Key) -> Result<ChangeResult<()>, Problem> {
     let row = match find(connection, key)? {
         Found::File(row) => row,
-        other => return Ok(Fate::Found(other)),
+        other => return Ok(ChangeResult::Found(other)),
     };
-    forget(connection, &row)?;
+    delete_content(connection, &row)?;
     connection
         .prepare_cached("DELETE FROM files WHERE namespace = ?1 AND path = ?2")?
         .execute(params![&*key.namespace, &*key.path])?;
-    Ok(Fate::Done(()))
+    Ok(ChangeResult::Done(()))
 }
 
 fn now() -> i64 {
@@ -345,7 +348,7 @@ fn now() -> i64 {
     }
 }
 
-/// One part of a content.
+/// Reads one part of a content.
 pub(super) fn part(
     connection: &Connection,
     row: &FileRow,
@@ -353,15 +356,15 @@ pub(super) fn part(
 ) -> Result<Vec<u8>, Problem> {
     let mut statement = connection.prepare_cached("SELECT bytes FROM parts WHERE id = ?1")?;
     let found = statement.query_row([row.part(number)], |row| row.get(0));
-    found.optional()?.ok_or_else(lost)
+    found.optional()?.ok_or_else(damaged_content)
 }
 
 /// Whether a file has exactly these bytes.
-fn holds(connection: &Connection, row: &FileRow, wanted: &[u8]) -> Result<bool, Problem> {
-    if row.size != wanted.len() as u64 {
+fn has_content(connection: &Connection, row: &FileRow, expected: &[u8]) -> Result<bool, Problem> {
+    if row.size != expected.len() as u64 {
         return Ok(false);
     }
-    for (number, chunk) in chunks(wanted) {
+    for (number, chunk) in chunks(expected) {
         if part(connection, row, number)? != chunk {
             return Ok(false);
         }
@@ -369,14 +372,14 @@ fn holds(connection: &Connection, row: &FileRow, wanted: &[u8]) -> Result<bool, 
     Ok(true)
 }
 
-/// Bytes in parts, at least one.
+/// Splits bytes into parts, at least one.
 fn chunks(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let empty = bytes.is_empty().then_some(bytes);
     let size = usize::try_from(PART).unwrap_or(usize::MAX);
     (0..).zip(bytes.chunks(size).chain(empty))
 }
 
-fn put(connection: &Connection, row: &FileRow, bytes: &[u8]) -> Result<(), Problem> {
+fn insert_content(connection: &Connection, row: &FileRow, bytes: &[u8]) -> Result<(), Problem> {
     let mut statement =
         connection.prepare_cached("INSERT INTO parts (id, bytes) VALUES (?1, ?2)")?;
     for (number, chunk) in chunks(bytes) {
@@ -386,16 +389,16 @@ fn put(connection: &Connection, row: &FileRow, bytes: &[u8]) -> Result<(), Probl
 }
 
 /// Deletes the content of a file.
-fn forget(connection: &Connection, row: &FileRow) -> Result<(), Problem> {
+fn delete_content(connection: &Connection, row: &FileRow) -> Result<(), Problem> {
     connection
         .prepare_cached("DELETE FROM parts WHERE id BETWEEN ?1 AND ?2")?
         .execute([row.part(0), row.part(u64::MAX)])?;
     Ok(())
 }
 
-/// The number of a content that is nobody's: each has a part, so the one after
-/// the last.
-fn free(connection: &Connection) -> Result<i64, Problem> {
+/// Returns an unused content number: the one after the last, because each content has at
+/// least one part.
+fn unused_content(connection: &Connection) -> Result<i64, Problem> {
     let mut statement = connection.prepare_cached("SELECT max(id) FROM parts")?;
     let last: Option<i64> = statement.query_row([], |row| row.get(0))?;
     Ok(last.map_or(0, |last| last / MAX_PARTS + 1))
@@ -405,9 +408,9 @@ fn free(connection: &Connection) -> Result<i64, Problem> {
 mod tests {
     use super::*;
 
-    /// Listing a folder looks at each folder in it once, however full it is.
+    /// Listing a folder reads one row per subfolder, however many files that contains.
     #[test]
-    fn a_listing_jumps_over_what_is_deeper() {
+    fn a_listing_skips_the_content_of_subfolders() {
         let connection = Connection::open_in_memory().unwrap();
         let tables = crate::files::TABLES;
         connection.execute_batch(tables).unwrap();
@@ -419,14 +422,14 @@ mod tests {
             let path = key(format!("top/d{}/deep/f{number}", number % 3));
             assert!(matches!(
                 write(&connection, &path, b"x", &Expect::Absent),
-                Ok(Fate::Done(true))
+                Ok(ChangeResult::Done(true))
             ));
         }
-        for (folder, most) in [("", 1), ("top", 3), ("top/d0", 1)] {
-            let listed = list(&connection, &key(folder.to_owned()), most).unwrap();
-            assert_eq!(listed.unwrap().ok().unwrap().len(), most, "{folder}");
+        for (folder, limit) in [("", 1), ("top", 3), ("top/d0", 1)] {
+            let listed = list(&connection, &key(folder.to_owned()), limit).unwrap();
+            assert_eq!(listed.unwrap().ok().unwrap().len(), limit, "{folder}");
         }
         let listed = list(&connection, &key("top/d0/deep".to_owned()), 199).unwrap();
-        assert!(listed.is_none(), "more rows than may be looked at");
+        assert!(listed.is_none(), "more rows than allowed");
     }
 }

@@ -1,4 +1,4 @@
-//! A large file, read part by part as it was when it was opened.
+//! Reads a large file in parts, from a snapshot taken when it was opened.
 
 use super::Key;
 use super::rows::{self, FileRow, Found};
@@ -6,24 +6,24 @@ use crate::database::Reader;
 use crate::problem::Problem;
 use std::io::{self, Cursor, Read};
 
-/// The bytes of a file. Its connection stays in one transaction, which goes on
-/// seeing what it saw first, whoever writes meanwhile.
+/// The content of a file. Its connection stays in one transaction, so it sees the same
+/// snapshot regardless of later writes.
 pub(super) struct Stream {
     reader: Reader,
     row: FileRow,
-    /// The number of the part after the one that is being read.
+    /// Number of the next part to read.
     next: u64,
     part: Cursor<Vec<u8>>,
 }
 
 impl Stream {
-    /// Opens a file, or says what is there instead.
+    /// Opens a file, or returns what is at its path instead.
     pub(super) fn open(
         reader: Reader,
         key: &Key,
     ) -> Result<Result<(FileRow, Self), Found>, Problem> {
         let connection = reader.connection()?;
-        // Ends when the reader goes back.
+        // The transaction ends when the reader is dropped.
         connection.prepare_cached("BEGIN")?.execute([])?;
         let row = match rows::find(connection, key)? {
             Found::File(row) => row,
@@ -42,7 +42,7 @@ impl Stream {
         let part = rows::part(self.reader.connection()?, &self.row, self.next)?;
         let left = self.row.size.saturating_sub(self.next * rows::PART);
         if part.len() as u64 != left.min(rows::PART) {
-            return Err(rows::lost());
+            return Err(rows::damaged_content());
         }
         self.next += 1;
         Ok(part)
@@ -57,7 +57,7 @@ impl Read for Stream {
         }
         let part = self.next_part().map_err(|problem| {
             let database = self.reader.database();
-            database.note(&problem);
+            database.record_damage(&problem);
             io::Error::other(format!(
                 "the store {} {problem}; nothing was changed; {}",
                 database.path().display(),

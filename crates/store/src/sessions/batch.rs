@@ -1,36 +1,37 @@
-//! What is recorded in one step.
+//! Records that are written together.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What is recorded in one transaction: all of it or nothing.
+/// Records that are written in one transaction, all or nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// Messages, each the child of the one before; the first of the newest so far.
+    /// Messages, each following the previous one; the first follows the newest recorded
+    /// one.
     pub messages: Vec<NewMessage>,
-    /// Calls that are about to be made, with the last of these messages.
+    /// Calls that are about to run, requested by the last message.
     pub calls: Vec<Call>,
-    /// What came of calls.
+    /// Results of calls.
     pub outcomes: Vec<Outcome>,
-    /// Questions that nobody has answered yet.
+    /// Questions that wait for an answer.
     pub approvals: Vec<Approval>,
-    /// Answers to them.
+    /// Answers to such questions.
     pub decisions: Vec<Decision>,
     /// Events as JSON, with their numbers.
     pub events: Vec<(u64, String)>,
-    /// What tools remember between calls, if it changed: a JSON object.
+    /// State that tools keep between calls, as a JSON object, if it changed.
     pub state: Option<String>,
-    /// Files of the session that changed since the last time.
+    /// Files of the session that changed since the last batch.
     pub files: Vec<SessionFile>,
-    /// What the session is about, in other words than those of the first prompt.
+    /// A title that replaces the start of the first prompt.
     pub title: Option<String>,
-    /// The provider and the model that answer from now on, if they changed.
+    /// Provider and model from now on, if they changed.
     pub model: Option<(String, String)>,
 }
 
 impl Batch {
-    /// Roughly how many bytes it takes.
+    /// Returns the approximate size in bytes.
     pub(super) fn size(&self) -> usize {
         let messages = self.messages.iter().map(|message| message.body.len());
         let calls = self.calls.iter().map(|call| call.arguments.len());
@@ -41,7 +42,7 @@ impl Batch {
         texts.chain(files).map(|length| length + 256).sum()
     }
 
-    /// Adds what comes after it.
+    /// Adds a later batch.
     pub(super) fn append(&mut self, later: Self) {
         let Self {
             messages,
@@ -67,13 +68,19 @@ impl Batch {
         self.model = model.or(self.model.take());
     }
 
-    /// Every text in it that comes from outside.
+    /// Returns all texts that come from outside and may contain secrets.
     pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let messages = self.messages.iter_mut().map(|message| &mut message.body);
         let calls = self.calls.iter_mut().map(|call| &mut call.arguments);
         let outcomes = self.outcomes.iter_mut().map(|outcome| &mut outcome.reply);
-        let approvals = self.approvals.iter_mut().map(|asked| &mut asked.question);
-        let decisions = self.decisions.iter_mut().map(|said| &mut said.answer);
+        let approvals = self
+            .approvals
+            .iter_mut()
+            .map(|approval| &mut approval.question);
+        let decisions = self
+            .decisions
+            .iter_mut()
+            .map(|decision| &mut decision.answer);
         let events = self.events.iter_mut().map(|(_, body)| body);
         messages
             .chain(calls)
@@ -86,73 +93,74 @@ impl Batch {
     }
 }
 
-/// A message, as its owner writes it.
+/// A message to record.
 #[derive(Debug, Clone)]
 pub struct NewMessage {
-    /// `user assistant tool compaction`. Those of the role `assistant` are counted as
-    /// turns, and the first of the role `user` is what the session is about.
+    /// One of `user assistant tool compaction`. Messages with the role `assistant` count as
+    /// turns, and the first one with the role `user` provides the title.
     pub role: String,
-    /// JSON.
+    /// The message as JSON.
     pub body: String,
-    /// Tokens in and out, and USD, where it is an answer.
+    /// Input and output tokens, and the cost in USD, for an answer of the model.
     pub usage: Option<(u64, u64, Option<f64>)>,
 }
 
-/// A call that is about to be made. Its id is distinct within the session. One that
-/// cannot change anything may be recorded together with its outcome.
+/// A call that is about to run. A call without effects may be recorded together with its
+/// outcome.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Its id.
+    /// Unique within the session.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// JSON.
+    /// The arguments as JSON.
     pub arguments: String,
-    /// Whether it can change anything: what it did is then unknown, should it not end.
+    /// Whether it may change anything. If such a call does not end, its effects are
+    /// unknown.
     pub has_effect: bool,
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The reply as JSON: content, whether it failed, details.
+    /// The reply as JSON: content, whether it is an error, details.
     pub reply: String,
-    /// Whether it failed.
+    /// Whether the reply is an error.
     pub is_error: bool,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
-    /// The file that holds the whole output, where the reply has a part of it.
+    /// File with the full output, if the reply is truncated.
     pub output: Option<String>,
 }
 
 /// A question about a call.
 #[derive(Debug, Clone)]
 pub struct Approval {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// What a person is asked, as JSON.
+    /// The question as JSON.
     pub question: String,
 }
 
-/// An answer to it.
+/// An answer to a question about a call.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
     /// `approve`, `reject`, or the changed arguments as JSON.
     pub answer: String,
 }
 
-/// A file that a session holds itself, and that is on no disk.
+/// A file that only exists in the session, not on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionFile {
-    /// Its path among those of the session.
+    /// Path within the session's files.
     pub path: PathBuf,
-    /// What is in it, to the byte; nothing once it was taken away.
+    /// Exact content; `None` if the file was deleted.
     pub bytes: Option<Arc<[u8]>>,
-    /// When it was last changed.
+    /// Time of the last change.
     pub modified: SystemTime,
 }
 

@@ -1,20 +1,20 @@
-//! Deleting a session: all of it but what a fork still needs.
+//! Deletes sessions, except for history that a fork shares.
 
 use super::Deleted;
-use super::error::Stop;
+use super::error::WorkError;
 use super::read;
 use super::tables::{events_of, rows_of};
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// Deletes a session and those of the agents it started.
-pub(super) fn delete(connection: &Connection, number: i64) -> Result<Deleted, Stop> {
+/// Deletes a session and those of its sub-agents.
+pub(super) fn delete(connection: &Connection, number: i64) -> Result<Deleted, WorkError> {
     let mut family = vec![number];
     let mut at = 0;
     while let Some(member) = family.get(at).copied() {
-        read::is_free(connection, member)?;
+        read::check_free(connection, member)?;
         let id = id_of(connection, member)?;
         let started = read::children(connection, &id)?;
-        // A damaged file could say that a session started itself.
+        // In a damaged database a session could be its own parent.
         family.extend(started.into_iter().filter(|child| *child > member));
         at += 1;
     }
@@ -33,12 +33,12 @@ pub(super) fn delete(connection: &Connection, number: i64) -> Result<Deleted, St
         ] {
             connection.prepare_cached(statement)?.execute([member])?;
         }
-        let mut kept = false;
+        let mut is_shared = false;
         for segment in shared {
             let needed = prune(connection, segment.owner, &mut deleted)?;
-            kept |= segment.owner == member && needed;
+            is_shared |= segment.owner == member && needed;
         }
-        if kept {
+        if is_shared {
             deleted.still_needed.push(id.clone());
         }
         deleted.sessions.push(id);
@@ -46,12 +46,12 @@ pub(super) fn delete(connection: &Connection, number: i64) -> Result<Deleted, St
     Ok(deleted)
 }
 
-fn id_of(connection: &Connection, number: i64) -> Result<String, Stop> {
+fn id_of(connection: &Connection, number: i64) -> Result<String, WorkError> {
     let mut statement = connection.prepare_cached("SELECT id FROM sessions WHERE number = ?1")?;
     Ok(statement.query_row([number], |row| row.get(0))?)
 }
 
-fn remove(connection: &Connection, table: &str, (first, end): (i64, i64)) -> Result<(), Stop> {
+fn remove(connection: &Connection, table: &str, (first, end): (i64, i64)) -> Result<(), WorkError> {
     let statement = format!("DELETE FROM {table} WHERE id >= ?1 AND id < ?2");
     connection
         .prepare_cached(&statement)?
@@ -59,11 +59,12 @@ fn remove(connection: &Connection, table: &str, (first, end): (i64, i64)) -> Res
     Ok(())
 }
 
-/// Removes what nobody needs any more of what was said in a session, and says whether
-/// something is left.
-fn prune(connection: &Connection, owner: i64, deleted: &mut Deleted) -> Result<bool, Stop> {
-    let mut living = connection.prepare_cached("SELECT 1 FROM sessions WHERE number = ?1")?;
-    if living.exists([owner])? {
+/// Deletes the part of a session's history that no other session shares. Returns whether
+/// any of it is left.
+fn prune(connection: &Connection, owner: i64, deleted: &mut Deleted) -> Result<bool, WorkError> {
+    let mut session_exists =
+        connection.prepare_cached("SELECT 1 FROM sessions WHERE number = ?1")?;
+    if session_exists.exists([owner])? {
         return Ok(true);
     }
     let mut shared =
@@ -74,8 +75,8 @@ fn prune(connection: &Connection, owner: i64, deleted: &mut Deleted) -> Result<b
         .flatten();
     let (first, end) = rows_of(owner);
     let last = needed.unwrap_or(first);
-    let gone = "id > ?1 AND id < ?2 AND (?3 = ?1 OR coalesce(message, 0) > ?3)";
-    let calls = format!("SELECT id FROM calls WHERE {gone}");
+    let unshared = "id > ?1 AND id < ?2 AND (?3 = ?1 OR coalesce(message, 0) > ?3)";
+    let calls = format!("SELECT id FROM calls WHERE {unshared}");
     let mut outputs = connection.prepare_cached(&format!(
         "SELECT output FROM outcomes WHERE output IS NOT NULL AND id IN ({calls})"
     ))?;
@@ -84,9 +85,9 @@ fn prune(connection: &Connection, owner: i64, deleted: &mut Deleted) -> Result<b
     }
     for statement in [
         format!("DELETE FROM outcomes WHERE id IN ({calls})"),
-        format!("DELETE FROM calls WHERE {gone}"),
-        format!("DELETE FROM states WHERE {gone}"),
-        format!("DELETE FROM files WHERE {gone}"),
+        format!("DELETE FROM calls WHERE {unshared}"),
+        format!("DELETE FROM states WHERE {unshared}"),
+        format!("DELETE FROM files WHERE {unshared}"),
     ] {
         connection
             .prepare_cached(&statement)?

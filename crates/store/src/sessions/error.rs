@@ -1,140 +1,141 @@
-//! Why something was not recorded or not found, for a person.
+//! Errors about sessions, with messages for users.
 
 use crate::problem::Problem;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Why something was not recorded, or not found. Nothing of it was recorded.
+/// Reason why something was not recorded or not found. Nothing was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The database cannot be used, now or at all.
     #[error("the session database {} {problem}; nothing was changed; {}", path.display(), problem.remedy())]
     Database {
-        /// Its file.
+        /// Path of the database.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason why it cannot be used.
         problem: Problem,
     },
-    /// No session has this id or begins with it.
-    #[error("there is no session \"{given}\"{}", meant(near.as_deref()))]
+    /// No session has this id or an id that starts with it.
+    #[error("session not found: \"{given}\"{}", suggestion(similar.as_deref()))]
     Unknown {
-        /// What was asked for.
+        /// The id that the caller gave.
         given: String,
-        /// What was probably meant.
-        near: Option<String>,
+        /// A similar id.
+        similar: Option<String>,
     },
-    /// Several sessions begin with it.
+    /// Several ids start with the given text.
     #[error("several sessions begin with \"{given}\": {}; give more of the id", candidates.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// The id that the caller gave.
         given: String,
-        /// The first few of them.
+        /// The first few matching ids.
         candidates: Vec<String>,
     },
-    /// Too little of an id.
+    /// The given part of an id is too short.
     #[error(
-        "\"{given}\" is too short for a session; give at least {} characters of its id",
-        super::names::SHORTEST
+        "session id too short: \"{given}\"; give at least {} characters",
+        super::names::MIN_LENGTH
     )]
     TooShort {
-        /// What was asked for.
+        /// The id that the caller gave.
         given: String,
     },
-    /// No id that a session could have.
+    /// The id is not valid, or is already in use.
     #[error(
-        "\"{given}\" cannot be the id of a session: it has 4 to 64 letters, digits, - and _, and is given once"
+        "invalid session id: \"{given}\"; use an unused id of 4 to 64 letters, digits, - and _"
     )]
     BadId {
-        /// What was given.
+        /// The id that the caller gave.
         given: String,
     },
-    /// A process that is still running writes to it.
+    /// A running process writes to the session.
     #[error("session {id} is in use by process {pid} (since {})", haft_ops::text::moment::to_seconds(*since))]
     InUse {
-        /// The session.
+        /// Id of the session.
         id: String,
-        /// The process.
+        /// Id of the process.
         pid: u32,
-        /// Since when.
+        /// Time when the process started to use the session.
         since: SystemTime,
     },
-    /// Another process took it over: what this one wants to add has no place there.
+    /// Another process has taken over the session, so this one may no longer write to it.
     #[error(
-        "session {id} was taken over by another process; nothing more of this one is recorded in it"
+        "session {id} was taken over by another process; this process can no longer record anything in it"
     )]
     Lost {
-        /// The session.
+        /// Id of the session.
         id: String,
     },
-    /// It was deleted while it was in use.
-    #[error("session {id} was deleted; nothing more is recorded in it")]
+    /// The session was deleted while it was in use.
+    #[error("session {id} was deleted; nothing more can be recorded in it")]
     Deleted {
-        /// The session.
+        /// Id of the session.
         id: String,
     },
-    /// A message that is not in the conversation.
+    /// The message is not part of the session's history.
     #[error("session {session} has no message {message}")]
     UnknownMessage {
-        /// The session.
+        /// Id of the session.
         session: String,
-        /// What was asked for.
+        /// The id that the caller gave.
         message: i64,
     },
-    /// A call that nobody made.
-    #[error("there is no call \"{call_id}\"{}", session.as_ref().map(|id| format!(" in session {id}")).unwrap_or_default())]
+    /// No such call is recorded.
+    #[error("call not found: \"{call_id}\"{}", session.as_ref().map(|id| format!(" in session {id}")).unwrap_or_default())]
     UnknownCall {
-        /// What was asked for.
+        /// The id that the caller gave.
         call_id: String,
-        /// Where it was looked for, if not everywhere.
+        /// The session that was searched; `None` for all.
         session: Option<String>,
     },
-    /// Several sessions have a call of this id.
+    /// Several sessions have a call with this id.
     #[error("several sessions have a call \"{call_id}\": {}", sessions.join(", "))]
     AmbiguousCall {
-        /// What was asked for.
+        /// The id that the caller gave.
         call_id: String,
-        /// The newest few of them.
+        /// The newest few sessions.
         sessions: Vec<String>,
     },
-    /// What was to be recorded contradicts what is.
+    /// A new record contradicts an existing one.
     #[error("session {session}: {detail}")]
     Contradiction {
-        /// The session.
+        /// Id of the session.
         session: String,
-        /// What.
+        /// Description of the contradiction.
         detail: String,
     },
 }
 
-fn meant(near: Option<&str>) -> String {
-    near.map(|near| format!("; did you mean \"{near}\"?"))
+fn suggestion(similar: Option<&str>) -> String {
+    similar
+        .map(|similar| format!("; did you mean \"{similar}\"?"))
         .unwrap_or_default()
 }
 
-/// Why a piece of work stopped: something to tell, or the database.
+/// Reason why work in a transaction failed.
 #[derive(Debug)]
-pub(super) enum Stop {
-    /// The work said no. What others did in the same transaction stands.
-    Said(Error),
-    /// The database did. Nothing of the transaction stands.
-    Broken(Problem),
+pub(super) enum WorkError {
+    /// The work itself was rejected. Other work in the same transaction is not affected.
+    Rejected(Error),
+    /// The database failed. The whole transaction is rolled back.
+    Database(Problem),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for WorkError {
     fn from(error: Error) -> Self {
-        Self::Said(error)
+        Self::Rejected(error)
     }
 }
 
-impl From<Problem> for Stop {
+impl From<Problem> for WorkError {
     fn from(problem: Problem) -> Self {
-        Self::Broken(problem)
+        Self::Database(problem)
     }
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for WorkError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Broken(error.into())
+        Self::Database(error.into())
     }
 }

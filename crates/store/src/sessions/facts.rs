@@ -1,22 +1,22 @@
-//! What is known of sessions.
+//! Data about sessions.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Who talks in a session.
+/// Origin of the calls in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
-    /// A model.
+pub enum SessionKind {
+    /// An agent: the calls come from a model.
     Agent,
-    /// A person, who makes one call.
+    /// A user who makes a single call.
     Call,
-    /// Another program, by MCP.
+    /// Another program, over MCP.
     Mcp,
 }
 
-impl Kind {
-    /// Its name: `agent`, `call`, `mcp`.
+impl SessionKind {
+    /// Returns its name: `agent`, `call` or `mcp`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// By its name. One that is not known is taken for the most general.
+    /// Parses a name. An unknown one counts as `Agent`, the most general.
     pub(super) fn by_name(name: &str) -> Self {
         match name {
             "call" => Self::Call,
@@ -36,123 +36,124 @@ impl Kind {
     }
 }
 
-/// What a session begins with.
+/// Properties of a new session.
 #[derive(Debug, Clone)]
-pub struct New {
-    /// Its id, where something else is named after it already: 4 to 64 letters, digits,
-    /// `-` and `_`. Else one is made.
+pub struct NewSession {
+    /// Id, if something already refers to it: 4 to 64 letters, digits, `-` and `_`. By
+    /// default one is generated.
     pub id: Option<String>,
-    /// Who talks in it.
-    pub kind: Kind,
-    /// The work folder.
+    /// Origin of its calls.
+    pub kind: SessionKind,
+    /// Folder that the session works in.
     pub work_dir: PathBuf,
-    /// The toolset.
+    /// Name of the toolset.
     pub toolset: String,
-    /// Who answers; empty where nobody does.
+    /// Name of the provider; empty without a model.
     pub provider: String,
-    /// The model; empty where there is none.
+    /// Name of the model; empty without a model.
     pub model: String,
-    /// What it is about. Else the first prompt says it.
+    /// Short description. By default the start of the first prompt.
     pub title: Option<String>,
-    /// The session and the call that started it, where it is a sub-agent's.
+    /// The session and the call that started it, for a sub-agent.
     pub parent: Option<(String, String)>,
-    /// The system prompt.
+    /// System prompt.
     pub system: Option<String>,
 }
 
-/// What a session is.
+/// Properties of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
-    /// Its id.
+    /// Unique id.
     pub id: String,
-    /// Who talks in it.
-    pub kind: Kind,
-    /// The work folder.
+    /// Origin of its calls.
+    pub kind: SessionKind,
+    /// Folder that the session works in.
     pub work_dir: PathBuf,
-    /// The toolset.
+    /// Name of the toolset.
     pub toolset: String,
-    /// Who answers; empty where nobody does.
+    /// Name of the provider; empty without a model.
     pub provider: String,
-    /// The model; empty where there is none.
+    /// Name of the model; empty without a model.
     pub model: String,
-    /// What it is about.
+    /// Short description.
     pub title: Option<String>,
-    /// When it began.
+    /// Time of the first record.
     pub created: SystemTime,
-    /// When something was last recorded in it.
+    /// Time of the last record.
     pub updated: SystemTime,
-    /// The session and the call that started it, where it is a sub-agent's.
+    /// The session and the call that started it, for a sub-agent.
     pub parent: Option<(String, String)>,
-    /// The session and the message it goes on from, where it is a fork.
+    /// The session and the message that it was forked from.
     pub forked_from: Option<(String, i64)>,
-    /// The system prompt.
+    /// System prompt.
     pub system: Option<String>,
 }
 
-/// A message as it was recorded.
+/// A recorded message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stored {
-    /// Its id, which no other message of the database has.
+pub struct StoredMessage {
+    /// Unique within the database.
     pub id: i64,
-    /// The message before it.
+    /// Id of the previous message.
     pub parent: Option<i64>,
-    /// `user assistant tool compaction`.
+    /// One of `user assistant tool compaction`.
     pub role: String,
-    /// JSON.
+    /// The message as JSON.
     pub body: String,
-    /// When it was recorded.
+    /// Time of recording.
     pub time: SystemTime,
 }
 
-/// A call that has no outcome: it is being made, or nobody knows what came of it.
+/// A call without an outcome: it is running, or its result is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenCall {
-    /// Its id.
+    /// Unique within the session.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// JSON.
+    /// The arguments as JSON.
     pub arguments: String,
-    /// Whether it can have changed anything.
+    /// Whether it may have changed anything.
     pub has_effect: bool,
-    /// Since when.
+    /// Time when it was recorded.
     pub since: SystemTime,
 }
 
-/// A question about a call that has no outcome yet.
+/// An approval question about a call that has no outcome yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Pending {
-    /// The call.
+pub struct PendingApproval {
+    /// Id of the call.
     pub call_id: String,
-    /// What a person is asked, as JSON.
+    /// The question as JSON.
     pub question: String,
-    /// Since when.
+    /// Time when it was asked.
     pub since: SystemTime,
-    /// The answer, where there is one: `approve`, `reject`, or changed arguments.
+    /// The answer, if there is one: `approve`, `reject`, or changed arguments.
     pub decision: Option<String>,
 }
 
-/// All that is needed to go on with a session.
+/// Everything needed to resume a session.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// What it is.
+    /// Properties of the session.
     pub info: Info,
-    /// The conversation, from the root to its end.
-    pub messages: Vec<Stored>,
-    /// Calls without an outcome, oldest first. A fork has none of what it was forked from.
+    /// The history, from the root to the end.
+    pub messages: Vec<StoredMessage>,
+    /// Calls without an outcome, oldest first. A fork does not inherit any.
     pub open_calls: Vec<OpenCall>,
-    /// Questions about them.
-    pub approvals: Vec<Pending>,
-    /// What tools remember between calls.
+    /// Approval questions about open calls.
+    pub approvals: Vec<PendingApproval>,
+    /// State that tools keep between calls, as a JSON object.
     pub state: Option<String>,
-    /// The number of the newest event; 0 if there is none.
+    /// Number of the newest event, or 0.
     pub last_seq: u64,
-    /// Tokens in and out so far, and USD where a price is known. A fork begins at none.
+    /// Input and output tokens so far, and the cost in USD if a price is known. A fork
+    /// starts at zero.
     pub usage: (u64, u64, Option<f64>),
 }
 
@@ -160,109 +161,109 @@ pub struct Loaded {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Its id.
+    /// Unique id.
     pub id: String,
-    /// Who talks in it.
-    pub kind: Kind,
-    /// What it is about.
+    /// Origin of its calls.
+    pub kind: SessionKind,
+    /// Short description.
     pub title: Option<String>,
-    /// The work folder.
+    /// Folder that the session works in.
     pub work_dir: PathBuf,
-    /// The model; empty where there is none.
+    /// Name of the model; empty without a model.
     pub model: String,
-    /// When it began.
+    /// Time of the first record.
     pub created: SystemTime,
-    /// When something was last recorded in it.
+    /// Time of the last record.
     pub updated: SystemTime,
-    /// How many messages the conversation has.
+    /// Number of messages in the history.
     pub messages: u64,
-    /// How many of them are answers.
+    /// Number of the model's answers among them.
     pub turns: u64,
-    /// How many calls were recorded in it.
+    /// Number of calls recorded in it.
     pub calls: u64,
-    /// Tokens, both ways.
+    /// Input and output tokens together.
     pub tokens: u64,
-    /// USD, where a price is known.
+    /// Cost in USD, if a price is known.
     pub cost: Option<f64>,
-    /// How many questions wait for an answer.
+    /// Number of questions that wait for an answer.
     pub waiting: u64,
-    /// The process that writes to it.
+    /// Id of the process that writes to it.
     pub in_use_by: Option<u32>,
-    /// The session and the call that started it, where it is a sub-agent's.
+    /// The session and the call that started it, for a sub-agent.
     pub parent: Option<(String, String)>,
 }
 
-/// Which sessions to list.
+/// Selects sessions to list.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Those of this work folder only.
+    /// Only sessions of this work folder.
     pub work_dir: Option<PathBuf>,
-    /// Those of these kinds only; of all kinds if there is none.
-    pub kinds: Vec<Kind>,
-    /// Those of sub-agents too.
+    /// Only sessions of these kinds; empty for all kinds.
+    pub kinds: Vec<SessionKind>,
+    /// Whether to include sessions of sub-agents.
     pub sub_agents: bool,
-    /// At most so many.
-    pub most: Option<usize>,
+    /// Maximum number of sessions.
+    pub limit: Option<usize>,
 }
 
-/// A call as it was recorded.
+/// A recorded call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedCall {
-    /// Its id.
+    /// Unique within the session.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// JSON.
+    /// The arguments as JSON.
     pub arguments: String,
-    /// Whether it can change anything.
+    /// Whether it may change anything.
     pub has_effect: bool,
-    /// When it was recorded.
+    /// Time of recording.
     pub time: SystemTime,
-    /// The reply as JSON; nothing if the call has no outcome.
+    /// The reply as JSON, if the call has an outcome.
     pub reply: Option<String>,
-    /// Whether it failed.
+    /// Whether the reply is an error.
     pub is_error: bool,
-    /// How long it took.
+    /// Duration in milliseconds, if the call has an outcome.
     pub duration_ms: Option<u64>,
-    /// The file that holds the whole output, where the reply has a part of it.
+    /// File with the full output, if the reply is truncated.
     pub output: Option<String>,
 }
 
-/// An event as it was recorded.
+/// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedEvent {
-    /// Its number in the session.
+    /// Number within the session.
     pub seq: u64,
-    /// When it was recorded.
+    /// Time of recording.
     pub time: SystemTime,
-    /// JSON.
+    /// The event as JSON.
     pub body: String,
 }
 
-/// A piece of the record of a session.
+/// An item of a session's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Entry {
-    /// A session begins. What follows is of this one, up to the next.
+pub enum RecordItem {
+    /// Start of a session. The following items belong to it, up to the next one.
     Session(Box<Info>),
-    /// Something was said.
-    Message(Stored),
-    /// A call was made.
+    /// A message of the conversation.
+    Message(StoredMessage),
+    /// A call, with its outcome if there is one.
     Call(RecordedCall),
-    /// Something happened.
+    /// An event of a run.
     Event(RecordedEvent),
 }
 
-/// What was deleted.
+/// Result of deleting a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deleted {
-    /// The sessions: the one that was named, then those of the agents it started.
+    /// Ids of the deleted sessions: the given one, then those of its sub-agents.
     pub sessions: Vec<String>,
-    /// Files with whole outputs that nothing points to any more. They are still there.
+    /// Output files that are no longer referenced. They still exist.
     pub outputs: Vec<PathBuf>,
-    /// Those of the sessions whose beginning is kept, because a fork needs it.
+    /// Sessions whose history is partly kept, because a fork shares it.
     pub still_needed: Vec<String>,
 }

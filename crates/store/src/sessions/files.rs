@@ -1,8 +1,8 @@
-//! Files that a session holds itself. What changes is added, so that a fork can have the
-//! files as they were: but of long ones only the newest is kept.
+//! Files that only exist in a session. Every change is added, so that a fork can get older
+//! versions; of large files only the newest version is kept.
 
 use super::batch::SessionFile;
-use super::error::Stop;
+use super::error::WorkError;
 use super::read::Segment;
 use super::tables::{row, rows_of};
 use super::{millis, time};
@@ -11,23 +11,23 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// What a file held before is not kept beside what it holds now if it is longer than this.
-const LONG: i64 = 16 << 10;
+/// Maximum size in bytes of a file whose older versions are kept.
+const MAX_KEPT: i64 = 16 << 10;
 
-/// Of each path the newest that was known when the conversation had come so far.
-const AT: &str = "
+/// Selects the newest version of each path up to a message.
+const NEWEST_UP_TO: &str = "
     SELECT max(id) FROM files
     WHERE id > ?1 AND id < ?2 AND coalesce(message, 0) <= ?3
     GROUP BY session, path";
 
-/// Records what became of a file after the message `head`; nothing if there is no place
-/// for it.
+/// Records a version of a file after the message `head`. Returns `None` if the session has
+/// no room for another row.
 pub(super) fn write(
     connection: &Connection,
     session: i64,
     head: Option<i64>,
     file: &SessionFile,
-) -> Result<Option<()>, Stop> {
+) -> Result<Option<()>, WorkError> {
     let path = file.path.as_os_str().as_bytes();
     let before: Option<(i64, Option<i64>, i64)> = connection
         .prepare_cached(
@@ -38,12 +38,12 @@ pub(super) fn write(
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })
         .optional()?;
-    // It takes the place of what is not kept: whoever goes on from before gets it as well.
-    let (same, since) = match before {
-        Some((id, message, length)) if message == head || length > LONG => (Some(id), message),
+    // Replaces the version that is not kept, so that forks from before get the new one too.
+    let (replaced, since) = match before {
+        Some((id, message, length)) if message == head || length > MAX_KEPT => (Some(id), message),
         _ => (None, head),
     };
-    let id = match same {
+    let id = match replaced {
         Some(id) => id,
         None => match next(connection, session)? {
             Some(id) => id,
@@ -66,8 +66,8 @@ pub(super) fn write(
     Ok(Some(()))
 }
 
-/// The next free row of a session.
-fn next(connection: &Connection, session: i64) -> Result<Option<i64>, Stop> {
+/// Returns the next free row of a session.
+fn next(connection: &Connection, session: i64) -> Result<Option<i64>, WorkError> {
     let (first, end) = rows_of(session);
     let mut statement =
         connection.prepare_cached("SELECT max(id) FROM files WHERE id > ?1 AND id < ?2")?;
@@ -75,12 +75,15 @@ fn next(connection: &Connection, session: i64) -> Result<Option<i64>, Stop> {
     Ok(row(session, last.map_or(0, |last| last - first) + 1))
 }
 
-/// The files of a session as they are now.
-pub(super) fn of(connection: &Connection, session: i64) -> Result<Vec<SessionFile>, Stop> {
+/// Returns the current files of a session.
+pub(super) fn current(
+    connection: &Connection,
+    session: i64,
+) -> Result<Vec<SessionFile>, WorkError> {
     let (first, end) = rows_of(session);
     let mut statement = connection.prepare_cached(&format!(
         "SELECT path, modified, bytes FROM files
-         WHERE id IN ({AT}) AND bytes IS NOT NULL ORDER BY path"
+         WHERE id IN ({NEWEST_UP_TO}) AND bytes IS NOT NULL ORDER BY path"
     ))?;
     let files = statement.query_map(params![first, end, i64::MAX], |row| {
         let bytes: Vec<u8> = row.get(2)?;
@@ -93,34 +96,34 @@ pub(super) fn of(connection: &Connection, session: i64) -> Result<Vec<SessionFil
     Ok(files.collect::<Result<_, _>>()?)
 }
 
-/// Gives the fork `own` the files as they were after a message of the conversation.
+/// Copies the files after a message of the history to the fork.
 pub(super) fn fork(
     connection: &Connection,
     path: &[Segment],
     at: Option<i64>,
-    own: i64,
-) -> Result<(), Stop> {
+    fork_number: i64,
+) -> Result<(), WorkError> {
     let at = at.unwrap_or(0);
-    // A fork has a copy of what there was when it was made; what was before that is with
-    // the session it was made from.
+    // A fork has a copy of all files at the time of the fork; older versions are with its
+    // origin.
     let before = path.iter().take(path.len().saturating_sub(1));
-    let place = before.take_while(|segment| segment.last < at).count();
-    let holds = match path.get(place) {
-        // Where a part ends, the one after it begins with all there was.
-        Some(segment) if segment.last == at => path.get(place + 1),
+    let index = before.take_while(|segment| segment.last < at).count();
+    let segment = match path.get(index) {
+        // At the end of a segment, the next one has the full copy.
+        Some(segment) if segment.last == at => path.get(index + 1),
         other => other,
     };
-    let Some(owner) = holds.map(|segment| segment.owner) else {
+    let Some(owner) = segment.map(|segment| segment.owner) else {
         return Ok(());
     };
     let (first, end) = rows_of(owner);
-    let (start, _) = rows_of(own);
+    let (start, _) = rows_of(fork_number);
     connection
         .prepare_cached(&format!(
             "INSERT INTO files (id, session, path, message, modified, bytes)
              SELECT ?4 + row_number() OVER (ORDER BY id), ?5, path, ?3, modified, bytes
-             FROM files WHERE id IN ({AT}) AND bytes IS NOT NULL"
+             FROM files WHERE id IN ({NEWEST_UP_TO}) AND bytes IS NOT NULL"
         ))?
-        .execute(params![first, end, at, start, own])?;
+        .execute(params![first, end, at, start, fork_number])?;
     Ok(())
 }

@@ -1,20 +1,20 @@
-//! A fork: another session that goes on from somewhere in this one. What was said up to
-//! there is shared and not copied.
+//! Forks a session: creates another one that continues from a message. The history up to
+//! there is shared, not copied.
 
-use super::error::{Error, Stop};
+use super::error::{Error, WorkError};
 use super::files;
 use super::read::{self, Segment};
 use super::tables::{row, rows_of};
 use rusqlite::{Connection, params};
 
-/// Makes the fork `id`.
+/// Creates the fork `id`.
 pub(super) fn fork(
     connection: &Connection,
     (number, from): &(i64, String),
     at: Option<i64>,
     id: &str,
     now: i64,
-) -> Result<(), Stop> {
+) -> Result<(), WorkError> {
     let head: Option<i64> = connection
         .prepare_cached("SELECT head FROM sessions WHERE number = ?1")?
         .query_row([number], |row| row.get(0))?;
@@ -22,7 +22,7 @@ pub(super) fn fork(
     let shared = match at.or(head) {
         None => Vec::new(),
         Some(at) => read::path_to(connection, &path, at)?.ok_or_else(|| {
-            Stop::Said(Error::UnknownMessage {
+            WorkError::Rejected(Error::UnknownMessage {
                 session: from.clone(),
                 message: at,
             })
@@ -37,33 +37,33 @@ pub(super) fn fork(
                 ?3, ?4, ?5, ?5, ?4, ?6, ?7 FROM sessions WHERE number = ?1",
         )?
         .execute(params![number, id, from, at.or(head), now, messages, turns])?;
-    let own = connection.last_insert_rowid();
+    let fork_number = connection.last_insert_rowid();
     connection
         .prepare_cached(
             "INSERT INTO systems (session, text) SELECT ?2, text FROM systems WHERE session = ?1",
         )?
-        .execute(params![number, own])?;
+        .execute(params![number, fork_number])?;
     for Segment { owner, last } in &shared {
         connection
             .prepare_cached("INSERT INTO segments (session, owner, last) VALUES (?1, ?2, ?3)")?
-            .execute(params![own, owner, last])?;
+            .execute(params![fork_number, owner, last])?;
     }
-    files::fork(connection, &path, at.or(head), own)?;
-    // As it was there, as far as that is known.
+    files::fork(connection, &path, at.or(head), fork_number)?;
+    // The state at that message, as far as it is known.
     let state = read::state(connection, &path, at.or(head))?;
-    if let (Some(state), Some(first)) = (state, row(own, 1)) {
+    if let (Some(state), Some(first)) = (state, row(fork_number, 1)) {
         connection
             .prepare_cached("INSERT INTO states (id, message, state) VALUES (?1, ?2, ?3)")?
             .execute(params![first, at.or(head), state])?;
         connection
             .prepare_cached("UPDATE sessions SET own_states = 1 WHERE number = ?1")?
-            .execute([own])?;
+            .execute([fork_number])?;
     }
     Ok(())
 }
 
-/// How many messages and answers a conversation has.
-fn count(connection: &Connection, path: &[Segment]) -> Result<(i64, i64), Stop> {
+/// Returns the numbers of messages and turns in a history.
+fn count(connection: &Connection, path: &[Segment]) -> Result<(i64, i64), WorkError> {
     let mut all = (0, 0);
     for segment in path {
         let mut statement = connection.prepare_cached(

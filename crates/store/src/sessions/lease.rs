@@ -1,46 +1,46 @@
-//! Who may add to a session: one living process at a time.
+//! Ownership of sessions: one running process at a time may write.
 //!
-//! A process is its number, the moment it started and the boot that was in: a number
-//! alone is soon somebody else's.
+//! A process is identified by its id, its start time and the boot id, because process ids
+//! are reused.
 
 use std::sync::OnceLock;
 
-/// A process.
+/// Identifies a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) pid: u32,
-    /// In ticks since the boot.
+    /// Start time in clock ticks since the boot.
     pub(super) start: i64,
     pub(super) boot: String,
 }
 
 impl Owner {
-    /// This process.
-    pub(super) fn ourselves() -> Self {
+    /// Returns the identity of this process.
+    pub(super) fn this_process() -> Self {
         let pid = std::process::id();
-        // Not remembered: after a fork it would be the parent's.
+        // Not cached: after a fork it would be the parent's.
         Self {
             pid,
-            start: start_of(pid).unwrap_or(0),
-            boot: boot().to_owned(),
+            start: start_time(pid).unwrap_or(0),
+            boot: boot_id().to_owned(),
         }
     }
 
-    /// Whether it is still running.
+    /// Whether the process is still running.
     pub(super) fn is_alive(&self) -> bool {
-        if self.boot != boot() {
+        if self.boot != boot_id() {
             return false;
         }
-        match start_of(self.pid) {
+        match start_time(self.pid) {
             Some(start) => start == self.start,
-            // Where processes are hidden from each other, it may well be there.
-            None => is_there(self.pid),
+            // If processes are hidden from each other, it may still exist.
+            None => exists(self.pid),
         }
     }
 }
 
-/// A word that is another after every start of the machine.
-fn boot() -> &'static str {
+/// Returns an id that changes with every boot.
+fn boot_id() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {
         read("/proc/sys/kernel/random/boot_id")
@@ -50,11 +50,10 @@ fn boot() -> &'static str {
     })
 }
 
-/// When a process started; -1 if it has ended and nobody has asked how. Nothing if the
-/// system does not say.
-fn start_of(pid: u32) -> Option<i64> {
+/// Returns the start time of a process; -1 for a zombie, and `None` if unknown.
+fn start_time(pid: u32) -> Option<i64> {
     let stat = read(&format!("/proc/{pid}/stat"))?;
-    // Its name is in brackets and may have spaces and brackets in it.
+    // The name is in parentheses, and may contain spaces and parentheses.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X") {
@@ -63,8 +62,8 @@ fn start_of(pid: u32) -> Option<i64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// Whether there is a process of this number.
-fn is_there(pid: u32) -> bool {
+/// Whether a process with this id exists.
+fn exists(pid: u32) -> bool {
     use rustix::process::{Pid, test_kill_process};
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
@@ -73,7 +72,7 @@ fn is_there(pid: u32) -> bool {
 fn read(path: &str) -> Option<String> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "what the kernel says of processes is no file of anybody's"
+        reason = "/proc describes processes and is not a user's file"
     )]
     std::fs::read_to_string(path).ok()
 }
@@ -83,21 +82,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_lives_until_it_ends() {
-        let ourselves = Owner::ourselves();
-        assert!(ourselves.start > 0 && ourselves.is_alive());
+    fn only_the_same_process_is_alive() {
+        let this_process = Owner::this_process();
+        assert!(this_process.start > 0 && this_process.is_alive());
         for other in [
             Owner {
-                start: ourselves.start - 1,
-                ..ourselves.clone()
+                start: this_process.start - 1,
+                ..this_process.clone()
             },
             Owner {
                 boot: "another".to_owned(),
-                ..ourselves.clone()
+                ..this_process.clone()
             },
             Owner {
                 pid: u32::MAX,
-                ..ourselves
+                ..this_process
             },
         ] {
             assert!(!other.is_alive(), "{other:?}");

@@ -1,58 +1,59 @@
-//! Ids of sessions: short enough to type, and found by their beginning.
+//! Session ids: short enough to type, and found by their start.
 
-use super::error::{Error, Stop};
+use super::error::{Error, WorkError};
 use haft_ops::text::spelling;
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// How much of an id has to be given.
-pub(super) const SHORTEST: usize = 4;
+/// Minimum length of a given id.
+pub(super) const MIN_LENGTH: usize = 4;
 
-/// Letters and digits that nobody takes for others.
+/// Letters and digits that cannot be confused with each other.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// How many of them an id has: sixty bits.
+/// Length of a generated id: sixty bits.
 const LENGTH: usize = 12;
 
-/// How many candidates an error names.
-const NAMED: usize = 5;
+/// Maximum number of ids that an error lists.
+const MAX_LISTED: usize = 5;
 
-/// An id that no other session has.
-pub(super) fn fresh() -> String {
+/// Generates a unique id.
+pub(super) fn generate() -> String {
     let letter = |_| fastrand::choice(LETTERS).map_or('0', |byte| char::from(*byte));
     (0..LENGTH).map(letter).collect()
 }
 
-/// An id that somebody else chose.
-pub(super) fn checked(given: String) -> Result<String, Error> {
-    let fits = (SHORTEST..=64).contains(&given.len())
+/// Checks an id that the caller chose.
+pub(super) fn check(given: String) -> Result<String, Error> {
+    let is_valid = (MIN_LENGTH..=64).contains(&given.len())
         && given
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    if fits {
+    if is_valid {
         Ok(given)
     } else {
         Err(Error::BadId { given })
     }
 }
 
-/// The session of this id, or the only one whose id begins with it.
-pub(super) fn find(connection: &Connection, given: &str) -> Result<(i64, String), Stop> {
+/// Finds the session with this id, or the only one whose id starts with it.
+pub(super) fn find(connection: &Connection, given: &str) -> Result<(i64, String), WorkError> {
     let mut exact = connection.prepare_cached("SELECT number, id FROM sessions WHERE id = ?1")?;
     let pair = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
     if let Some(found) = exact.query_row([given], pair).optional()? {
         return Ok(found);
     }
-    let unknown = |near| Error::Unknown {
+    let unknown = |similar| Error::Unknown {
         given: given.to_owned(),
-        near,
+        similar,
     };
-    if given.chars().count() < SHORTEST {
+    if given.chars().count() < MIN_LENGTH {
         return Err(Error::TooShort {
             given: given.to_owned(),
         }
         .into());
     }
-    // Ids are ASCII, so all that begin with it lie before it and the last letter.
+    // Ids are ASCII, so all that start with the given text sort below the text followed by
+    // DEL.
     let end = format!("{given}\u{7f}");
     let mut begin = connection
         .prepare_cached("SELECT number, id FROM sessions WHERE id >= ?1 AND id < ?2 LIMIT 6")?;
@@ -67,7 +68,7 @@ pub(super) fn find(connection: &Connection, given: &str) -> Result<(i64, String)
             candidates: [first, second]
                 .into_iter()
                 .chain(found.map(|(_, id)| id))
-                .take(NAMED)
+                .take(MAX_LISTED)
                 .collect(),
         }
         .into()),
@@ -76,8 +77,8 @@ pub(super) fn find(connection: &Connection, given: &str) -> Result<(i64, String)
             let ids: Vec<String> = all
                 .query_map([], |row| row.get(0))?
                 .collect::<Result<_, _>>()?;
-            let near = spelling::closest(given, ids, 1).into_iter().next();
-            Err(unknown(near).into())
+            let similar = spelling::closest(given, ids, 1).into_iter().next();
+            Err(unknown(similar).into())
         }
     }
 }
@@ -87,13 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_plain() {
-        let id = fresh();
+    fn ids_are_plain_and_checked() {
+        let id = generate();
         assert_eq!(id.len(), LENGTH);
-        assert_ne!(id, fresh());
-        assert!(checked(id).is_ok());
+        assert_ne!(id, generate());
+        assert!(check(id).is_ok());
         for bad in ["", "abc", "a/bc", "../x", "a b c", "ü234", &"x".repeat(65)] {
-            assert!(checked(bad.to_owned()).is_err(), "{bad}");
+            assert!(check(bad.to_owned()).is_err(), "{bad}");
         }
     }
 }

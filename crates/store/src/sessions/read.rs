@@ -1,11 +1,11 @@
-//! Looking sessions up. Everything here runs in one moment of the database.
+//! Reads sessions. Everything here runs in a read transaction of its caller.
 
-use super::error::{Error, Stop};
+use super::error::{Error, WorkError};
 use super::lease::Owner;
 use super::tables::{event_seq, events_of, owner_of, rows_of};
 use super::{
-    Entry, Filter, Info, Kind, Loaded, OpenCall, Pending, RecordedCall, RecordedEvent, Stored,
-    Summary, time,
+    Filter, Info, Loaded, OpenCall, PendingApproval, RecordItem, RecordedCall, RecordedEvent,
+    SessionKind, StoredMessage, Summary, time,
 };
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use std::ffi::OsString;
@@ -13,16 +13,16 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Part of a conversation: messages of one session, up to one of them.
+/// Part of a history: the messages of one session up to the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) owner: i64,
     pub(super) last: i64,
 }
 
-/// The conversation of a session, from the root on. Sessions are numbered in the order
-/// they began, and a fork begins after what it was forked from.
-pub(super) fn path(connection: &Connection, number: i64) -> Result<Vec<Segment>, Stop> {
+/// Returns the history of a session, starting at the root. Sessions are numbered in the
+/// order of their creation, so a fork has a higher number than its origin.
+pub(super) fn path(connection: &Connection, number: i64) -> Result<Vec<Segment>, WorkError> {
     let mut statement = connection
         .prepare_cached("SELECT owner, last FROM segments WHERE session = ?1 ORDER BY owner")?;
     let shared = statement.query_map([number], |row| {
@@ -39,7 +39,7 @@ pub(super) fn path(connection: &Connection, number: i64) -> Result<Vec<Segment>,
     Ok(path)
 }
 
-fn info(connection: &Connection, number: i64) -> Result<Info, Stop> {
+fn info(connection: &Connection, number: i64) -> Result<Info, WorkError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, kind, work_dir, toolset, provider, model, title, created, updated, parent,
                 parent_call, forked_from, forked_at, text
@@ -50,7 +50,7 @@ fn info(connection: &Connection, number: i64) -> Result<Info, Stop> {
         let kind: String = row.get(1)?;
         Ok(Info {
             id: row.get(0)?,
-            kind: Kind::by_name(&kind),
+            kind: SessionKind::by_name(&kind),
             work_dir: folder(row, 2)?,
             toolset: row.get(3)?,
             provider: row.get(4)?,
@@ -73,8 +73,8 @@ fn folder(row: &Row<'_>, column: usize) -> rusqlite::Result<PathBuf> {
     Ok(OsString::from_vec(row.get(column)?).into())
 }
 
-/// All that is needed to go on with a session.
-pub(super) fn load(connection: &Connection, number: i64) -> Result<Loaded, Stop> {
+/// Loads everything needed to resume a session.
+pub(super) fn load(connection: &Connection, number: i64) -> Result<Loaded, WorkError> {
     let mut messages = Vec::new();
     let path = path(connection, number)?;
     for segment in &path {
@@ -82,7 +82,7 @@ pub(super) fn load(connection: &Connection, number: i64) -> Result<Loaded, Stop>
         let (first, _) = rows_of(segment.owner);
         let mut rows = statement.query(params![first, segment.last])?;
         while let Some(row) = rows.next()? {
-            messages.push(stored(row)?);
+            messages.push(message_from_row(row)?);
         }
     }
     let mut statement = connection.prepare_cached(
@@ -108,8 +108,8 @@ const MESSAGES: &str = "
     SELECT id, parent, time, role, body, batch FROM messages
     WHERE id > ?1 AND id <= ?2 ORDER BY id";
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
-    Ok(Stored {
+fn message_from_row(row: &Row<'_>) -> rusqlite::Result<StoredMessage> {
+    Ok(StoredMessage {
         id: row.get(0)?,
         parent: row.get(1)?,
         time: time(row.get(2)?),
@@ -118,7 +118,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     })
 }
 
-fn open_calls(connection: &Connection, number: i64) -> Result<Vec<OpenCall>, Stop> {
+fn open_calls(connection: &Connection, number: i64) -> Result<Vec<OpenCall>, WorkError> {
     let (first, last) = rows_of(number);
     let mut statement = connection.prepare_cached(
         "SELECT call_id, tool, arguments, has_effect, time FROM calls
@@ -138,7 +138,7 @@ fn open_calls(connection: &Connection, number: i64) -> Result<Vec<OpenCall>, Sto
     Ok(calls.collect::<Result<_, _>>()?)
 }
 
-fn approvals(connection: &Connection, number: i64) -> Result<Vec<Pending>, Stop> {
+fn approvals(connection: &Connection, number: i64) -> Result<Vec<PendingApproval>, WorkError> {
     let (first, last) = rows_of(number);
     let mut statement = connection.prepare_cached(
         "SELECT approvals.call_id, question, approvals.time, answer
@@ -150,7 +150,7 @@ fn approvals(connection: &Connection, number: i64) -> Result<Vec<Pending>, Stop>
          ORDER BY approvals.id",
     )?;
     let pending = statement.query_map(params![first, last, number], |row| {
-        Ok(Pending {
+        Ok(PendingApproval {
             call_id: row.get(0)?,
             question: row.get(1)?,
             since: time(row.get(2)?),
@@ -160,16 +160,16 @@ fn approvals(connection: &Connection, number: i64) -> Result<Vec<Pending>, Stop>
     Ok(pending.collect::<Result<_, _>>()?)
 }
 
-/// The newest state that was known in this conversation, or when it had come so far.
-/// Along a conversation the ids of messages rise. A fork has a copy of what was known
-/// when it was made: what the other one came to know later is none of its business.
+/// Returns the newest state in this history, or the newest one up to the message `at`.
+/// Message ids increase along a history. A fork has a copy of the state at the time of the
+/// fork, so later states of the origin do not apply.
 pub(super) fn state(
     connection: &Connection,
     path: &[Segment],
     at: Option<i64>,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<String>, WorkError> {
     let at = at.unwrap_or(i64::MAX);
-    for (place, segment) in path.iter().enumerate().rev() {
+    for (index, segment) in path.iter().enumerate().rev() {
         let (first, end) = rows_of(segment.owner);
         let mut statement = connection.prepare_cached(
             "SELECT state FROM states WHERE id > ?1 AND id < ?2 AND coalesce(message, 0) <= ?3
@@ -179,7 +179,7 @@ pub(super) fn state(
         if let Some(state) = found.optional()? {
             return Ok(Some(state));
         }
-        let forked_at = place.checked_sub(1).and_then(|before| path.get(before));
+        let forked_at = index.checked_sub(1).and_then(|before| path.get(before));
         if forked_at.is_none_or(|before| at >= before.last) {
             return Ok(None);
         }
@@ -187,26 +187,26 @@ pub(super) fn state(
     Ok(None)
 }
 
-/// Whether a message is in the conversation, and the conversation up to it.
+/// Returns the history up to a message, if the message is part of it.
 pub(super) fn path_to(
     connection: &Connection,
     path: &[Segment],
     at: i64,
-) -> Result<Option<Vec<Segment>>, Stop> {
+) -> Result<Option<Vec<Segment>>, WorkError> {
     let owner = owner_of(at);
-    let on_path = path
+    let is_in_path = path
         .iter()
         .any(|segment| segment.owner == owner && at <= segment.last);
     let mut statement = connection.prepare_cached("SELECT 1 FROM messages WHERE id = ?1")?;
-    if !on_path || !statement.exists([at])? {
+    if !is_in_path || !statement.exists([at])? {
         return Ok(None);
     }
     let before = path.iter().filter(|segment| segment.owner < owner).copied();
     Ok(Some(before.chain([Segment { owner, last: at }]).collect()))
 }
 
-/// Sessions, the newest first.
-pub(super) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Summary>, Stop> {
+/// Lists sessions, newest first.
+pub(super) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Summary>, WorkError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, kind, title, work_dir, model, created, updated, messages, turns, own_calls,
                 tokens_in, tokens_out, cost, waiting, parent, parent_call, lease, owner_pid,
@@ -220,11 +220,11 @@ pub(super) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Summa
     let mut rows = statement.query(params![folder, filter.sub_agents])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        if filter.most.is_some_and(|most| found.len() >= most) {
+        if filter.limit.is_some_and(|limit| found.len() >= limit) {
             break;
         }
         let kind: String = row.get(1)?;
-        if filter.kinds.is_empty() || filter.kinds.contains(&Kind::by_name(&kind)) {
+        if filter.kinds.is_empty() || filter.kinds.contains(&SessionKind::by_name(&kind)) {
             found.push(summary(row)?);
         }
     }
@@ -238,7 +238,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
     let kind: String = row.get(1)?;
     Ok(Summary {
         id: row.get(0)?,
-        kind: Kind::by_name(&kind),
+        kind: SessionKind::by_name(&kind),
         title: row.get(2)?,
         work_dir: folder(row, 3)?,
         model: row.get(4)?,
@@ -257,7 +257,8 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
     })
 }
 
-/// Who has a session: the columns `lease, owner_pid, owner_start, owner_boot`.
+/// Reads the owner of a session from the columns `lease, owner_pid, owner_start,
+/// owner_boot`.
 pub(super) fn owner(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Owner>> {
     if row.get::<_, Option<i64>>(first)?.is_none() {
         return Ok(None);
@@ -269,8 +270,8 @@ pub(super) fn owner(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Owne
     }))
 }
 
-/// Fails when somebody who is alive writes to it.
-pub(super) fn is_free(connection: &Connection, number: i64) -> Result<(), Stop> {
+/// Fails if a running process writes to the session.
+pub(super) fn check_free(connection: &Connection, number: i64) -> Result<(), WorkError> {
     let mut statement = connection.prepare_cached(
         "SELECT lease, owner_pid, owner_start, owner_boot, owner_since, id
          FROM sessions WHERE number = ?1",
@@ -294,7 +295,7 @@ const CALLS: &str = "
            output, calls.batch, calls.session
     FROM calls LEFT JOIN outcomes ON outcomes.id = calls.id ";
 
-fn recorded(row: &Row<'_>) -> rusqlite::Result<RecordedCall> {
+fn call_from_row(row: &Row<'_>) -> rusqlite::Result<RecordedCall> {
     let duration: Option<i64> = row.get(7)?;
     Ok(RecordedCall {
         call_id: row.get(0)?,
@@ -309,12 +310,12 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<RecordedCall> {
     })
 }
 
-/// A call by its id, and the session it is of.
+/// Finds a call by its id, and the session it belongs to.
 pub(super) fn call(
     connection: &Connection,
     session: Option<&(i64, String)>,
     call_id: &str,
-) -> Result<(String, RecordedCall), Stop> {
+) -> Result<(String, RecordedCall), WorkError> {
     let mut statement = connection.prepare_cached(&format!(
         "{CALLS} WHERE calls.call_id = ?1 AND (?2 IS NULL OR calls.session = ?2)
          ORDER BY calls.session DESC LIMIT 5"
@@ -322,17 +323,17 @@ pub(super) fn call(
     let number = session.map(|(number, _)| *number);
     let mut found: Vec<(i64, RecordedCall)> = statement
         .query_map(params![call_id, number], |row| {
-            Ok((row.get(10)?, recorded(row)?))
+            Ok((row.get(10)?, call_from_row(row)?))
         })?
         .collect::<Result<_, _>>()?;
-    let id_of = |number: i64| -> Result<Option<String>, Stop> {
+    let id_of = |number: i64| -> Result<Option<String>, WorkError> {
         let mut statement =
             connection.prepare_cached("SELECT id FROM sessions WHERE number = ?1")?;
         Ok(statement.query_row([number], |row| row.get(0)).optional()?)
     };
     let mut sessions = Vec::new();
     for (number, _) in &found {
-        // One that only a fork still needs has none.
+        // A deleted session whose history a fork still shares has no row.
         sessions.push(id_of(*number)?.unwrap_or_else(|| "(deleted)".to_owned()));
     }
     match (found.pop(), found.is_empty()) {
@@ -350,12 +351,12 @@ pub(super) fn call(
     }
 }
 
-/// The session of a folder that was used last and has a call of this id.
+/// Returns the session of a folder that was used last and contains a call with this id.
 pub(super) fn with_call(
     connection: &Connection,
     work_dir: &Path,
     call_id: &str,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<String>, WorkError> {
     let mut statement = connection.prepare_cached(
         "SELECT sessions.id FROM calls JOIN sessions ON sessions.number = calls.session
          WHERE calls.call_id = ?1 AND sessions.work_dir = ?2
@@ -366,16 +367,16 @@ pub(super) fn with_call(
     Ok(found.optional()?)
 }
 
-/// Shows a session piece by piece, in the order in which things were recorded; then the
-/// sessions of the agents it started.
+/// Visits all records of a session in the order in which they were recorded, then those of
+/// its sub-agents.
 pub(super) fn walk(
     connection: &Connection,
     number: i64,
-    visit: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, Stop> {
+    visit: &mut dyn FnMut(RecordItem) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, WorkError> {
     let info = info(connection, number)?;
     let id = info.id.clone();
-    if visit(Entry::Session(Box::new(info))).is_break() {
+    if visit(RecordItem::Session(Box::new(info))).is_break() {
         return Ok(ControlFlow::Break(()));
     }
     for segment in path(connection, number)? {
@@ -391,8 +392,8 @@ pub(super) fn walk(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The sessions of agents that this one started.
-pub(super) fn children(connection: &Connection, id: &str) -> Result<Vec<i64>, Stop> {
+/// Returns the sessions of sub-agents that this one started.
+pub(super) fn children(connection: &Connection, id: &str) -> Result<Vec<i64>, WorkError> {
     let mut statement = connection
         .prepare_cached("SELECT number FROM sessions WHERE parent = ?1 ORDER BY number")?;
     let children = statement.query_map([id], |row| row.get(0))?;
@@ -403,24 +404,24 @@ fn walk_segment(
     connection: &Connection,
     number: i64,
     segment: Segment,
-    visit: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, Stop> {
+    visit: &mut dyn FnMut(RecordItem) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, WorkError> {
     let (first, end) = rows_of(segment.owner);
     let mut statement = connection.prepare_cached(MESSAGES)?;
     let mut messages = Cursor::new(statement.query(params![first, segment.last])?, |row| {
-        Ok((row.get(5)?, Entry::Message(stored(row)?)))
+        Ok((row.get(5)?, RecordItem::Message(message_from_row(row)?)))
     })?;
     let mut statement = connection.prepare_cached(&format!(
         "{CALLS} WHERE calls.id > ?1 AND calls.id < ?2 AND coalesce(calls.message, 0) <= ?3
          ORDER BY calls.id"
     ))?;
     let mut calls = Cursor::new(statement.query(params![first, end, segment.last])?, |row| {
-        Ok((row.get(9)?, Entry::Call(recorded(row)?)))
+        Ok((row.get(9)?, RecordItem::Call(call_from_row(row)?)))
     })?;
     let mut statement = connection.prepare_cached(
         "SELECT id, time, body, batch FROM events WHERE id >= ?1 AND id < ?2 ORDER BY batch, id",
     )?;
-    // What happened elsewhere is not what happened here.
+    // Events of the origin of a fork do not belong to the fork.
     let (from, to) = if segment.owner == number {
         events_of(number)
     } else {
@@ -432,7 +433,7 @@ fn walk_segment(
             time: time(row.get(1)?),
             body: row.get(2)?,
         };
-        Ok((row.get(3)?, Entry::Event(event)))
+        Ok((row.get(3)?, RecordItem::Event(event)))
     })?;
     loop {
         // Within a batch: messages, then calls, then events.
@@ -456,33 +457,33 @@ fn walk_segment(
     }
 }
 
-/// Rows that are looked at one ahead.
+/// Iterates over rows with a lookahead of one.
 struct Cursor<'a, F> {
     rows: Rows<'a>,
     read: F,
-    ahead: Option<(i64, Entry)>,
+    peeked: Option<(i64, RecordItem)>,
 }
 
-impl<'a, F: Fn(&Row<'_>) -> rusqlite::Result<(i64, Entry)>> Cursor<'a, F> {
-    fn new(rows: Rows<'a>, read: F) -> Result<Self, Stop> {
+impl<'a, F: Fn(&Row<'_>) -> rusqlite::Result<(i64, RecordItem)>> Cursor<'a, F> {
+    fn new(rows: Rows<'a>, read: F) -> Result<Self, WorkError> {
         let mut cursor = Self {
             rows,
             read,
-            ahead: None,
+            peeked: None,
         };
         cursor.next()?;
         Ok(cursor)
     }
 
     fn batch(&self) -> Option<i64> {
-        self.ahead.as_ref().map(|(batch, _)| *batch)
+        self.peeked.as_ref().map(|(batch, _)| *batch)
     }
 
-    fn next(&mut self) -> Result<Option<Entry>, Stop> {
+    fn next(&mut self) -> Result<Option<RecordItem>, WorkError> {
         let next = match self.rows.next()? {
             Some(row) => Some((self.read)(row)?),
             None => None,
         };
-        Ok(std::mem::replace(&mut self.ahead, next).map(|(_, entry)| entry))
+        Ok(std::mem::replace(&mut self.peeked, next).map(|(_, entry)| entry))
     }
 }

@@ -1,23 +1,23 @@
-//! Writing a batch. Everything here runs inside a transaction of its caller.
+//! Writes batches. Everything here runs inside a transaction of its caller.
 
 use super::batch::{Approval, Batch, Call, Decision, NewMessage, Outcome};
-use super::error::{Error, Stop};
+use super::error::{Error, WorkError};
 use super::files;
 use super::lease::Owner;
 use super::tables::{event_row, row, rows_of};
-use super::{New, millis, title_of};
+use super::{NewSession, millis, title_of};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::os::unix::ffi::OsStrExt;
 
-/// A state that is longer than this is not kept beside an older one.
-const LONG_STATE: usize = 16 << 10;
+/// Maximum size in bytes of a state whose older versions are kept.
+const MAX_KEPT_STATE: usize = 16 << 10;
 
-/// What is said when there is no place for one more row.
-const FULL: &str = "it is full: begin another one";
+/// Detail of the error for a session without room for another row.
+const FULL: &str = "the session is full; start another one";
 
-/// What the row of a session says.
+/// The row of a session.
 #[derive(Debug)]
-pub(super) struct Current {
+pub(super) struct SessionRow {
     pub(super) number: i64,
     pub(super) id: String,
     pub(super) lease: Option<i64>,
@@ -38,8 +38,8 @@ pub(super) struct Current {
     updated: i64,
 }
 
-impl Current {
-    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+impl SessionRow {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             number: row.get(0)?,
             id: row.get(1)?,
@@ -62,38 +62,38 @@ impl Current {
         })
     }
 
-    /// The session of exactly this id.
-    pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<Self>, Stop> {
+    /// Finds the session with exactly this id.
+    pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<Self>, WorkError> {
         let mut statement = connection.prepare_cached(
             "SELECT number, id, lease, head, batches, own_messages, own_calls, own_approvals,
                     own_states, messages, turns, tokens_in, tokens_out, cost, waiting, last_seq,
                     title, updated
              FROM sessions WHERE id = ?1",
         )?;
-        Ok(statement.query_row([id], Self::of).optional()?)
+        Ok(statement.query_row([id], Self::from_row).optional()?)
     }
 
-    fn place(&self, place: i64) -> Result<i64, Stop> {
-        row(self.number, place).ok_or_else(|| self.contradiction(FULL))
+    fn row_id(&self, row_id: i64) -> Result<i64, WorkError> {
+        row(self.number, row_id).ok_or_else(|| self.contradiction(FULL))
     }
 
-    fn contradiction(&self, detail: impl Into<String>) -> Stop {
-        Stop::Said(Error::Contradiction {
+    fn contradiction(&self, detail: impl Into<String>) -> WorkError {
+        WorkError::Rejected(Error::Contradiction {
             session: self.id.clone(),
             detail: detail.into(),
         })
     }
 }
 
-/// Makes the row of a session that nobody said anything in so far.
-pub(super) fn begin(
+/// Inserts the row of a new session.
+pub(super) fn insert_session(
     connection: &Connection,
     id: &str,
-    new: &New,
+    new: &NewSession,
     lease: i64,
     owner: &Owner,
     now: i64,
-) -> Result<(), Stop> {
+) -> Result<(), WorkError> {
     let (parent, call) = match &new.parent {
         Some((parent, call)) => (Some(parent), Some(call)),
         None => (None, None),
@@ -130,60 +130,60 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// Writes a batch, and says which ids its messages have.
+/// Writes a batch and returns the ids of its messages.
 pub(super) fn write(
     connection: &Connection,
-    current: &mut Current,
+    session: &mut SessionRow,
     batch: &Batch,
     now: i64,
-) -> Result<Vec<i64>, Stop> {
-    current.batch += 1;
-    // Clocks go back; the order of things does not.
-    let now = now.max(current.updated);
-    current.updated = now;
+) -> Result<Vec<i64>, WorkError> {
+    session.batch += 1;
+    // Clocks may go back, but the order of records must not.
+    let now = now.max(session.updated);
+    session.updated = now;
     let mut ids = Vec::with_capacity(batch.messages.len());
     for new in &batch.messages {
-        ids.push(message(connection, current, new, now)?);
+        ids.push(message(connection, session, new, now)?);
     }
     for new in &batch.calls {
-        call(connection, current, new, now)?;
+        call(connection, session, new, now)?;
     }
     for new in &batch.outcomes {
-        outcome(connection, current, new, now)?;
+        outcome(connection, session, new, now)?;
     }
     for new in &batch.approvals {
-        approval(connection, current, new, now)?;
+        approval(connection, session, new, now)?;
     }
     for new in &batch.decisions {
-        decision(connection, current, new, now)?;
+        decision(connection, session, new, now)?;
     }
     for (seq, body) in &batch.events {
-        event(connection, current, *seq, body, now)?;
+        event(connection, session, *seq, body, now)?;
     }
     if let Some(new) = &batch.state {
-        state(connection, current, new)?;
+        state(connection, session, new)?;
     }
     for new in &batch.files {
-        files::write(connection, current.number, current.head, new)?
-            .ok_or_else(|| current.contradiction(FULL))?;
+        files::write(connection, session.number, session.head, new)?
+            .ok_or_else(|| session.contradiction(FULL))?;
     }
-    let asked = !batch.approvals.is_empty() || !batch.decisions.is_empty();
-    if asked || (current.own_approvals > 0 && !batch.outcomes.is_empty()) {
-        current.waiting = waiting(connection, current)?;
+    let has_questions = !batch.approvals.is_empty() || !batch.decisions.is_empty();
+    if has_questions || (session.own_approvals > 0 && !batch.outcomes.is_empty()) {
+        session.waiting = count_waiting(connection, session)?;
     }
     if let Some(title) = &batch.title {
-        current.title = Some(title.clone());
+        session.title = Some(title.clone());
     }
-    save(connection, current)?;
+    save(connection, session)?;
     if let Some((provider, model)) = &batch.model {
         connection
             .prepare_cached("UPDATE sessions SET provider = ?2, model = ?3 WHERE number = ?1")?
-            .execute(params![current.number, provider, model])?;
+            .execute(params![session.number, provider, model])?;
     }
     Ok(ids)
 }
 
-fn save(connection: &Connection, current: &Current) -> Result<(), Stop> {
+fn save(connection: &Connection, session: &SessionRow) -> Result<(), WorkError> {
     connection
         .prepare_cached(
             "UPDATE sessions SET head = ?2, batches = ?3, own_messages = ?4, own_calls = ?5,
@@ -193,34 +193,34 @@ fn save(connection: &Connection, current: &Current) -> Result<(), Stop> {
              WHERE number = ?1",
         )?
         .execute(params![
-            current.number,
-            current.head,
-            current.batch,
-            current.own_messages,
-            current.own_calls,
-            current.own_approvals,
-            current.own_states,
-            current.messages,
-            current.turns,
-            current.tokens_in,
-            current.tokens_out,
-            current.cost,
-            current.waiting,
-            current.last_seq,
-            current.title,
-            current.updated,
+            session.number,
+            session.head,
+            session.batch,
+            session.own_messages,
+            session.own_calls,
+            session.own_approvals,
+            session.own_states,
+            session.messages,
+            session.turns,
+            session.tokens_in,
+            session.tokens_out,
+            session.cost,
+            session.waiting,
+            session.last_seq,
+            session.title,
+            session.updated,
         ])?;
     Ok(())
 }
 
 fn message(
     connection: &Connection,
-    current: &mut Current,
+    session: &mut SessionRow,
     new: &NewMessage,
     now: i64,
-) -> Result<i64, Stop> {
-    current.own_messages += 1;
-    let id = current.place(current.own_messages)?;
+) -> Result<i64, WorkError> {
+    session.own_messages += 1;
+    let id = session.row_id(session.own_messages)?;
     let usage = new.usage.map(|(tokens_in, tokens_out, cost)| {
         let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
         (count(tokens_in), count(tokens_out), cost)
@@ -232,8 +232,8 @@ fn message(
         )?
         .execute(params![
             id,
-            current.head,
-            current.batch,
+            session.head,
+            session.batch,
             now,
             new.role,
             usage.map(|usage| usage.0),
@@ -241,31 +241,36 @@ fn message(
             usage.and_then(|usage| usage.2),
             new.body,
         ])?;
-    current.head = Some(id);
-    current.messages += 1;
+    session.head = Some(id);
+    session.messages += 1;
     if new.role == "assistant" {
-        current.turns += 1;
+        session.turns += 1;
     }
     if let Some((tokens_in, tokens_out, cost)) = usage {
-        current.tokens_in = current.tokens_in.saturating_add(tokens_in);
-        current.tokens_out = current.tokens_out.saturating_add(tokens_out);
+        session.tokens_in = session.tokens_in.saturating_add(tokens_in);
+        session.tokens_out = session.tokens_out.saturating_add(tokens_out);
         if let Some(cost) = cost {
-            current.cost = Some(current.cost.unwrap_or(0.0) + cost);
+            session.cost = Some(session.cost.unwrap_or(0.0) + cost);
         }
     }
-    if current.title.is_none() && new.role == "user" {
-        current.title = title_of(&new.body);
+    if session.title.is_none() && new.role == "user" {
+        session.title = title_of(&new.body);
     }
     Ok(id)
 }
 
-fn call(connection: &Connection, current: &mut Current, new: &Call, now: i64) -> Result<(), Stop> {
-    if row_of(connection, current, &new.call_id)?.is_some() {
-        let detail = format!("call \"{}\" was recorded before", new.call_id);
-        return Err(current.contradiction(detail));
+fn call(
+    connection: &Connection,
+    session: &mut SessionRow,
+    new: &Call,
+    now: i64,
+) -> Result<(), WorkError> {
+    if row_of(connection, session, &new.call_id)?.is_some() {
+        let detail = format!("call \"{}\" is already recorded", new.call_id);
+        return Err(session.contradiction(detail));
     }
-    current.own_calls += 1;
-    let id = current.place(current.own_calls)?;
+    session.own_calls += 1;
+    let id = session.row_id(session.own_calls)?;
     connection
         .prepare_cached(
             "INSERT INTO calls (id, session, call_id, message, batch, time, has_effect, tool,
@@ -274,10 +279,10 @@ fn call(connection: &Connection, current: &mut Current, new: &Call, now: i64) ->
         )?
         .execute(params![
             id,
-            current.number,
+            session.number,
             new.call_id,
-            current.head,
-            current.batch,
+            session.head,
+            session.batch,
             now,
             new.has_effect,
             new.tool,
@@ -286,26 +291,30 @@ fn call(connection: &Connection, current: &mut Current, new: &Call, now: i64) ->
     Ok(())
 }
 
-fn row_of(connection: &Connection, current: &Current, call_id: &str) -> Result<Option<i64>, Stop> {
+fn row_of(
+    connection: &Connection,
+    session: &SessionRow,
+    call_id: &str,
+) -> Result<Option<i64>, WorkError> {
     let mut statement =
         connection.prepare_cached("SELECT id FROM calls WHERE call_id = ?1 AND session = ?2")?;
-    let found = statement.query_row(params![call_id, current.number], |row| row.get(0));
+    let found = statement.query_row(params![call_id, session.number], |row| row.get(0));
     Ok(found.optional()?)
 }
 
 fn outcome(
     connection: &Connection,
-    current: &Current,
+    session: &SessionRow,
     new: &Outcome,
     now: i64,
-) -> Result<(), Stop> {
-    let Some(id) = row_of(connection, current, &new.call_id)? else {
-        return Err(Stop::Said(Error::UnknownCall {
+) -> Result<(), WorkError> {
+    let Some(id) = row_of(connection, session, &new.call_id)? else {
+        return Err(WorkError::Rejected(Error::UnknownCall {
             call_id: new.call_id.clone(),
-            session: Some(current.id.clone()),
+            session: Some(session.id.clone()),
         }));
     };
-    // One outcome a call: the second would deny the first.
+    // A call has one outcome; a second would contradict it.
     let added = connection
         .prepare_cached(
             "INSERT INTO outcomes (id, time, is_error, duration_ms, output, reply)
@@ -320,20 +329,20 @@ fn outcome(
             new.reply,
         ])?;
     if added == 0 {
-        let detail = format!("call \"{}\" has an outcome already", new.call_id);
-        return Err(current.contradiction(detail));
+        let detail = format!("call \"{}\" already has an outcome", new.call_id);
+        return Err(session.contradiction(detail));
     }
     Ok(())
 }
 
 fn approval(
     connection: &Connection,
-    current: &mut Current,
+    session: &mut SessionRow,
     new: &Approval,
     now: i64,
-) -> Result<(), Stop> {
-    current.own_approvals += 1;
-    let id = current.place(current.own_approvals)?;
+) -> Result<(), WorkError> {
+    session.own_approvals += 1;
+    let id = session.row_id(session.own_approvals)?;
     connection
         .prepare_cached(
             "INSERT INTO approvals (id, call_id, time, question) VALUES (?1, ?2, ?3, ?4)",
@@ -342,15 +351,15 @@ fn approval(
     Ok(())
 }
 
-/// Answers the questions about a call that have no answer: it may have been asked about
-/// more than once, and none of them is open when it is made.
+/// Answers all open questions about a call: there may be more than one, and none may stay
+/// open when the call runs.
 fn decision(
     connection: &Connection,
-    current: &Current,
+    session: &SessionRow,
     new: &Decision,
     now: i64,
-) -> Result<(), Stop> {
-    let (first, last) = rows_of(current.number);
+) -> Result<(), WorkError> {
+    let (first, last) = rows_of(session.number);
     let answered = connection
         .prepare_cached(
             "INSERT INTO decisions (id, time, answer)
@@ -359,15 +368,15 @@ fn decision(
         )?
         .execute(params![first, last, new.call_id, now, new.answer])?;
     if answered == 0 {
-        let detail = format!("nothing is asked about call \"{}\"", new.call_id);
-        return Err(current.contradiction(detail));
+        let detail = format!("no pending approval for call \"{}\"", new.call_id);
+        return Err(session.contradiction(detail));
     }
     Ok(())
 }
 
-/// How many calls there are that may still be made once somebody has answered.
-fn waiting(connection: &Connection, current: &Current) -> Result<i64, Stop> {
-    let (first, last) = rows_of(current.number);
+/// Counts the calls that still wait for an approval.
+fn count_waiting(connection: &Connection, session: &SessionRow) -> Result<i64, WorkError> {
+    let (first, last) = rows_of(session.number);
     let mut statement = connection.prepare_cached(
         "SELECT count(DISTINCT call_id) FROM approvals WHERE id BETWEEN ?1 AND ?2
          AND NOT EXISTS (SELECT 1 FROM decisions WHERE decisions.id = approvals.id)
@@ -375,64 +384,65 @@ fn waiting(connection: &Connection, current: &Current) -> Result<i64, Stop> {
              SELECT 1 FROM calls JOIN outcomes ON outcomes.id = calls.id
              WHERE calls.call_id = approvals.call_id AND calls.session = ?3)",
     )?;
-    Ok(statement.query_row(params![first, last, current.number], |row| row.get(0))?)
+    Ok(statement.query_row(params![first, last, session.number], |row| row.get(0))?)
 }
 
 fn event(
     connection: &Connection,
-    current: &mut Current,
+    session: &mut SessionRow,
     seq: u64,
     body: &str,
     now: i64,
-) -> Result<(), Stop> {
-    let id = event_row(current.number, seq)
-        .ok_or_else(|| current.contradiction(format!("no event can have the number {seq}")))?;
+) -> Result<(), WorkError> {
+    let id = event_row(session.number, seq)
+        .ok_or_else(|| session.contradiction(format!("invalid event number {seq}")))?;
     let added = connection
         .prepare_cached(
             "INSERT INTO events (id, batch, time, body) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (id) DO NOTHING",
         )?
-        .execute(params![id, current.batch, now, body])?;
+        .execute(params![id, session.batch, now, body])?;
     if added == 0 {
-        return Err(current.contradiction(format!("event {seq} was recorded before")));
+        return Err(session.contradiction(format!("event {seq} is already recorded")));
     }
-    current.last_seq = current.last_seq.max(i64::try_from(seq).unwrap_or(i64::MAX));
+    session.last_seq = session.last_seq.max(i64::try_from(seq).unwrap_or(i64::MAX));
     Ok(())
 }
 
-/// The state as it is after the newest message. Of a long one only the newest is kept.
-fn state(connection: &Connection, current: &mut Current, new: &str) -> Result<(), Stop> {
-    let same = match current.own_states {
+/// Records the state after the newest message. Only the newest version of a large state is
+/// kept.
+fn state(connection: &Connection, session: &mut SessionRow, new: &str) -> Result<(), WorkError> {
+    let replaced = match session.own_states {
         0 => None,
-        place => {
-            let id = current.place(place)?;
+        row_id => {
+            let id = session.row_id(row_id)?;
             let mut statement =
                 connection.prepare_cached("SELECT message FROM states WHERE id = ?1")?;
             let message: Option<Option<i64>> =
                 statement.query_row([id], |row| row.get(0)).optional()?;
-            (new.len() > LONG_STATE || message == Some(current.head)).then_some(id)
+            (new.len() > MAX_KEPT_STATE || message == Some(session.head)).then_some(id)
         }
     };
-    let id = match same {
+    let id = match replaced {
         Some(id) => id,
         None => {
-            current.own_states += 1;
-            current.place(current.own_states)?
+            session.own_states += 1;
+            session.row_id(session.own_states)?
         }
     };
     connection
         .prepare_cached("INSERT OR REPLACE INTO states (id, message, state) VALUES (?1, ?2, ?3)")?
-        .execute(params![id, current.head, new])?;
+        .execute(params![id, session.head, new])?;
     Ok(())
 }
 
-/// Gives a session to an owner.
-pub(super) fn own(
+/// Makes a process the owner of a session.
+pub(super) fn set_owner(
     connection: &Connection,
     number: i64,
     lease: i64,
     owner: &Owner,
-) -> Result<(), Stop> {
+) -> Result<(), WorkError> {
     connection
         .prepare_cached(
             "UPDATE sessions SET lease = ?2, owner_pid = ?3, owner_start = ?4, owner_boot = ?5,
@@ -449,8 +459,8 @@ pub(super) fn own(
     Ok(())
 }
 
-/// Takes it away from who has it by this lease.
-pub(super) fn disown(connection: &Connection, lease: i64, id: &str) -> Result<(), Stop> {
+/// Ends the ownership with this lease.
+pub(super) fn clear_owner(connection: &Connection, lease: i64, id: &str) -> Result<(), WorkError> {
     connection
         .prepare_cached("UPDATE sessions SET lease = NULL WHERE id = ?2 AND lease = ?1")?
         .execute(params![lease, id])?;

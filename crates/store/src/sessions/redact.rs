@@ -1,23 +1,24 @@
-//! Secrets stay out of what is recorded.
+//! Keeps secrets out of records.
 
 use haft_ops::text::secrets::{Spelled, in_base64, without_userinfo};
 use memchr::memmem::Finder;
 use std::borrow::Cow;
 
-/// Stands where a secret was.
+/// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Shorter values are left: they are too likely to be something else.
-const SHORTEST: usize = 8;
+/// Minimum length of a secret in characters; shorter values are too likely to occur as
+/// ordinary text.
+const MIN_LENGTH: usize = 8;
 
-/// Known secrets, in every spelling a record could have them in.
+/// Known secrets, in every encoding in which a record could contain them.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// The longest first, so that none is left in part.
+    /// Longest first, so that no secret is redacted only in part.
     secrets: Vec<Finder<'static>>,
-    /// What Base64 makes of them.
+    /// Their Base64 encodings.
     encoded: Vec<Finder<'static>>,
-    /// The same for those whose characters are escaped in other ways.
+    /// Secrets whose characters may be escaped in other ways.
     spelled: Vec<Spelled>,
 }
 
@@ -28,27 +29,27 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// Knows these values. Those of fewer than 8 characters are left: they are too likely
-    /// to be something else.
+    /// Creates a redactor for these values. Values of fewer than 8 characters are ignored:
+    /// they are too likely to occur as ordinary text.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut redactor = Self::default();
         redactor.add(secrets);
         redactor
     }
 
-    /// Knows these values too.
+    /// Adds these values.
     pub fn add(&mut self, secrets: impl IntoIterator<Item = String>) {
         let known = std::mem::take(&mut self.secrets).into_iter();
         let known = known.filter_map(|known| String::from_utf8(known.needle().to_vec()).ok());
         let mut spellings: Vec<String> = known.collect();
         for secret in secrets {
             let secret = secret.trim();
-            if secret.chars().count() < SHORTEST {
+            if secret.chars().count() < MIN_LENGTH {
                 continue;
             }
-            // Inside JSON, and inside JSON that is a text in JSON.
-            let once = quoted(secret);
-            spellings.extend([quoted(&once), once, secret.to_owned()]);
+            // As in JSON, and as in JSON inside a JSON string.
+            let once = json_escaped(secret);
+            spellings.extend([json_escaped(&once), once, secret.to_owned()]);
             let encoded = in_base64(secret).into_iter();
             self.encoded.extend(encoded.map(finder));
             self.spelled.push(Spelled::new(secret));
@@ -60,16 +61,17 @@ impl Redactor {
         self.spelled.dedup();
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no secrets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()
     }
 
-    /// Where the end of a text begins that may become one of them when more comes.
+    /// Returns the start of the part at the end of a text that may be the beginning of a
+    /// secret.
     #[must_use]
-    pub fn begun(&self, text: &str) -> usize {
-        let begins = |at: &usize| {
+    pub fn incomplete_from(&self, text: &str) -> usize {
+        let may_be_start = |at: &usize| {
             let end = text.as_bytes().get(*at..).unwrap_or_default();
             let secrets = self.secrets.iter();
             secrets
@@ -80,47 +82,46 @@ impl Redactor {
         let first = text.len().saturating_sub(longest.saturating_sub(1));
         (first..text.len())
             .filter(|at| text.is_char_boundary(*at))
-            .find(begins)
+            .find(may_be_start)
             .unwrap_or(text.len())
     }
 
-    /// A text without them.
+    /// Replaces all secrets in a text.
     #[must_use]
     pub fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for secret in self.secrets.iter().chain(&self.encoded) {
-            if let Some(cleaned) = without(&text, secret) {
-                text = Cow::Owned(cleaned);
+            if let Some(redacted) = without(&text, secret) {
+                text = Cow::Owned(redacted);
             }
         }
         let may_escape = memchr::memchr2(b'\\', b'%', text.as_bytes()).is_some();
         for secret in &self.spelled {
             if (may_escape || secret.has_space())
-                && let Some(cleaned) = secret.cut_from(&text, REDACTED)
+                && let Some(redacted) = secret.cut_from(&text, REDACTED)
             {
-                text = Cow::Owned(cleaned);
+                text = Cow::Owned(redacted);
             }
         }
         text
     }
 
-    /// The same for what is written down: without user names and passwords in addresses
-    /// too, which nobody had to name.
+    /// Redacts secrets, and also user names and passwords in URLs, which need not be known.
     #[must_use]
     pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.clean(text) {
             Cow::Borrowed(text) => without_userinfo(text, REDACTED),
-            Cow::Owned(cleaned) => match without_userinfo(&cleaned, REDACTED) {
-                Cow::Borrowed(_) => Cow::Owned(cleaned),
-                Cow::Owned(cleaned) => Cow::Owned(cleaned),
+            Cow::Owned(redacted) => match without_userinfo(&redacted, REDACTED) {
+                Cow::Borrowed(_) => Cow::Owned(redacted),
+                Cow::Owned(redacted) => Cow::Owned(redacted),
             },
         }
     }
 
-    /// The same, in place.
-    pub(super) fn wash(&self, text: &mut String) {
-        if let Cow::Owned(cleaned) = self.scrub(text) {
-            *text = cleaned;
+    /// Redacts in place, like [`Redactor::scrub`].
+    pub(super) fn redact_in_place(&self, text: &mut String) {
+        if let Cow::Owned(redacted) = self.scrub(text) {
+            *text = redacted;
         }
     }
 }
@@ -132,20 +133,20 @@ fn finder(secret: String) -> Finder<'static> {
 fn without(text: &str, secret: &Finder<'_>) -> Option<String> {
     let mut places = secret.find_iter(text.as_bytes()).peekable();
     places.peek()?;
-    let mut cleaned = String::with_capacity(text.len());
+    let mut redacted = String::with_capacity(text.len());
     let mut from = 0;
     for at in places {
-        // A secret is whole characters, so both ends are between characters.
-        cleaned.push_str(text.get(from..at).unwrap_or_default());
-        cleaned.push_str(REDACTED);
+        // A secret consists of whole characters, so both ends are character boundaries.
+        redacted.push_str(text.get(from..at).unwrap_or_default());
+        redacted.push_str(REDACTED);
         from = at + secret.needle().len();
     }
-    cleaned.push_str(text.get(from..).unwrap_or_default());
-    Some(cleaned)
+    redacted.push_str(text.get(from..).unwrap_or_default());
+    Some(redacted)
 }
 
-/// As it stands between the quotes of a JSON text.
-fn quoted(text: &str) -> String {
+/// Returns a text as it is written between the quotes of JSON.
+fn json_escaped(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     let inner = json
         .strip_prefix('"')
@@ -161,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn secrets_go_in_every_spelling_and_nothing_else_does() {
+    fn secrets_are_redacted_in_every_encoding_and_nothing_else_is() {
         let secrets = [
             "sk-\"quoted\\é",
             "sk-canary-1",
@@ -171,12 +172,12 @@ mod tests {
         let redactor = Redactor::new(secrets.map(str::to_owned));
         let inner = json!({ "key": secrets[0], "of": secrets[2] }).to_string();
         let body = json!({ "text": format!("a {} b", secrets[1]), "inner": inner }).to_string();
-        let cleaned = redactor.clean(&body);
+        let redacted = redactor.clean(&body);
         assert!(
-            !cleaned.contains("sk-") && !cleaned.contains("longer"),
-            "{cleaned}"
+            !redacted.contains("sk-") && !redacted.contains("longer"),
+            "{redacted}"
         );
-        let parsed: serde_json::Value = serde_json::from_str(&cleaned).unwrap();
+        let parsed: serde_json::Value = serde_json::from_str(&redacted).unwrap();
         assert_eq!(parsed["text"], "a [redacted] b");
         assert!(matches!(
             redactor.clean("short é"),
@@ -186,12 +187,12 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_cleaned_where_something_is_written_down() {
+    fn scrub_also_redacts_credentials_in_urls() {
         let redactor = Redactor::new(["sk-canary-1".to_owned()]);
         let text = "sk-canary-1 https://me:hunter2@host";
         assert_eq!(redactor.clean(text), "[redacted] https://me:hunter2@host");
-        let cleaned = "[redacted] https://[redacted]@host";
-        assert_eq!(redactor.scrub(text), cleaned);
+        let redacted = "[redacted] https://[redacted]@host";
+        assert_eq!(redactor.scrub(text), redacted);
         assert_eq!(Redactor::default().scrub("x://a:b1@c"), "x://[redacted]@c");
         assert!(matches!(redactor.scrub("plain"), Cow::Borrowed("plain")));
     }

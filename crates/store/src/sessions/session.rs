@@ -1,55 +1,55 @@
-//! One session that this process may add to.
+//! A session that this process may write to.
 
 use super::batch::Batch;
-use super::desk::{self, Haste};
-use super::error::{Error, Stop};
+use super::error::{Error, WorkError};
 use super::lease::Owner;
-use super::record::{self, Current};
-use super::{New, Sessions, millis};
+use super::record::{self, SessionRow};
+use super::writer_thread::{self, Urgency};
+use super::{NewSession, Sessions, millis};
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// How many bytes may wait to be recorded soon.
-const ROOM: usize = 4 << 20;
+/// Maximum number of bytes that may wait in delayed batches.
+const MAX_DELAYED: usize = 4 << 20;
 
-/// A session that this process may add to, and no other may meanwhile. Clones are the
-/// same one; when the last is dropped, somebody else may go on with it.
+/// A session that only this process may write to. Clones share it; when the last one is
+/// dropped, another process may resume the session.
 #[derive(Clone)]
 pub struct Session {
-    held: Arc<Held>,
+    lease_guard: Arc<LeaseGuard>,
 }
 
-/// Gives the session back when it is dropped.
-struct Held {
+/// The lease on a session. Dropping it returns the session.
+struct LeaseGuard {
     key: Arc<Key>,
-    /// What nobody waits for, as long as more can be added to it.
-    gathering: Mutex<Option<Arc<Mutex<Later>>>>,
+    /// The delayed batch that can still grow.
+    delayed_batch: Mutex<Option<Arc<Mutex<DelayedBatch>>>>,
     sessions: Sessions,
 }
 
-/// Batches that are recorded together, soon.
-struct Later {
+/// A batch that is written with a delay, together with later ones.
+struct DelayedBatch {
     batch: Batch,
     size: usize,
     /// Whether it is being written.
-    taken: bool,
+    is_being_written: bool,
 }
 
-/// What a piece of work needs to know. It holds nothing that waits for the thread it
-/// runs on.
+/// Everything that work on the writing thread needs. It must not own anything whose drop
+/// waits for that thread.
 struct Key {
     id: String,
     lease: i64,
     owner: Owner,
-    new: Option<New>,
-    /// Whether it may have a row.
-    used: AtomicBool,
-    /// Whether it has one.
-    begun: AtomicBool,
-    /// Bytes on their way that nobody waits for.
-    waiting: AtomicUsize,
+    new: Option<NewSession>,
+    /// Whether a write was attempted, so that the session may have a row.
+    may_have_row: AtomicBool,
+    /// Whether the session has a row.
+    has_row: AtomicBool,
+    /// Size of delayed batches in bytes.
+    delayed_bytes: AtomicUsize,
 }
 
 impl std::fmt::Debug for Session {
@@ -59,141 +59,151 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// A session that will begin with its first batch.
-    pub(super) fn new(sessions: Sessions, id: String, new: New) -> Self {
-        Self::of(sessions, id, fastrand::i64(1..), Some(new))
+    /// Creates a session that starts with its first batch.
+    pub(super) fn new(sessions: Sessions, id: String, new: NewSession) -> Self {
+        Self::with_lease(sessions, id, fastrand::i64(1..), Some(new))
     }
 
-    /// A session that was there before.
-    pub(super) fn taken(sessions: Sessions, id: String, lease: i64) -> Self {
-        Self::of(sessions, id, lease, None)
+    /// Creates a handle for a session that was resumed.
+    pub(super) fn resumed(sessions: Sessions, id: String, lease: i64) -> Self {
+        Self::with_lease(sessions, id, lease, None)
     }
 
-    fn of(sessions: Sessions, id: String, lease: i64, new: Option<New>) -> Self {
+    fn with_lease(sessions: Sessions, id: String, lease: i64, new: Option<NewSession>) -> Self {
         let key = Key {
             id,
             lease,
-            owner: Owner::ourselves(),
-            used: AtomicBool::new(new.is_none()),
-            begun: AtomicBool::new(new.is_none()),
+            owner: Owner::this_process(),
+            may_have_row: AtomicBool::new(new.is_none()),
+            has_row: AtomicBool::new(new.is_none()),
             new,
-            waiting: AtomicUsize::new(0),
+            delayed_bytes: AtomicUsize::new(0),
         };
         Self {
-            held: Arc::new(Held {
+            lease_guard: Arc::new(LeaseGuard {
                 key: Arc::new(key),
-                gathering: Mutex::default(),
+                delayed_batch: Mutex::default(),
                 sessions,
             }),
         }
     }
 
-    /// Its id.
+    /// Returns the session's id.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.held.key.id
+        &self.lease_guard.key.id
     }
 
-    /// The sessions it is one of.
+    /// Returns the database that the session is in.
     #[must_use]
     pub fn sessions(&self) -> &Sessions {
-        &self.held.sessions
+        &self.lease_guard.sessions
     }
 
-    /// Records a batch: all of it or nothing. Once this returns it is on the disk. The
-    /// ids of its messages are returned in their order.
+    /// Records a batch, all or nothing. When this returns, it is on disk. Returns the ids
+    /// of its messages in order.
     ///
-    /// A batch that was handed in is recorded also if nobody waits for it any more, and
-    /// batches are recorded in the order in which they were handed in.
+    /// A submitted batch is recorded even if the future is dropped, and batches are
+    /// recorded in the order of submission.
     ///
     /// # Errors
-    /// When nothing of it was recorded: the database cannot be written, the session was
-    /// taken over or deleted, or the batch contradicts what is recorded.
+    /// When nothing was recorded: the database cannot be written, the session was taken
+    /// over or deleted, or the batch contradicts earlier records.
     pub async fn commit(&self, batch: Batch) -> Result<Vec<i64>, Error> {
         self.commit_all(vec![batch]).await
     }
 
-    /// Records batches, one after the other, in one step: all of them or none. They share
-    /// what makes them last. The ids are those of the messages of all of them.
+    /// Records several batches in order and in one transaction. Returns the ids of all
+    /// their messages.
     ///
     /// # Errors
-    /// As [`Session::commit`].
+    /// Same as [`Session::commit`].
     pub async fn commit_all(&self, batches: Vec<Batch>) -> Result<Vec<i64>, Error> {
-        self.commit_with(Haste::Now, batches).await
+        self.commit_with(Urgency::Durable, batches).await
     }
 
-    /// Records a batch that outlives the end of this process, but perhaps not the end of
-    /// the power: for what is only told, and not relied on. That takes much less time.
+    /// Records a batch that survives the end of this process, but perhaps not a power
+    /// failure: for information that nothing depends on. This is much faster.
     ///
     /// # Errors
-    /// As [`Session::commit`].
+    /// Same as [`Session::commit`].
     pub async fn commit_lightly(&self, batch: Batch) -> Result<(), Error> {
-        self.commit_with(Haste::Light, vec![batch]).await.map(drop)
+        self.commit_with(Urgency::Volatile, vec![batch])
+            .await
+            .map(drop)
     }
 
-    async fn commit_with(&self, haste: Haste, batches: Vec<Batch>) -> Result<Vec<i64>, Error> {
+    async fn commit_with(&self, urgency: Urgency, batches: Vec<Batch>) -> Result<Vec<i64>, Error> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        self.hand_in(haste, batches, move |result| {
+        self.submit(urgency, batches, move |result| {
             let _ = answer.send(result);
         });
-        let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
-        answered.await.unwrap_or_else(|_| nobody())
+        let writer_ended = || {
+            Err(writer_thread::ended(
+                &self.lease_guard.sessions.inner.database,
+            ))
+        };
+        answered.await.unwrap_or_else(|_| writer_ended())
     }
 
-    /// The same for a thread that may wait.
+    /// Same as [`Session::commit`], for a thread that may block.
     ///
     /// # Errors
-    /// As [`Session::commit`].
+    /// Same as [`Session::commit`].
     pub fn commit_blocking(&self, batch: Batch) -> Result<Vec<i64>, Error> {
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        self.hand_in(Haste::Now, vec![batch], move |result| {
+        self.submit(Urgency::Durable, vec![batch], move |result| {
             let _ = answer.send(result);
         });
-        let nobody = || Err(desk::ended(&self.held.sessions.inner.database));
-        answered.recv().unwrap_or_else(|_| nobody())
+        let writer_ended = || {
+            Err(writer_thread::ended(
+                &self.lease_guard.sessions.inner.database,
+            ))
+        };
+        answered.recv().unwrap_or_else(|_| writer_ended())
     }
 
-    /// Records a batch within the next moment, without waiting for it: for what nobody
-    /// relies on. It goes together with others that wait so, and outlives the end of this
-    /// process once it was written. All of it is written when the last user of the
-    /// database in this process is dropped. Whoever is faster than the disk waits for it.
+    /// Records a batch within a moment, without waiting: for information that nothing
+    /// depends on. It is written together with other delayed batches, at the latest when
+    /// the last user of the database in this process is dropped. If too much is delayed,
+    /// the caller waits for the disk.
     ///
     /// # Errors
-    /// As [`Session::commit`], where it had to wait. What goes wrong later is logged.
+    /// Same as [`Session::commit`] if the caller had to wait. Later errors are only logged.
     pub async fn commit_soon(&self, mut batch: Batch) -> Result<(), Error> {
-        let key = &self.held.key;
+        let key = &self.lease_guard.key;
         let size = batch.size();
-        if key.waiting.load(Ordering::Relaxed) + size > ROOM {
+        if key.delayed_bytes.load(Ordering::Relaxed) + size > MAX_DELAYED {
             return self.commit(batch).await.map(drop);
         }
-        key.waiting.fetch_add(size, Ordering::Relaxed);
-        self.clean(&mut batch);
-        let mut gathering = lock(&self.held.gathering);
-        if let Some(later) = &*gathering {
-            let mut later = lock(later);
-            if !later.taken {
-                later.batch.append(batch);
-                later.size += size;
+        key.delayed_bytes.fetch_add(size, Ordering::Relaxed);
+        self.redact(&mut batch);
+        let mut delayed_batch = lock(&self.lease_guard.delayed_batch);
+        if let Some(delayed) = &*delayed_batch {
+            let mut delayed = lock(delayed);
+            if !delayed.is_being_written {
+                delayed.batch.append(batch);
+                delayed.size += size;
                 return Ok(());
             }
         }
-        let later = Arc::new(Mutex::new(Later {
+        let delayed = Arc::new(Mutex::new(DelayedBatch {
             batch,
             size,
-            taken: false,
+            is_being_written: false,
         }));
-        *gathering = Some(Arc::clone(&later));
-        let (key, written) = (Arc::clone(key), Arc::clone(&later));
-        self.work(
-            Haste::Soon,
+        *delayed_batch = Some(Arc::clone(&delayed));
+        let (key, written) = (Arc::clone(key), Arc::clone(&delayed));
+        self.submit_work(
+            Urgency::Soon,
             move |add| {
-                let mut later = lock(&later);
-                later.taken = true;
-                add(std::slice::from_ref(&later.batch))
+                let mut delayed = lock(&delayed);
+                delayed.is_being_written = true;
+                add(std::slice::from_ref(&delayed.batch))
             },
             move |result| {
                 let size = lock(&written).size;
-                key.waiting.fetch_sub(size, Ordering::Relaxed);
+                key.delayed_bytes.fetch_sub(size, Ordering::Relaxed);
                 if let Err(error) = result {
                     tracing::warn!(%error, session = key.id, "not recorded");
                 }
@@ -202,43 +212,47 @@ impl Session {
         Ok(())
     }
 
-    fn hand_in(
+    fn submit(
         &self,
-        haste: Haste,
+        urgency: Urgency,
         mut batches: Vec<Batch>,
         answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
     ) {
-        batches.iter_mut().for_each(|batch| self.clean(batch));
-        // What is handed in later comes later.
-        let mut gathering = lock(&self.held.gathering);
-        *gathering = None;
-        self.work(haste, move |add| add(&batches), answer);
+        batches.iter_mut().for_each(|batch| self.redact(batch));
+        // Later submissions must not overtake or join the delayed batch.
+        let mut delayed_batch = lock(&self.lease_guard.delayed_batch);
+        *delayed_batch = None;
+        self.submit_work(urgency, move |add| add(&batches), answer);
     }
 
-    fn clean(&self, batch: &mut Batch) {
-        let redactor = self.held.sessions.inner.redactor();
-        batch.texts().for_each(|text| redactor.wash(text));
+    fn redact(&self, batch: &mut Batch) {
+        let redactor = self.lease_guard.sessions.inner.redactor();
+        batch
+            .texts()
+            .for_each(|text| redactor.redact_in_place(text));
     }
 
-    /// Hands in work that adds a batch.
-    fn work(
+    /// Submits work that adds batches.
+    fn submit_work(
         &self,
-        haste: Haste,
-        mut work: impl FnMut(&dyn Fn(&[Batch]) -> Result<Vec<i64>, Stop>) -> Result<Vec<i64>, Stop>
+        urgency: Urgency,
+        mut work: impl FnMut(
+            &dyn Fn(&[Batch]) -> Result<Vec<i64>, WorkError>,
+        ) -> Result<Vec<i64>, WorkError>
         + Send
         + 'static,
         answer: impl FnOnce(Result<Vec<i64>, Error>) + Send + 'static,
     ) {
         let now = millis(SystemTime::now());
-        let key = Arc::clone(&self.held.key);
-        key.used.store(true, Ordering::Relaxed);
-        let begun = Arc::clone(&key);
-        self.held.sessions.inner.desk.hand_in(
-            haste,
+        let key = Arc::clone(&self.lease_guard.key);
+        key.may_have_row.store(true, Ordering::Relaxed);
+        let recorded = Arc::clone(&key);
+        self.lease_guard.sessions.inner.writer.submit(
+            urgency,
             move |connection| work(&|batches| key.add(connection, batches, now)),
             move |result| {
                 if result.is_ok() {
-                    begun.begun.store(true, Ordering::Relaxed);
+                    recorded.has_row.store(true, Ordering::Relaxed);
                 }
                 answer(result);
             },
@@ -251,40 +265,46 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Key {
-    /// Adds batches, if the session is still ours.
-    fn add(&self, connection: &Connection, batches: &[Batch], now: i64) -> Result<Vec<i64>, Stop> {
+    /// Adds batches, if this process still owns the session.
+    fn add(
+        &self,
+        connection: &Connection,
+        batches: &[Batch],
+        now: i64,
+    ) -> Result<Vec<i64>, WorkError> {
         let id = || self.id.clone();
-        let begun = self.begun.load(Ordering::Relaxed);
-        let current = match (Current::find(connection, &self.id)?, &self.new) {
-            (Some(current), _) if current.lease == Some(self.lease) => Some(current),
-            (Some(_), _) if !begun => return Err(Error::BadId { given: id() }.into()),
+        let has_row = self.has_row.load(Ordering::Relaxed);
+        let row = match (SessionRow::find(connection, &self.id)?, &self.new) {
+            (Some(row), _) if row.lease == Some(self.lease) => Some(row),
+            (Some(_), _) if !has_row => return Err(Error::BadId { given: id() }.into()),
             (Some(_), _) => return Err(Error::Lost { id: id() }.into()),
-            (None, Some(new)) if !begun => {
-                record::begin(connection, &self.id, new, self.lease, &self.owner, now)?;
-                Current::find(connection, &self.id)?
+            (None, Some(new)) if !has_row => {
+                record::insert_session(connection, &self.id, new, self.lease, &self.owner, now)?;
+                SessionRow::find(connection, &self.id)?
             }
             (None, _) => None,
         };
-        let mut current = current.ok_or_else(|| Error::Deleted { id: id() })?;
+        let mut row = row.ok_or_else(|| Error::Deleted { id: id() })?;
         let mut ids = Vec::new();
         for batch in batches {
-            ids.extend(record::write(connection, &mut current, batch, now)?);
+            ids.extend(record::write(connection, &mut row, batch, now)?);
         }
         Ok(ids)
     }
 }
 
-impl Drop for Held {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        // What is on its way begins it, so that is waited for too.
-        if !self.key.used.load(Ordering::Relaxed) {
+        // A submitted batch may create the row, so its lease must be returned too.
+        if !self.key.may_have_row.load(Ordering::Relaxed) {
             return;
         }
         let key = Arc::clone(&self.key);
-        self.sessions.inner.desk.hand_in(
-            Haste::Light,
-            move |connection| record::disown(connection, key.lease, &key.id),
-            // Who is gone holds nothing: it needs no more to be taken over.
+        self.sessions.inner.writer.submit(
+            Urgency::Volatile,
+            move |connection| record::clear_owner(connection, key.lease, &key.id),
+            // Not needed if it fails: the lease of a process that has ended can be taken
+            // over.
             |_| {},
         );
     }

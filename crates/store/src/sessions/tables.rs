@@ -1,12 +1,12 @@
-//! The tables, and how their rows are numbered.
+//! Tables, and the numbering of their rows.
 //!
-//! What belongs to a session lies together, oldest first, without an index: the number
-//! of a row is that of its session, shifted, and its place within the session. Numbers
-//! of sessions are never given away again, so what a fork still needs of a deleted
-//! session keeps its place.
+//! The rows of a session are adjacent and ordered by age, without an index: a row number
+//! consists of the session's number in the high bits and a position in the low bits.
+//! Session numbers are never reused, so history that a fork shares with a deleted session
+//! keeps its rows.
 
-/// Rows are only added. What changes is the one row of the session: where its
-/// conversation ends, how much there is of everything, and who may add to it.
+/// Rows are only added. The exception is the row of the session itself, with the end of its
+/// history, its totals and its owner.
 pub(crate) const TABLES: &str = "
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -107,8 +107,8 @@ CREATE TABLE events (
 ) STRICT;
 ";
 
-/// Tables that a database of an earlier version lacks, and gets when it is opened.
-pub(crate) const ADDED: &str = "
+/// Tables that databases of older versions lack, created when such a database is opened.
+pub(crate) const LATER_TABLES: &str = "
 CREATE TABLE IF NOT EXISTS files (
     id INTEGER PRIMARY KEY,
     session INTEGER NOT NULL,
@@ -120,41 +120,41 @@ CREATE TABLE IF NOT EXISTS files (
 CREATE INDEX IF NOT EXISTS files_by_path ON files (session, path);
 ";
 
-/// How many rows of a kind a session may have: 16 million.
-const PLACES: u32 = 24;
+/// Bits of a row's position: 16 million rows of each kind per session.
+const POSITION_BITS: u32 = 24;
 
-/// How many events: 4 billion.
-const EVENTS: u32 = 32;
+/// Bits of an event's number: 4 billion events per session.
+const EVENT_BITS: u32 = 32;
 
-/// The row at a place of a session, if it has so many.
-pub(super) fn row(session: i64, place: i64) -> Option<i64> {
-    (0..1 << PLACES)
-        .contains(&place)
-        .then_some(session << PLACES | place)
+/// Returns the row number for a position in a session, or `None` if it is too high.
+pub(super) fn row(session: i64, position: i64) -> Option<i64> {
+    (0..1 << POSITION_BITS)
+        .contains(&position)
+        .then_some(session << POSITION_BITS | position)
 }
 
-/// The row of an event.
+/// Returns the row number of an event.
 pub(super) fn event_row(session: i64, seq: u64) -> Option<i64> {
     let seq = i64::try_from(seq).ok()?;
-    (seq < 1 << EVENTS).then_some(session << EVENTS | seq)
+    (seq < 1 << EVENT_BITS).then_some(session << EVENT_BITS | seq)
 }
 
-/// The number of an event, by its row.
+/// Returns the number of the event in a row.
 pub(super) fn event_seq(row: i64) -> u64 {
-    u64::try_from(row & ((1 << EVENTS) - 1)).unwrap_or(0)
+    u64::try_from(row & ((1 << EVENT_BITS) - 1)).unwrap_or(0)
 }
 
-/// The session that a row belongs to.
+/// Returns the number of the session that a row belongs to.
 pub(super) fn owner_of(row: i64) -> i64 {
-    row >> PLACES
+    row >> POSITION_BITS
 }
 
-/// The rows of a session, from the first to the last there can be.
+/// Returns the range of a session's rows; the end is exclusive.
 pub(super) fn rows_of(session: i64) -> (i64, i64) {
-    (session << PLACES, (session + 1) << PLACES)
+    (session << POSITION_BITS, (session + 1) << POSITION_BITS)
 }
 
-/// The events of a session.
+/// Returns the range of a session's events; the end is exclusive.
 pub(super) fn events_of(session: i64) -> (i64, i64) {
-    (session << EVENTS, (session + 1) << EVENTS)
+    (session << EVENT_BITS, (session + 1) << EVENT_BITS)
 }

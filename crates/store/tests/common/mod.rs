@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(
     unreachable_pub,
@@ -13,12 +13,12 @@ use haft_store::{Database, Store};
 use std::io::Read;
 use tempfile::TempDir;
 
-/// A folder of its own on the disk the code is built on.
+/// Creates a temporary folder on the disk that holds the build.
 pub fn folder() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// The namespace `test` of the database in a folder.
+/// Opens the namespace `test` of the database in a folder.
 pub fn store(folder: &TempDir) -> Store {
     let database = Database::open(folder.path().join("store.db")).unwrap();
     Store::new(database, "test")

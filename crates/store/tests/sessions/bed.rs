@@ -1,12 +1,13 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 
 use haft_store::sessions::{
-    Approval, Batch, Call, Decision, Kind, New, NewMessage, Outcome, Session, Sessions,
+    Approval, Batch, Call, Decision, NewMessage, NewSession, Outcome, Session, SessionKind,
+    Sessions,
 };
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A folder of its own on the disk the code is built on.
+/// Creates a temporary folder on the disk that holds the build.
 pub fn folder() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -19,10 +20,10 @@ pub fn open_at(folder: &Path) -> Sessions {
     Sessions::open(folder.join("sessions.db")).unwrap()
 }
 
-pub fn new() -> New {
-    New {
+pub fn new() -> NewSession {
+    NewSession {
         id: None,
-        kind: Kind::Agent,
+        kind: SessionKind::Agent,
         work_dir: "/work".into(),
         toolset: "standard".to_owned(),
         provider: "replay".to_owned(),
@@ -37,7 +38,7 @@ pub fn begin(sessions: &Sessions) -> Session {
     sessions.begin(new()).unwrap()
 }
 
-pub fn said(role: &str, text: &str) -> NewMessage {
+pub fn text_message(role: &str, text: &str) -> NewMessage {
     let body = serde_json::json!({ "role": role, "content": [{ "type": "text", "text": text }] });
     NewMessage {
         role: role.to_owned(),
@@ -48,7 +49,10 @@ pub fn said(role: &str, text: &str) -> NewMessage {
 
 pub fn messages(texts: &[&str]) -> Batch {
     Batch {
-        messages: texts.iter().map(|text| said("user", text)).collect(),
+        messages: texts
+            .iter()
+            .map(|text| text_message("user", text))
+            .collect(),
         ..Batch::default()
     }
 }
@@ -86,9 +90,9 @@ pub fn decision(call_id: &str, answer: &str) -> Decision {
     }
 }
 
-/// The texts of a conversation.
+/// Returns the texts of a history.
 pub fn texts(sessions: &Sessions, id: &str) -> Vec<String> {
-    let loaded = sessions.look(id).unwrap();
+    let loaded = sessions.load(id).unwrap();
     let text = |body: &str| {
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         body["content"][0]["text"].as_str().unwrap().to_owned()

@@ -1,7 +1,7 @@
-//! Deleting takes all that nobody else needs, and leaves no trace of it.
+//! Deleting removes everything that no fork shares, and overwrites it.
 
 use crate::bed::{begin, call, folder, messages, new, open, outcome, texts};
-use haft_store::sessions::{Batch, Error, Filter, New, Outcome, Sessions};
+use haft_store::sessions::{Batch, Error, Filter, NewSession, Outcome, Sessions};
 use tempfile::TempDir;
 
 fn everything(folder: &TempDir) -> Vec<u8> {
@@ -18,7 +18,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
         .any(|window| window == text.as_bytes())
 }
 
-async fn speak(sessions: &Sessions, new: New, text: &str) -> String {
+async fn speak(sessions: &Sessions, new: NewSession, text: &str) -> String {
     let session = sessions.begin(new).unwrap();
     session
         .commit(Batch {
@@ -37,11 +37,11 @@ async fn speak(sessions: &Sessions, new: New, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_sessions_of_its_agents_go_with_it() {
+async fn sessions_of_sub_agents_are_deleted_too() {
     let folder = folder();
     let sessions = open(&folder);
     let parent = speak(&sessions, new(), "the-parent").await;
-    let below = |id: &str| New {
+    let below = |id: &str| NewSession {
         parent: Some((id.to_owned(), "the-parent".to_owned())),
         ..new()
     };
@@ -76,7 +76,7 @@ async fn the_sessions_of_its_agents_go_with_it() {
 }
 
 #[tokio::test]
-async fn what_a_fork_needs_stays_until_the_fork_goes() {
+async fn shared_history_stays_until_the_fork_is_deleted() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -117,7 +117,7 @@ async fn what_a_fork_needs_stays_until_the_fork_goes() {
     drop(sessions);
     let bytes = everything(&folder);
     assert!(!holds(&bytes, "kept-one") && !holds(&bytes, "gone-two"));
-    // Its number is not given away again.
+    // The session number is not reused.
     let sessions = open(&folder);
     let session = begin(&sessions);
     session.commit(messages(&["new"])).await.unwrap();

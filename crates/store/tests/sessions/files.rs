@@ -1,4 +1,4 @@
-//! A database that cannot be used is told of, and kept as it is.
+//! A database that cannot be used is reported and left unchanged.
 
 use crate::bed::{begin, folder, messages, open, texts};
 use haft_store::sessions::{Error, Filter, Sessions};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A database with a few hundred messages, closed.
+/// Creates a closed database with a few hundred messages.
 async fn filled() -> (TempDir, PathBuf, String) {
     let folder = folder();
     let sessions = open(&folder);
@@ -29,7 +29,7 @@ fn refused(file: &Path) -> (Problem, String) {
 }
 
 #[tokio::test]
-async fn it_is_its_owners_alone() {
+async fn a_new_database_is_private() {
     let (folder, file, _) = filled().await;
     let sessions = open(&folder);
     begin(&sessions).commit(messages(&["x"])).await.unwrap();
@@ -41,7 +41,7 @@ async fn it_is_its_owners_alone() {
 }
 
 #[tokio::test]
-async fn what_is_cut_off_is_told_and_kept() {
+async fn a_truncated_database_is_reported_and_kept() {
     let (folder, file, id) = filled().await;
     let whole = std::fs::read(&file).unwrap();
     for length in [0, 1, 50, 100, 4096, 5000] {
@@ -63,13 +63,13 @@ async fn what_is_cut_off_is_told_and_kept() {
 }
 
 #[tokio::test]
-async fn a_damaged_page_is_told_and_frozen() {
+async fn a_damaged_page_is_reported_and_stops_all_writes() {
     let (folder, file, id) = filled().await;
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[24 * 4096..].fill(0xA5);
     std::fs::write(&file, &bytes).unwrap();
     let sessions = open(&folder);
-    let error = sessions.look(&id).unwrap_err();
+    let error = sessions.load(&id).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("sessions.db is damaged"), "{text}");
     assert!(text.contains("nothing was changed; move it away"), "{text}");
@@ -79,18 +79,18 @@ async fn a_damaged_page_is_told_and_frozen() {
         "{refused:?}"
     );
     drop(sessions);
-    assert_eq!(std::fs::read(&file).unwrap(), bytes, "left as it was");
+    assert_eq!(std::fs::read(&file).unwrap(), bytes, "left unchanged");
 }
 
 #[tokio::test]
-async fn another_database_is_not_taken_for_it() {
+async fn a_database_of_another_kind_is_refused() {
     let folder = folder();
     let file = folder.path().join("sessions.db");
     drop(Database::open(&file).unwrap());
     let (problem, text) = refused(&file);
     assert_eq!(problem, Problem::OtherKind { is: "store" });
     assert!(
-        text.contains("is haft's store; nothing was changed; name another file"),
+        text.contains("is haft's store; nothing was changed; use another file"),
         "{text}"
     );
 
@@ -113,7 +113,7 @@ async fn another_database_is_not_taken_for_it() {
 }
 
 #[tokio::test]
-async fn a_newer_one_is_left_to_the_newer_version() {
+async fn a_newer_database_is_refused() {
     let (_folder, file, _) = filled().await;
     let newer = rusqlite::Connection::open(&file).unwrap();
     newer.execute_batch("PRAGMA user_version = 9").unwrap();
@@ -135,9 +135,9 @@ async fn a_link_is_not_followed() {
     assert!(matches!(problem, Problem::NotAFile { .. }), "{text}");
 }
 
-/// As an ordinary user, whoever runs the tests: this binary once more.
+/// Runs this binary again as an ordinary user, whoever runs the tests.
 #[tokio::test]
-async fn what_may_not_be_written_is_told() {
+async fn a_read_only_database_is_reported() {
     const PLACE: &str = "HAFT_SESSIONS_READ_ONLY";
     if let Some(place) = std::env::var_os(PLACE) {
         let (problem, text) = refused(Path::new(&place));
@@ -152,7 +152,7 @@ async fn what_may_not_be_written_is_told() {
     chmod(&file, 0o444);
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "files::what_may_not_be_written_is_told"])
+        .args(["--exact", "files::a_read_only_database_is_reported"])
         .env(PLACE, &file)
         .current_dir("/");
     let root = rustix::process::geteuid().is_root();
@@ -160,15 +160,21 @@ async fn what_may_not_be_written_is_told() {
         std::os::unix::process::CommandExt::uid(&mut command, 65534);
     }
     match command.output() {
-        Ok(output) => assert!(output.status.success(), "{output:?}"),
-        // In a home folder that is closed to the other user.
+        Ok(output) => {
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success() && stdout.contains("1 passed"),
+                "{output:?}"
+            );
+        }
+        // In a home folder that the other user cannot access.
         Err(error) => assert!(root, "{error}"),
     }
 }
 
-/// A reader of the past that another program left behind does not hide what is new.
+/// A stale read transaction of another program does not hide new records.
 #[tokio::test]
-async fn one_that_is_gone_is_told() {
+async fn a_removed_database_is_reported() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);

@@ -1,10 +1,10 @@
-//! Forks share what was said and nothing after it.
+//! Forks share the history up to the fork, and nothing after it.
 
 use crate::bed::{approval, begin, call, folder, messages, open, texts};
 use haft_store::sessions::{Batch, Error};
 
 #[tokio::test]
-async fn a_fork_goes_on_by_itself() {
+async fn a_fork_continues_independently() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -28,11 +28,11 @@ async fn a_fork_goes_on_by_itself() {
     assert_eq!(texts(&sessions, &early), ["one"]);
     assert_eq!(texts(&sessions, &middle), ["one", "two"]);
     assert_eq!(texts(&sessions, &late), ["one", "two", "three"]);
-    let state = |id: &str| sessions.look(id).unwrap().state;
-    assert_eq!(state(&early), None, "not known so early");
+    let state = |id: &str| sessions.load(id).unwrap().state;
+    assert_eq!(state(&early), None, "no state was recorded yet");
     assert_eq!(state(&middle).as_deref(), Some("1"));
     assert_eq!(state(&late).as_deref(), Some("2"));
-    let loaded = sessions.look(&late).unwrap();
+    let loaded = sessions.load(&late).unwrap();
     assert!(loaded.open_calls.is_empty() && loaded.approvals.is_empty());
     assert_eq!(loaded.last_seq, 0);
     assert_eq!(
@@ -40,8 +40,8 @@ async fn a_fork_goes_on_by_itself() {
         Some(session.id())
     );
 
-    // Each goes on alone.
-    let (fork, _) = sessions.take(&middle).unwrap();
+    // Each session continues on its own.
+    let (fork, _) = sessions.resume(&middle).unwrap();
     fork.commit(messages(&["other three"])).await.unwrap();
     session.commit(messages(&["four"])).await.unwrap();
     assert_eq!(texts(&sessions, &middle), ["one", "two", "other three"]);
@@ -55,12 +55,12 @@ async fn a_fork_goes_on_by_itself() {
     assert_eq!(texts(&sessions, &again), ["one", "two", "other three"]);
     let shared = sessions.fork(&again, Some(ids[0])).unwrap();
     assert_eq!(texts(&sessions, &shared), ["one"]);
-    let chain = sessions.look(&again).unwrap().messages;
+    let chain = sessions.load(&again).unwrap().messages;
     for pair in chain.windows(2) {
         assert_eq!(pair[1].parent, Some(pair[0].id));
     }
 
-    let elsewhere = sessions.look(session.id()).unwrap().messages[3].id;
+    let elsewhere = sessions.load(session.id()).unwrap().messages[3].id;
     for at in [elsewhere, 0, -1, i64::MAX] {
         let refused = sessions.fork(&middle, Some(at));
         assert!(

@@ -1,4 +1,4 @@
-//! One process at a time adds to a session.
+//! Only one process at a time writes to a session.
 
 use crate::bed::{begin, folder, messages, open, texts};
 use haft_store::sessions::{Error, Filter};
@@ -10,14 +10,14 @@ fn edit(folder: &TempDir, statement: &str) {
 }
 
 #[tokio::test]
-async fn what_is_in_use_is_not_given_twice() {
+async fn a_session_in_use_cannot_be_resumed() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
     session.commit(messages(&["one"])).await.unwrap();
     let id = session.id().to_owned();
     for sessions in [&sessions, &open(&folder)] {
-        let refused = sessions.take(&id).unwrap_err().to_string();
+        let refused = sessions.resume(&id).unwrap_err().to_string();
         let wanted = format!(
             "session {id} is in use by process {} (since ",
             std::process::id()
@@ -26,9 +26,9 @@ async fn what_is_in_use_is_not_given_twice() {
     }
     let clone = session.clone();
     drop(session);
-    assert!(sessions.take(&id).is_err(), "a clone has it still");
+    assert!(sessions.resume(&id).is_err(), "a clone still owns it");
     drop(clone);
-    let (session, loaded) = sessions.take(&id).unwrap();
+    let (session, loaded) = sessions.resume(&id).unwrap();
     assert_eq!(loaded.messages.len(), 1);
     session.commit(messages(&["two"])).await.unwrap();
     assert_eq!(texts(&sessions, &id), ["one", "two"]);
@@ -38,9 +38,9 @@ async fn what_is_in_use_is_not_given_twice() {
     assert_eq!(listed[0].in_use_by, None);
 }
 
-/// Who is taken for dead and lives on cannot disturb its heir.
+/// An owner that is wrongly considered dead cannot interfere with its successor.
 #[tokio::test]
-async fn an_owner_that_lost_it_records_nothing_more() {
+async fn an_owner_that_lost_its_lease_cannot_record() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -48,20 +48,20 @@ async fn an_owner_that_lost_it_records_nothing_more() {
     let id = session.id().to_owned();
     edit(&folder, "UPDATE sessions SET owner_start = owner_start - 1");
     let others = open(&folder);
-    let (heir, _) = others.take(&id).unwrap();
+    let (heir, _) = others.resume(&id).unwrap();
     heir.commit(messages(&["the heir's"])).await.unwrap();
     let lost = session.commit(messages(&["mine too"])).await.unwrap_err();
     assert_eq!(lost, Error::Lost { id: id.clone() });
-    // Giving back what is not one's own any more takes it from nobody.
+    // Returning a lost lease does not affect the new owner.
     drop(session);
     drop(sessions);
     heir.commit(messages(&["again"])).await.unwrap();
     assert_eq!(texts(&others, &id), ["mine", "the heir's", "again"]);
-    assert!(open(&folder).take(&id).is_err());
+    assert!(open(&folder).resume(&id).is_err());
 }
 
 #[tokio::test]
-async fn another_boot_is_another_process() {
+async fn a_process_of_another_boot_is_not_alive() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -70,11 +70,11 @@ async fn another_boot_is_another_process() {
         &folder,
         "UPDATE sessions SET owner_boot = 'before the power ended'",
     );
-    assert!(open(&folder).take(session.id()).is_ok());
+    assert!(open(&folder).resume(session.id()).is_ok());
 }
 
 #[tokio::test]
-async fn one_that_was_deleted_takes_nothing_more() {
+async fn a_deleted_session_accepts_no_records() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);

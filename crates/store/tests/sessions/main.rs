@@ -1,4 +1,4 @@
-//! Sessions: what was acknowledged is there, whoever is killed, whatever is damaged.
+//! Sessions: acknowledged records survive kills and damage.
 #![expect(
     unreachable_pub,
     clippy::unwrap_used,
@@ -11,9 +11,9 @@ mod bed;
 mod deleted;
 mod files;
 mod forks;
-mod held;
 mod leases;
 mod many;
 mod model;
 mod processes;
 mod recorded;
+mod session_files;

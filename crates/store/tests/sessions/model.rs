@@ -1,4 +1,4 @@
-//! Whatever is done to sessions, they say what a simple model says.
+//! Sessions behave like a simple model for any sequence of operations.
 
 use crate::bed::{begin, call, folder, messages, open, outcome};
 use haft_store::sessions::{Batch, Session, Sessions};
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone)]
 enum Act {
-    /// Says something, calls something, ends some call, in one batch.
+    /// Adds a message and a call and ends some call, in one batch.
     Commit {
         who: usize,
-        said: u8,
+        count: u8,
         calls: u8,
         ends: u8,
         state: bool,
@@ -24,11 +24,11 @@ enum Act {
     Delete {
         who: usize,
     },
-    /// Gives the session back and takes it again.
+    /// Returns the lease and resumes the session.
     Retake {
         who: usize,
     },
-    /// All of it is closed and opened again.
+    /// Closes and reopens the database.
     Reopen,
 }
 
@@ -36,7 +36,7 @@ fn act() -> impl Strategy<Value = Act> {
     let who = 0..8_usize;
     prop_oneof![
         8 => (who.clone(), 0..4_u8, 0..3_u8, 0..3_u8, any::<bool>(), prop::bool::weighted(0.1))
-            .prop_map(|(who, said, calls, ends, state, fails)| Act::Commit { who, said, calls, ends, state, fails }),
+            .prop_map(|(who, count, calls, ends, state, fails)| Act::Commit { who, count, calls, ends, state, fails }),
         2 => Just(Act::Begin),
         2 => (who.clone(), prop::option::of(0..6_usize)).prop_map(|(who, at)| Act::Fork { who, at }),
         1 => who.clone().prop_map(|who| Act::Delete { who }),
@@ -47,10 +47,10 @@ fn act() -> impl Strategy<Value = Act> {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Expected {
-    /// Ids and texts.
+    /// Ids and texts of messages.
     messages: Vec<(i64, String)>,
     open: Vec<String>,
-    /// With the number of messages there were.
+    /// With the number of messages at that time.
     states: Vec<(usize, String)>,
     seq: u64,
 }
@@ -59,7 +59,7 @@ struct Expected {
 struct World {
     expected: BTreeMap<String, Expected>,
     held: BTreeMap<String, Session>,
-    /// Names things: no two are the same.
+    /// Source of unique names.
     counter: u64,
 }
 
@@ -90,14 +90,14 @@ impl World {
             }
             Act::Commit {
                 who,
-                said,
+                count,
                 calls,
                 ends,
                 state,
                 fails,
             } => {
                 let Some(id) = self.pick(who) else { return };
-                self.commit(sessions, &id, said, calls, ends, state, fails);
+                self.commit(sessions, &id, count, calls, ends, state, fails);
             }
             Act::Fork { who, at } => {
                 let Some(id) = self.pick(who) else { return };
@@ -127,7 +127,7 @@ impl World {
             Act::Retake { who } => {
                 let Some(id) = self.pick(who) else { return };
                 self.held.remove(&id);
-                let (session, _) = sessions.take(&id).unwrap();
+                let (session, _) = sessions.resume(&id).unwrap();
                 self.held.insert(id, session);
             }
             Act::Reopen => {}
@@ -139,17 +139,17 @@ impl World {
         &mut self,
         sessions: &Sessions,
         id: &str,
-        said: u8,
+        count: u8,
         calls: u8,
         ends: u8,
         state: bool,
         fails: bool,
     ) {
-        let texts: Vec<String> = (0..said).map(|_| format!("m{}", self.next())).collect();
+        let texts: Vec<String> = (0..count).map(|_| format!("m{}", self.next())).collect();
         let made: Vec<String> = (0..calls).map(|_| format!("c{}", self.next())).collect();
         let state = state.then(|| self.next().to_string());
         if !self.held.contains_key(id) {
-            let (session, _) = sessions.take(id).unwrap();
+            let (session, _) = sessions.resume(id).unwrap();
             self.held.insert(id.to_owned(), session);
         }
         let expected = self.expected.get_mut(id).unwrap();
@@ -179,7 +179,7 @@ impl World {
 
     fn compare(&self, sessions: &Sessions) {
         for (id, expected) in &self.expected {
-            let loaded = sessions.look(id).unwrap();
+            let loaded = sessions.load(id).unwrap();
             let text = |body: &str| {
                 let body: serde_json::Value = serde_json::from_str(body).unwrap();
                 body["content"][0]["text"].as_str().unwrap().to_owned()
@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn sessions_say_what_the_model_says(acts in prop::collection::vec(act(), 1..40)) {
+    fn sessions_behave_like_the_model(acts in prop::collection::vec(act(), 1..40)) {
         let folder = folder();
         let mut sessions = open(&folder);
         let mut world = World::default();

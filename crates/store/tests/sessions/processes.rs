@@ -1,8 +1,8 @@
-//! Real processes on one database: killed in the middle, and in each other's way. A child
-//! is this binary once more, told by its environment what to do.
+//! Several processes use one database and are killed while they write. A child is this
+//! binary, started again; its environment says what to do.
 
-use crate::bed::{call, folder, messages, new, open, open_at, outcome, said, texts};
-use haft_store::sessions::{Batch, Error, New, Session};
+use crate::bed::{call, folder, messages, new, open, open_at, outcome, text_message, texts};
+use haft_store::sessions::{Batch, Error, NewSession, Session};
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -12,9 +12,9 @@ const ROLE: &str = "HAFT_SESSIONS_ROLE";
 const FOLDER: &str = "HAFT_SESSIONS_FOLDER";
 const NAME: &str = "HAFT_SESSIONS_NAME";
 
-/// How many batches a process records that is not killed.
+/// Number of batches that a process records if it is not killed.
 const ROUNDS: usize = 150;
-/// How often each of those gets it who fight for a session.
+/// Number of times that each competing process gets the session.
 const TURNS: usize = 50;
 
 fn child(role: &str, folder: &Path, name: &str) -> Child {
@@ -38,7 +38,7 @@ fn say(line: &str) {
     std::io::stdout().flush().unwrap();
 }
 
-/// What a process was told to do; nothing when the test itself is run.
+/// Runs the role of a child process. Does nothing when run as a test.
 #[tokio::test]
 async fn child_process() {
     let Some(role) = std::env::var_os(ROLE) else {
@@ -48,13 +48,13 @@ async fn child_process() {
     let name = std::env::var(NAME).unwrap();
     let begin = || {
         let id = Some(name.clone());
-        sessions.begin(New { id, ..new() }).unwrap()
+        sessions.begin(NewSession { id, ..new() }).unwrap()
     };
     match role.to_str().unwrap() {
         "record" => record(&begin(), usize::MAX).await,
         "some" => record(&begin(), ROUNDS).await,
         "hold" => {
-            let (session, _) = sessions.take(&name).unwrap();
+            let (session, _) = sessions.resume(&name).unwrap();
             say("held");
             let _ = std::io::stdin().read(&mut [0]);
             let refused = session.commit(messages(&["after"])).await;
@@ -63,13 +63,13 @@ async fn child_process() {
         "fight" => {
             let mut turns = 0;
             while turns < TURNS {
-                match sessions.take(&name) {
+                match sessions.resume(&name) {
                     Ok((session, loaded)) => {
                         let text = loaded.messages.len().to_string();
                         session.commit(messages(&[&text])).await.unwrap();
                         turns += 1;
                     }
-                    // It is another's turn.
+                    // Another process has it now.
                     Err(Error::InUse { .. }) => std::thread::yield_now(),
                     Err(error) => panic!("{error}"),
                 }
@@ -79,14 +79,17 @@ async fn child_process() {
     }
 }
 
-/// Every batch holds the number of the batch in each of its parts.
+/// Each part of a batch contains the number of the batch.
 async fn record(session: &Session, rounds: usize) {
     for number in 1..=rounds {
         let text = format!("{number} ").repeat(number * 37 % 900 + 1);
         let done = format!("c{}", number - 1);
         session
             .commit(Batch {
-                messages: vec![said("assistant", &text), said("tool", &text)],
+                messages: vec![
+                    text_message("assistant", &text),
+                    text_message("tool", &text),
+                ],
                 calls: vec![call(&format!("c{number}"))],
                 outcomes: (number > 1).then(|| outcome(&done)).into_iter().collect(),
                 events: vec![(number as u64, format!("{{\"n\":{number}}}"))],
@@ -104,7 +107,7 @@ fn number_in(line: &str) -> Option<usize> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_200_kills() {
+fn acknowledged_records_survive_200_kills() {
     let folder = folder();
     let begun = Instant::now();
     let mut recorded = 0;
@@ -112,7 +115,8 @@ fn what_was_acknowledged_survives_200_kills() {
         let name = format!("killed-{round:03}");
         let mut child = child("record", folder.path(), &name);
         let mut lines = lines(&mut child);
-        // Most after a batch or more; some while the session or even the file begins.
+        // Most are killed after at least one batch; some while the session or even the file
+        // is created.
         if round % 5 > 0 {
             let begun = lines.by_ref().map_while(Result::ok);
             assert!(begun.filter_map(|line| number_in(&line)).next().is_some());
@@ -126,8 +130,8 @@ fn what_was_acknowledged_survives_200_kills() {
         let acknowledged = heard.last().unwrap_or(usize::from(round % 5 > 0));
 
         let sessions = open(&folder);
-        let loaded = match sessions.take(&name) {
-            // Nobody has it: who had it is dead.
+        let loaded = match sessions.resume(&name) {
+            // The session is free, because its owner is dead.
             Ok((_, loaded)) => loaded,
             Err(Error::Unknown { .. }) if acknowledged == 0 => continue,
             Err(error) => panic!("round {round}: {error}"),
@@ -137,7 +141,7 @@ fn what_was_acknowledged_survives_200_kills() {
             batches >= acknowledged,
             "round {round}: {batches}, {acknowledged}"
         );
-        assert_eq!(loaded.messages.len(), batches * 2, "nothing half");
+        assert_eq!(loaded.messages.len(), batches * 2, "no partial batch");
         assert_eq!(loaded.last_seq, batches as u64);
         assert_eq!(loaded.state, Some(batches.to_string()));
         let open: Vec<_> = loaded.open_calls.iter().map(|call| &call.call_id).collect();
@@ -178,7 +182,7 @@ fn processes_share_a_database() {
         );
     }
     for name in names {
-        let loaded = sessions.look(&name).unwrap();
+        let loaded = sessions.load(&name).unwrap();
         assert_eq!(loaded.messages.len(), 2 * ROUNDS);
         assert_eq!(loaded.last_seq, ROUNDS as u64);
     }
@@ -189,7 +193,7 @@ async fn processes_share_a_session_one_at_a_time() {
     let folder = folder();
     let sessions = open(&folder);
     let id = Some("shared".to_owned());
-    let session = sessions.begin(New { id, ..new() }).unwrap();
+    let session = sessions.begin(NewSession { id, ..new() }).unwrap();
     session.commit(messages(&["0"])).await.unwrap();
     drop(session);
     let children: Vec<_> = (0..3)
@@ -203,7 +207,7 @@ async fn processes_share_a_session_one_at_a_time() {
             String::from_utf8_lossy(&output.stdout)
         );
     }
-    // Each wrote how much it had seen: nobody missed what another wrote.
+    // Each recorded how much it had seen: no process missed another's records.
     let texts = texts(&sessions, "shared");
     assert_eq!(texts.len(), 1 + 3 * TURNS);
     for (at, text) in texts.iter().enumerate().skip(1) {
@@ -212,13 +216,16 @@ async fn processes_share_a_session_one_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_killed_owner_is_succeeded() {
+async fn the_session_of_a_killed_owner_can_be_resumed() {
     let folder = folder();
     let sessions = open(&folder);
     let id = Some("held".to_owned());
-    let session = sessions.begin(New { id, ..new() }).unwrap();
+    let session = sessions.begin(NewSession { id, ..new() }).unwrap();
     session.commit(messages(&["one"])).await.unwrap();
     drop(session);
+    // The lease is returned in the order of writes: before this one.
+    let other = sessions.begin(new()).unwrap();
+    other.commit(messages(&["other"])).await.unwrap();
     let mut child = child("hold", folder.path(), "held");
     let mut lines = lines(&mut child);
     assert!(
@@ -227,7 +234,7 @@ async fn a_killed_owner_is_succeeded() {
             .map_while(Result::ok)
             .any(|line| line.ends_with("held"))
     );
-    let refused = sessions.take("held").unwrap_err();
+    let refused = sessions.resume("held").unwrap_err();
     let Error::InUse { pid, .. } = refused else {
         panic!("{refused}");
     };
@@ -235,7 +242,7 @@ async fn a_killed_owner_is_succeeded() {
     assert!(matches!(sessions.delete("held"), Err(Error::InUse { .. })));
     child.kill().unwrap();
     child.wait().unwrap();
-    let (session, loaded) = sessions.take("held").unwrap();
+    let (session, loaded) = sessions.resume("held").unwrap();
     assert_eq!(loaded.messages.len(), 1);
     session.commit(messages(&["two"])).await.unwrap();
 }

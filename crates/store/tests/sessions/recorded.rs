@@ -1,38 +1,40 @@
-//! What a batch leaves behind.
+//! The records that a batch leaves.
 
-use crate::bed::{approval, begin, call, decision, folder, messages, new, open, outcome, said};
-use haft_store::sessions::{Batch, Entry, Error, Filter, Kind, New};
+use crate::bed::{
+    approval, begin, call, decision, folder, messages, new, open, outcome, text_message,
+};
+use haft_store::sessions::{Batch, Error, Filter, NewSession, RecordItem, SessionKind};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 #[tokio::test]
-async fn a_session_nobody_spoke_in_leaves_nothing() {
+async fn an_unused_session_leaves_no_record() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
     let id = session.id().to_owned();
     drop(session);
     assert!(sessions.list(&Filter::default()).unwrap().is_empty());
-    assert!(matches!(sessions.look(&id), Err(Error::Unknown { .. })));
+    assert!(matches!(sessions.load(&id), Err(Error::Unknown { .. })));
     assert_eq!(sessions.newest(Path::new("/work")).unwrap(), None);
 }
 
 #[tokio::test]
-async fn all_of_a_batch_is_there_in_order() {
+async fn all_records_of_a_batch_are_kept_in_order() {
     let folder = folder();
     let sessions = open(&folder);
     let session = sessions
-        .begin(New {
+        .begin(NewSession {
             system: Some("Be brief.".to_owned()),
             parent: Some(("elsewhere".to_owned(), "c9".to_owned())),
             ..new()
         })
         .unwrap();
-    let mut answer = said("assistant", "reading");
+    let mut answer = text_message("assistant", "reading");
     answer.usage = Some((100, 20, Some(0.25)));
     let ids = session
         .commit(Batch {
-            messages: vec![said("user", "  fix\n it "), answer],
+            messages: vec![text_message("user", "  fix\n it "), answer],
             calls: vec![call("c1"), call("c2")],
             events: vec![(1, r#"{"type":"a"}"#.to_owned())],
             state: Some(r#"{"todos":[]}"#.to_owned()),
@@ -43,7 +45,7 @@ async fn all_of_a_batch_is_there_in_order() {
     assert_eq!(ids.len(), 2);
     session
         .commit(Batch {
-            messages: vec![said("tool", "done")],
+            messages: vec![text_message("tool", "done")],
             outcomes: vec![outcome("c1")],
             approvals: vec![approval("c2")],
             events: vec![(2, "{}".to_owned()), (5, "{}".to_owned())],
@@ -52,7 +54,7 @@ async fn all_of_a_batch_is_there_in_order() {
         .await
         .unwrap();
 
-    let loaded = sessions.look(session.id()).unwrap();
+    let loaded = sessions.load(session.id()).unwrap();
     assert_eq!(loaded.info.title.as_deref(), Some("fix it"));
     assert_eq!(loaded.info.system.as_deref(), Some("Be brief."));
     assert_eq!(
@@ -94,10 +96,10 @@ async fn all_of_a_batch_is_there_in_order() {
     sessions
         .walk(session.id(), |entry| {
             kinds.push(match entry {
-                Entry::Session(_) => "session",
-                Entry::Message(_) => "message",
-                Entry::Call(_) => "call",
-                Entry::Event(_) => "event",
+                RecordItem::Session(_) => "session",
+                RecordItem::Message(_) => "message",
+                RecordItem::Call(_) => "call",
+                RecordItem::Event(_) => "event",
                 _ => "other",
             });
             ControlFlow::Continue(())
@@ -122,7 +124,7 @@ async fn all_of_a_batch_is_there_in_order() {
 }
 
 #[tokio::test]
-async fn a_contradiction_records_nothing_of_its_batch() {
+async fn a_contradiction_rejects_the_whole_batch() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -158,15 +160,15 @@ async fn a_contradiction_records_nothing_of_its_batch() {
     for batch in bad {
         let shown = format!("{batch:?}");
         assert!(session.commit(batch).await.is_err(), "{shown}");
-        let loaded = sessions.look(session.id()).unwrap();
+        let loaded = sessions.load(session.id()).unwrap();
         assert_eq!((loaded.messages.len(), loaded.last_seq), (1, 1), "{shown}");
     }
     session.commit(messages(&["two"])).await.unwrap();
-    assert_eq!(sessions.look(session.id()).unwrap().messages.len(), 2);
+    assert_eq!(sessions.load(session.id()).unwrap().messages.len(), 2);
 }
 
 #[tokio::test]
-async fn batches_in_one_step_are_all_there_or_none_is() {
+async fn batches_committed_together_are_all_or_nothing() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -181,11 +183,11 @@ async fn batches_in_one_step_are_all_there_or_none_is() {
     let refused = vec![answer.clone(), results("nobody made it")];
     assert!(session.commit_all(refused).await.is_err());
     assert!(matches!(
-        sessions.look(session.id()),
+        sessions.load(session.id()),
         Err(Error::Unknown { .. })
     ));
     let ids = session.commit_all(vec![answer, results("c1")]).await;
-    let loaded = sessions.look(session.id()).unwrap();
+    let loaded = sessions.load(session.id()).unwrap();
     let kept: Vec<_> = loaded.messages.iter().map(|message| message.id).collect();
     assert_eq!((ids.unwrap(), kept.len()), (kept, 3));
     let (_, made) = sessions.call(Some(session.id()), "c1").unwrap();
@@ -193,7 +195,7 @@ async fn batches_in_one_step_are_all_there_or_none_is() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_asked_about_twice_is_answered_once() {
+async fn one_decision_answers_all_questions_about_a_call() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -216,7 +218,7 @@ async fn a_call_that_was_asked_about_twice_is_answered_once() {
     };
     session.commit(answered).await.unwrap();
     assert_eq!(waiting(), 0);
-    let pending = sessions.look(session.id()).unwrap().approvals;
+    let pending = sessions.load(session.id()).unwrap().approvals;
     assert!(
         pending.iter().all(|one| one.decision.is_some()),
         "{pending:?}"
@@ -224,7 +226,7 @@ async fn a_call_that_was_asked_about_twice_is_answered_once() {
 }
 
 #[tokio::test]
-async fn questions_wait_until_they_are_answered_or_idle() {
+async fn questions_wait_until_they_are_answered_or_obsolete() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -242,7 +244,7 @@ async fn questions_wait_until_they_are_answered_or_idle() {
     };
     session.commit(answered).await.unwrap();
     assert_eq!(waiting(), 1);
-    let pending = sessions.look(session.id()).unwrap().approvals;
+    let pending = sessions.load(session.id()).unwrap().approvals;
     let decisions: Vec<_> = pending.iter().map(|one| one.decision.as_deref()).collect();
     assert_eq!(decisions, [Some("approve"), None]);
     let done = Batch {
@@ -250,17 +252,17 @@ async fn questions_wait_until_they_are_answered_or_idle() {
         ..Batch::default()
     };
     session.commit(done).await.unwrap();
-    assert_eq!(waiting(), 0, "a call that was cancelled asks nothing");
-    assert!(sessions.look(session.id()).unwrap().approvals.is_empty());
+    assert_eq!(waiting(), 0, "a cancelled call has no open question");
+    assert!(sessions.load(session.id()).unwrap().approvals.is_empty());
 }
 
 #[tokio::test]
-async fn an_id_is_known_by_its_beginning() {
+async fn a_session_is_found_by_the_start_of_its_id() {
     let folder = folder();
     let sessions = open(&folder);
     for id in ["abcd-1", "abcd-2", "zzzzzz"] {
         let session = sessions
-            .begin(New {
+            .begin(NewSession {
                 id: Some(id.to_owned()),
                 ..new()
             })
@@ -276,11 +278,11 @@ async fn an_id_is_known_by_its_beginning() {
     );
     assert_eq!(
         told("zzz"),
-        "\"zzz\" is too short for a session; give at least 4 characters of its id"
+        "session id too short: \"zzz\"; give at least 4 characters"
     );
     assert_eq!(
         told("zzyzzz"),
-        "there is no session \"zzyzzz\"; did you mean \"zzzzzz\"?"
+        "session not found: \"zzyzzz\"; did you mean \"zzzzzz\"?"
     );
     for hostile in [
         "'; DROP TABLE sessions; --",
@@ -292,14 +294,14 @@ async fn an_id_is_known_by_its_beginning() {
         assert!(matches!(sessions.find(hostile), Err(Error::Unknown { .. })));
     }
     let taken = sessions
-        .begin(New {
+        .begin(NewSession {
             id: Some("zzzzzz".to_owned()),
             ..new()
         })
         .unwrap();
     let refused = taken.commit(messages(&["y"])).await;
     assert!(matches!(refused, Err(Error::BadId { .. })), "{refused:?}");
-    assert_eq!(sessions.look("zzzzzz").unwrap().messages.len(), 1);
+    assert_eq!(sessions.load("zzzzzz").unwrap().messages.len(), 1);
 }
 
 #[tokio::test]
@@ -309,7 +311,7 @@ async fn secrets_are_not_recorded() {
     let secret = "sk-canary\"\\é-1234";
     sessions.redact([secret.to_owned()]);
     let session = sessions
-        .begin(New {
+        .begin(NewSession {
             title: Some(format!("with {secret}")),
             system: Some(secret.to_owned()),
             ..new()
@@ -324,7 +326,7 @@ async fn secrets_are_not_recorded() {
     asked.question = json.clone();
     session
         .commit(Batch {
-            messages: vec![said("user", secret)],
+            messages: vec![text_message("user", secret)],
             calls: vec![made],
             outcomes: vec![came],
             approvals: vec![asked],
@@ -346,7 +348,7 @@ async fn secrets_are_not_recorded() {
     let sessions = open(&folder);
     let summary = &sessions.list(&Filter::default()).unwrap()[0];
     assert_eq!(summary.title.as_deref(), Some("with [redacted]"));
-    // What was recorded before it was known to be one is not shown either.
+    // Secrets that were recorded before they were known are not shown either.
     sessions.redact(["replay-secret".to_owned(), "scripted-model".to_owned()]);
     let session = begin(&sessions);
     session
@@ -365,7 +367,7 @@ async fn secrets_are_not_recorded() {
 }
 
 #[tokio::test]
-async fn what_is_recorded_soon_is_there_in_a_moment_and_at_the_end() {
+async fn delayed_batches_are_written_within_a_moment_and_at_the_end() {
     let folder = folder();
     let sessions = open(&folder);
     let session = begin(&sessions);
@@ -373,15 +375,15 @@ async fn what_is_recorded_soon_is_there_in_a_moment_and_at_the_end() {
         let text = format!("{number} {}", "x".repeat(100_000));
         session.commit_soon(messages(&[&text])).await.unwrap();
     }
-    // One that is waited for comes after all of them.
+    // A batch that is waited for comes after all delayed ones.
     let ids = session.commit(messages(&["last"])).await.unwrap();
-    let loaded = sessions.look(session.id()).unwrap();
+    let loaded = sessions.load(session.id()).unwrap();
     assert_eq!(loaded.messages.len(), 101);
     assert_eq!(loaded.messages[100].id, ids[0]);
     let id = session.id().to_owned();
     session.commit_soon(messages(&["later"])).await.unwrap();
     let begun = std::time::Instant::now();
-    while sessions.look(&id).unwrap().messages.len() < 102 {
+    while sessions.load(&id).unwrap().messages.len() < 102 {
         assert!(begun.elapsed() < std::time::Duration::from_secs(5));
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
@@ -391,12 +393,12 @@ async fn what_is_recorded_soon_is_there_in_a_moment_and_at_the_end() {
         .unwrap();
     drop(session);
     drop(sessions);
-    assert_eq!(open(&folder).look(&id).unwrap().messages.len(), 103);
+    assert_eq!(open(&folder).load(&id).unwrap().messages.len(), 103);
 }
 
-/// Sessions of one process that record at once, each all or nothing.
+/// Concurrent sessions of one process, each all or nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_is_refused_takes_no_other_with_it() {
+async fn a_rejected_batch_does_not_affect_others() {
     let folder = folder();
     let sessions = open(&folder);
     let tasks: Vec<_> = (0..40)
@@ -421,24 +423,24 @@ async fn one_that_is_refused_takes_no_other_with_it() {
         .collect();
     for task in tasks {
         let id = task.await.unwrap();
-        let loaded = sessions.look(&id).unwrap();
+        let loaded = sessions.load(&id).unwrap();
         assert_eq!((loaded.messages.len(), loaded.open_calls.len()), (25, 25));
     }
 }
 
 #[tokio::test]
-async fn lists_are_of_a_folder_and_a_kind() {
+async fn lists_can_be_limited_to_a_folder_and_a_kind() {
     let folder = folder();
     let sessions = open(&folder);
     for (kind, dir) in [
-        (Kind::Agent, "/a"),
-        (Kind::Call, "/a"),
-        (Kind::Mcp, "/b"),
-        (Kind::Agent, "/b"),
-        (Kind::Agent, "/a"),
+        (SessionKind::Agent, "/a"),
+        (SessionKind::Call, "/a"),
+        (SessionKind::Mcp, "/b"),
+        (SessionKind::Agent, "/b"),
+        (SessionKind::Agent, "/a"),
     ] {
         let session = sessions
-            .begin(New {
+            .begin(NewSession {
                 kind,
                 work_dir: dir.into(),
                 ..new()
@@ -446,20 +448,20 @@ async fn lists_are_of_a_folder_and_a_kind() {
             .unwrap();
         session.commit(messages(&[dir])).await.unwrap();
     }
-    let count = |work_dir: Option<&str>, kinds: &[Kind], most| {
+    let count = |work_dir: Option<&str>, kinds: &[SessionKind], limit| {
         let filter = Filter {
             work_dir: work_dir.map(Into::into),
             kinds: kinds.to_vec(),
-            most,
+            limit,
             ..Filter::default()
         };
         sessions.list(&filter).unwrap().len()
     };
     assert_eq!(count(None, &[], None), 5);
     assert_eq!(count(Some("/a"), &[], None), 3);
-    assert_eq!(count(Some("/a"), &[Kind::Agent], None), 2);
-    assert_eq!(count(None, &[Kind::Call, Kind::Mcp], None), 2);
-    assert_eq!(count(None, &[Kind::Agent], Some(1)), 1);
+    assert_eq!(count(Some("/a"), &[SessionKind::Agent], None), 2);
+    assert_eq!(count(None, &[SessionKind::Call, SessionKind::Mcp], None), 2);
+    assert_eq!(count(None, &[SessionKind::Agent], Some(1)), 1);
     let newest = sessions.newest(Path::new("/a")).unwrap().unwrap();
     let all = sessions.list(&Filter::default()).unwrap();
     assert_eq!(newest, all[0].id);

@@ -1,9 +1,9 @@
 //! Anthropic's Messages API.
 
-use super::{Says, chunks, event};
+use super::{ModelReply, chunks, event};
 use serde_json::{Value, json};
 
-pub(super) fn write(reply: &Says, model: &str) -> String {
+pub(super) fn write(reply: &ModelReply, model: &str) -> String {
     let mut out = String::new();
     let mut send = |data: Value| {
         let name = data["type"].as_str().map(str::to_owned);

@@ -1,9 +1,9 @@
 //! Google's Gemini API.
 
-use super::{Says, chunks, event};
+use super::{ModelReply, chunks, event};
 use serde_json::{Value, json};
 
-pub(super) fn write(reply: &Says) -> String {
+pub(super) fn write(reply: &ModelReply) -> String {
     let mut out = String::new();
     let tokens = reply.tokens;
     let usage = json!({

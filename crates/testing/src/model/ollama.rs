@@ -1,9 +1,9 @@
 //! Ollama's native API: one line of JSON per chunk.
 
-use super::{Says, chunks};
+use super::{ModelReply, chunks};
 use serde_json::{Value, json};
 
-pub(super) fn write(reply: &Says, model: &str) -> String {
+pub(super) fn write(reply: &ModelReply, model: &str) -> String {
     let mut out = String::new();
     let mut send = |message: Value, last: Option<Value>| {
         let mut line = json!({ "model": model, "created_at": "2026-01-01T00:00:00Z",

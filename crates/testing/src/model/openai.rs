@@ -1,9 +1,9 @@
 //! `OpenAI`'s two APIs: Completions and Responses.
 
-use super::{Says, chunks, event};
+use super::{ModelReply, chunks, event};
 use serde_json::{Value, json};
 
-pub(super) fn completions(reply: &Says, model: &str) -> String {
+pub(super) fn completions(reply: &ModelReply, model: &str) -> String {
     let mut out = String::new();
     let mut send = |delta: Value, stop: Option<&str>| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": stop });
@@ -49,7 +49,7 @@ pub(super) fn completions(reply: &Says, model: &str) -> String {
     out
 }
 
-pub(super) fn responses(reply: &Says, model: &str) -> String {
+pub(super) fn responses(reply: &ModelReply, model: &str) -> String {
     let mut out = String::new();
     let mut number = 0;
     let mut send = |mut data: Value| {

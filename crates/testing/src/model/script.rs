@@ -61,11 +61,11 @@ impl Script for Mutex<Vec<Turn>> {
 #[derive(Debug, Clone)]
 pub enum Turn {
     /// A complete reply.
-    Says(Says),
+    Reply(ModelReply),
     /// A reply that stops in the middle.
     Cut {
         /// The complete reply.
-        reply: Says,
+        reply: ModelReply,
         /// Number of bytes that are sent.
         after: usize,
         /// State of the connection after that.
@@ -101,7 +101,7 @@ pub enum Ending {
 
 /// A model's reply.
 #[derive(Debug, Clone, Default)]
-pub struct Says {
+pub struct ModelReply {
     /// Reasoning before the text.
     pub reasoning: String,
     /// Signature that the provider expects back with the reasoning.
@@ -156,7 +156,7 @@ impl Default for Tokens {
     }
 }
 
-impl Says {
+impl ModelReply {
     /// A reply with only text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
@@ -214,16 +214,16 @@ impl Says {
     }
 }
 
-impl From<Says> for Turn {
-    fn from(reply: Says) -> Self {
-        Self::Says(reply)
+impl From<ModelReply> for Turn {
+    fn from(reply: ModelReply) -> Self {
+        Self::Reply(reply)
     }
 }
 
 impl Turn {
     /// A reply with only text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Says(Says::text(text))
+        Self::Reply(ModelReply::text(text))
     }
 
     /// An error status with a JSON body as providers send it.

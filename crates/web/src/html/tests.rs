@@ -15,7 +15,7 @@ fn main(html: &str) -> String {
 
 #[test]
 fn whitespace_and_line_breaks() {
-    for (html, wanted) in [
+    for (html, expected) in [
         ("", ""),
         ("a", "a"),
         ("  a \n b\t\t<b> c</b>d", "a b **c**d"),
@@ -32,13 +32,13 @@ fn whitespace_and_line_breaks() {
         ("<ruby>a<rt>b\u{1b}\u{202e}\u{e0041}c</rt></ruby>", "a(bc)"),
         ("<del>a</del> <q>b</q> <s> </s>", "~~a~~ \"b\""),
     ] {
-        assert_eq!(main(html), wanted, "{html:?}");
+        assert_eq!(main(html), expected, "{html:?}");
     }
 }
 
 #[test]
 fn links_are_absolute_and_not_redundant() {
-    for (html, wanted) in [
+    for (html, expected) in [
         ("<a href=c>x</a>", "[x](https://example.org/a/c)"),
         (
             "<a href='/c?d=1&amp;e=2'> x </a>y",
@@ -81,13 +81,13 @@ fn links_are_absolute_and_not_redundant() {
         ("<h2>x <a href='#x'> Perma<b>link </b></a></h2>", "## x"),
         ("<img alt=''><img src=x><img alt=' a\n b '>", "[Image: a b]"),
     ] {
-        assert_eq!(main(html), wanted, "{html:?}");
+        assert_eq!(main(html), expected, "{html:?}");
     }
 }
 
 #[test]
 fn code_keeps_its_layout() {
-    for (html, wanted) in [
+    for (html, expected) in [
         ("<pre>\n  a\n\n    b  \n</pre>", "```\n  a\n\n    b\n```"),
         ("<pre>a<br>b</pre>", "```\na\nb\n```"),
         ("<pre>\ta\r\n\tb</pre>", "```\n\ta\n\tb\n```"),
@@ -105,13 +105,13 @@ fn code_keeps_its_layout() {
         ),
         ("<pre>a<span class=lineno>1</span>b</pre>", "```\nab\n```"),
     ] {
-        assert_eq!(main(html), wanted, "{html:?}");
+        assert_eq!(main(html), expected, "{html:?}");
     }
 }
 
 #[test]
 fn directory_listings_keep_their_links() {
-    for (html, wanted) in [
+    for (html, expected) in [
         (
             "<pre><a href='../'>../</a>\n<a href=long-name.deb>long-na..&gt;</a>  01-Feb  70M\n</pre>",
             "```\n../ (https://example.org/)\nlong-na..> (https://example.org/a/long-name.deb)  01-Feb  70M\n```",
@@ -126,13 +126,13 @@ fn directory_listings_keep_their_links() {
             "```\nfn a()\nfn b()\nc\n```",
         ),
     ] {
-        assert_eq!(main(html), wanted, "{html:?}");
+        assert_eq!(main(html), expected, "{html:?}");
     }
 }
 
 #[test]
 fn lists_and_quotations_nest() {
-    for (html, wanted) in [
+    for (html, expected) in [
         (
             "<ul><li>a<li>b<ul><li>c</ul><li>d</ul>e",
             "- a\n- b\n  - c\n- d\n\ne",
@@ -147,13 +147,13 @@ fn lists_and_quotations_nest() {
         ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n: b\nc\n: d"),
         ("<ul><li></li><li>a</li></ul>", "- a"),
     ] {
-        assert_eq!(main(html), wanted, "{html:?}");
+        assert_eq!(main(html), expected, "{html:?}");
     }
 }
 
 #[test]
 fn data_tables_stay_tables() {
-    for (html, wanted) in [
+    for (html, expected) in [
         (
             "<table><tr><th>a<th>b<tr><td>1|2<td>3</table>x",
             "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n\nx",
@@ -177,7 +177,7 @@ fn data_tables_stay_tables() {
             "| a | b |\n| --- | --- |\n| c | d |\n\ne\nf\ng",
         ),
     ] {
-        assert_eq!(main(html), wanted, "{html:?}");
+        assert_eq!(main(html), expected, "{html:?}");
     }
 }
 
@@ -220,7 +220,7 @@ fn hidden_content_is_not_rendered() {
 
 #[test]
 fn malformed_pages_are_rendered() {
-    for (html, wanted) in [
+    for (html, expected) in [
         ("<p>a</div></b></table>b", "ab"),
         ("<b>a<p>b</b>c</p>", "a\n\nb\n\nc"),
         ("<a href=x", ""),
@@ -232,7 +232,7 @@ fn malformed_pages_are_rendered() {
         ("a<![CDATA[b]]>c<?php d ?>e", "ace"),
         ("<svg/>a<foo/>b", "ab"),
     ] {
-        assert_eq!(main(html), wanted, "{html:?}");
+        assert_eq!(main(html), expected, "{html:?}");
     }
 }
 

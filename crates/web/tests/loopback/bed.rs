@@ -2,7 +2,10 @@
 
 use crate::http_server::{Server, Step, answer};
 use futures::FutureExt as _;
-use haft::{Approve, Draft, Listed, Place, Policy, Reply, Rule, RuleFile, Runtime, Verdict, Whose};
+use haft::{
+    Approve, Listed, Policy, Reply, Rule, RuleDraft, RuleFile, RuleLocation, RuleOwner, Runtime,
+    Verdict,
+};
 use haft_web::client::{Client, DnsLookup, Settings};
 use haft_web::fetch::{Cache, Fetcher};
 use haft_web::guard::HostPatterns;
@@ -45,17 +48,17 @@ impl Bed {
     }
 
     pub(crate) fn rules(mut self, rules: &[(Verdict, Option<&str>)]) -> Self {
-        let place = Place {
+        let place = RuleLocation {
             file: "test".to_owned(),
             line: 1,
         };
         let rules = rules.iter().map(|(verdict, host)| {
-            let mut draft = Draft::new(*verdict, "web_fetch", place.clone());
+            let mut draft = RuleDraft::new(*verdict, "web_fetch", place.clone());
             draft.host = host.map(str::to_owned);
             Rule::new(draft).expect("a rule")
         });
         self.policy = Policy::new(vec![RuleFile {
-            whose: Whose::Person,
+            owner: RuleOwner::User,
             rules: rules.collect(),
         }]);
         self

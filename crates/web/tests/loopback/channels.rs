@@ -534,10 +534,10 @@ async fn responses_that_are_not_from_the_service() {
 
 #[tokio::test]
 async fn an_echoed_token_is_redacted() {
-    let echo = |said: &str| {
-        json!({ "ok": false, "error": said, "message": said, "description": said }).to_string()
+    let echo = |reply: &str| {
+        json!({ "ok": false, "error": reply, "message": reply, "description": reply }).to_string()
     };
-    let said = format!("no bot{TOKEN}: {TOKEN}");
+    let reply = format!("no bot{TOKEN}: {TOKEN}");
     let webhook = format!("no POST /hook/hunter2-path?key=hunter2-query hunter2-query {TOKEN}");
     for name in KINDS {
         for status in ["400 Bad Request", "200 OK"] {
@@ -545,8 +545,8 @@ async fn an_echoed_token_is_redacted() {
                 continue;
             }
             // `failure` checks for secrets.
-            let said = if name == "webhook" { &webhook } else { &said };
-            let words = failure([json(status, &echo(said))], name).await;
+            let reply = if name == "webhook" { &webhook } else { &reply };
+            let words = failure([json(status, &echo(reply))], name).await;
             assert!(words.contains("***"), "{words}");
         }
     }

@@ -319,10 +319,10 @@ fn proxies_from_the_environment_are_not_used() {
         .args(["client::an_allowed_host_is_reachable", "--exact"])
         .output()
         .expect("output");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let reply = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
+        output.status.success() && reply.contains("1 passed"),
+        "{reply}"
     );
 }
 

@@ -119,7 +119,7 @@ async fn numbers_are_clamped_and_strings_refused() {
 
 #[tokio::test]
 async fn all_kinds_of_text() {
-    for (step, wanted) in [
+    for (step, expected) in [
         (page("text/plain", "<b>x</b>\n  y\n"), "<b>x</b>\n  y"),
         (page("text/plain; charset=iso-8859-1", b"gr\xfcn"), "grün"),
         (
@@ -143,7 +143,7 @@ async fn all_kinds_of_text() {
     ] {
         let server = Server::new([step]).await;
         let reply = fetch(&reaching(&server), &server.base()).await;
-        assert_eq!(read(&reply), wanted);
+        assert_eq!(read(&reply), expected);
     }
 }
 
@@ -447,10 +447,10 @@ async fn long_pages_are_returned_in_parts() {
             .to_owned();
     }
     assert!(parts > 5, "{parts}");
-    let wanted: Vec<String> = (0..300)
+    let expected: Vec<String> = (0..300)
         .map(|n| format!("## Part {n}\n\n{}", LONG.trim_end()))
         .collect();
-    assert_eq!(all, wanted.join("\n\n"));
+    assert_eq!(all, expected.join("\n\n"));
     #[expect(clippy::disallowed_methods, reason = "a test looks at the disk itself")]
     let kept = std::fs::read_to_string(kept).expect("the whole text");
     assert_eq!(kept, all);

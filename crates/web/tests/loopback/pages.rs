@@ -26,10 +26,10 @@ fn current(name: &str, text: &str) {
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, text).expect(name);
     }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        wanted == text,
-        "{name} is another now:\n{text}\n--- instead of:\n{wanted}"
+        expected == text,
+        "{name} is another now:\n{text}\n--- instead of:\n{expected}"
     );
 }
 

@@ -1,7 +1,7 @@
 //! `file_info`: metadata and line counts of files, as a plugin for haft.
 //!
 //! A plugin reads one JSON message per line from stdin and answers each with one
-//! line on stdout. Whatever else it has to say goes to stderr.
+//! line on stdout. Everything else goes to stderr.
 
 use serde_json::{Map, Value, json};
 use std::fs::{self, Metadata};
@@ -11,7 +11,7 @@ use std::path::Path;
 const NAME: &str = "file_info";
 const DEFAULT_ENTRIES: u64 = 50;
 const MOST_ENTRIES: u64 = 500;
-/// Larger files are not read for their lines: the model waits.
+/// Maximum size of a file whose lines are counted, so that the model does not wait long.
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
 fn definition() -> Value {
@@ -32,7 +32,7 @@ fn definition() -> Value {
     })
 }
 
-/// The tool itself: its text, or what went wrong in words for the model.
+/// The tool itself: returns its text, or an error message for the model.
 fn file_info(params: &Map<String, Value>) -> Result<String, String> {
     let path = match params.get("path") {
         Some(Value::String(path)) if !path.is_empty() => Path::new(path),
@@ -41,7 +41,7 @@ fn file_info(params: &Map<String, Value>) -> Result<String, String> {
     let most = match params.get("max_entries") {
         None => DEFAULT_ENTRIES,
         Some(given) => match given.as_f64() {
-            // A cast from a float stops at the ends of the range by itself.
+            // A cast from a float saturates at the ends of the range.
             Some(number) => (number as u64).clamp(1, MOST_ENTRIES),
             None => return Err("max_entries must be an integer".into()),
         },
@@ -61,7 +61,7 @@ fn directory(path: &Path, most: usize) -> io::Result<String> {
     let mut text = format!("{}: directory, entries: {}", path.display(), entries.len());
     for entry in entries.iter().take(most) {
         let name = entry.file_name();
-        // Of a link itself, not of its target: that may be missing or far away.
+        // Metadata of the link itself, because its target may be missing or far away.
         let about = match entry.metadata() {
             Ok(metadata) => facts(&entry.path(), &metadata),
             Err(error) => error.to_string(),
@@ -86,7 +86,7 @@ fn facts(path: &Path, metadata: &Metadata) -> String {
             lines(path, metadata.len())
         )
     } else {
-        // Not read: a pipe or a device could keep us forever.
+        // Not read: a pipe or a device could block forever.
         "special file".into()
     };
     if let Some(age) = metadata
@@ -111,7 +111,7 @@ fn lines(path: &Path, size: u64) -> String {
     match fs::read(path) {
         Ok(bytes) if bytes.contains(&0) => "binary".into(),
         Ok(bytes) => {
-            // A last line need not end with a line feed.
+            // The last line need not end with a line feed.
             let open = bytes.last().is_some_and(|&byte| byte != b'\n');
             let ends = bytes.iter().filter(|&&byte| byte == b'\n').count();
             format!("lines: {}", ends + usize::from(open))
@@ -161,11 +161,11 @@ fn answer(line: &str) -> Value {
 }
 
 fn main() -> io::Result<()> {
-    // By bytes, because a line that is not UTF-8 must not end the plugin.
+    // Reads bytes, because a line that is not UTF-8 must not end the plugin.
     for line in io::stdin().lock().split(b'\n') {
         let line = line?;
         let line = String::from_utf8_lossy(&line);
-        let line = line.trim(); // the CR of a CRLF too
+        let line = line.trim(); // also removes the CR of a CRLF
         if !line.is_empty() {
             let mut stdout = io::stdout().lock();
             writeln!(stdout, "{}", answer(line))?;

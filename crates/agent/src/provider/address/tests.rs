@@ -1,4 +1,4 @@
-//! Where requests go.
+//! Addresses for each provider.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn url(provider: Provider, base: Option<&str>) -> Result<String, SettingsError> 
 }
 
 #[test]
-fn the_path_of_the_protocol_is_added_to_the_base() {
+fn the_path_of_the_protocol_is_appended_to_base_url() {
     use Provider::{Anthropic, Google, Ollama, OpenaiCompletions, OpenaiResponses};
     let gemini = "/v1beta/models/m%3A1%2Fx:streamGenerateContent?alt=sse";
     let table = [
@@ -105,7 +105,7 @@ fn the_path_of_the_protocol_is_added_to_the_base() {
 }
 
 #[test]
-fn a_base_that_is_no_address_is_refused_without_showing_it() {
+fn an_invalid_base_url_is_rejected_without_showing_it() {
     for base in [
         "",
         "host",
@@ -127,7 +127,7 @@ fn a_base_that_is_no_address_is_refused_without_showing_it() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_settings_are_named() {
     let error = Endpoint::new(&Settings::new(Provider::Google, "m")).unwrap_err();
     assert!(error.to_string().contains("GEMINI_API_KEY"), "{error}");
     let error = Endpoint::new(&Settings::new(Provider::Ollama, " ")).unwrap_err();
@@ -151,11 +151,11 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn what_is_told_of_an_address_is_its_host() {
+fn errors_show_only_the_host_of_an_address() {
     let mut settings = Settings::new(Provider::Ollama, "m");
-    assert_eq!(Endpoint::new(&settings).unwrap().reach(), "localhost:11434");
+    assert_eq!(Endpoint::new(&settings).unwrap().host(), "localhost:11434");
     settings.base_url = Some("https://h/secret/path".to_owned());
     let endpoint = Endpoint::new(&settings).unwrap();
-    assert_eq!(endpoint.reach(), "h");
+    assert_eq!(endpoint.host(), "h");
     assert!(!endpoint.is_own);
 }

@@ -1,18 +1,18 @@
-//! What is told of failures.
+//! Messages of errors.
 
 use super::*;
 use serde_json::json;
 
-fn blamed() -> Blamed {
-    Blamed {
+fn peer() -> Peer {
+    Peer {
         provider: Provider::OpenaiResponses,
-        reach: "h".to_owned(),
+        host: "h".to_owned(),
         key: Some(Secret::new("CANARY")),
     }
 }
 
 #[test]
-fn the_words_are_found_wherever_they_are() {
+fn the_message_is_found_in_every_known_place() {
     let bodies = [
         json!({ "error": { "message": "why" } }),
         json!({ "message": "why" }),
@@ -22,19 +22,19 @@ fn the_words_are_found_wherever_they_are() {
         json!({ "response": { "error": { "message": " why " } } }),
     ];
     for body in bodies {
-        assert_eq!(words(&body).as_deref(), Some("why"), "{body}");
+        assert_eq!(message(&body).as_deref(), Some("why"), "{body}");
     }
-    assert_eq!(words(&json!({ "error": { "code": 3 } })), None);
+    assert_eq!(message(&json!({ "error": { "code": 3 } })), None);
 }
 
 #[test]
-fn a_body_that_is_no_json_is_told_as_it_is() {
-    let error = blamed().status(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "  down CANARY ");
+fn a_body_that_is_not_json_is_quoted() {
+    let error = peer().status(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "  down CANARY ");
     assert_eq!(
         error.message,
         "openai-responses (h) answered 502 Bad Gateway: down ***"
     );
-    let error = blamed().status(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "");
+    let error = peer().status(StatusCode::BAD_GATEWAY, &HeaderMap::new(), "");
     assert_eq!(
         error.message,
         "openai-responses (h) answered 502 Bad Gateway"
@@ -42,9 +42,7 @@ fn a_body_that_is_no_json_is_told_as_it_is() {
 }
 
 #[test]
-fn an_event_that_nobody_knows_is_the_fault_of_the_server() {
-    let error = blamed().event(&json!({ "error": { "type": "odd", "message": "x" } }).to_string());
-    assert_eq!(error.trouble, Trouble::Status(500));
-    let error = blamed().event("no json");
-    assert_eq!(error.trouble, Trouble::Malformed);
+fn an_unknown_error_counts_as_a_server_error() {
+    let error = peer().failed(&json!({ "error": { "type": "odd", "message": "x" } }));
+    assert_eq!(error.kind, ModelErrorKind::Status(500));
 }

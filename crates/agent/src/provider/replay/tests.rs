@@ -1,7 +1,7 @@
-//! Recordings.
+//! Valid and invalid recordings.
 
 use super::*;
-use crate::{Said, Stop};
+use crate::{Message, Stop};
 use std::sync::Mutex;
 
 const HEADER: &str = r#"{"type":"session","version":1,"id":"s","model":"claude","extra":1}"#;
@@ -20,16 +20,16 @@ fn recording() -> String {
         r#"{"type":"event","anything":[]}"#,
         &answer(2, "1", "", "left behind"),
         "",
-        &answer(3, "1", "", "one äö, which is longer than a piece"),
+        &answer(3, "1", "", "one äö, which is longer than a chunk"),
         &answer(9, "null", r#","session":"child""#, "of the child"),
         &answer(4, "3", "", "two"),
     ]
     .join("\n")
 }
 
-async fn ask(model: &Arc<dyn Model>) -> (Result<Answer, ModelError>, Vec<Piece>) {
-    let pieces = Mutex::new(Vec::new());
-    let history = [Said::new(Message::prompt("whatever"))];
+async fn ask(model: &Arc<dyn Model>) -> (Result<ModelAnswer, ModelError>, Vec<Chunk>) {
+    let chunks = Mutex::new(Vec::new());
+    let history = [Arc::new(Message::prompt("whatever"))];
     let request = Request {
         session: "other",
         system: "",
@@ -38,40 +38,40 @@ async fn ask(model: &Arc<dyn Model>) -> (Result<Answer, ModelError>, Vec<Piece>)
         max_output: None,
     };
     let answer = model
-        .answer(request, &|piece| pieces.lock().unwrap().push(piece))
+        .answer(request, &|chunk| chunks.lock().unwrap().push(chunk))
         .await;
-    (answer, pieces.into_inner().unwrap())
+    (answer, chunks.into_inner().unwrap())
 }
 
 #[tokio::test]
-async fn the_answers_that_led_to_the_end_are_played_in_order() {
+async fn answers_of_the_last_branch_are_replayed_in_order() {
     let model = replay(&recording()).unwrap();
     assert_eq!(model.id().provider, "replay");
     assert_eq!(model.id().model, "claude");
-    let (first, pieces) = ask(&model).await;
+    let (first, chunks) = ask(&model).await;
     let first = first.unwrap();
-    let text = "one äö, which is longer than a piece";
+    let text = "one äö, which is longer than a chunk";
     assert_eq!((first.text().as_str(), first.stop), (text, Stop::Calls));
     assert_eq!((first.usage.input, first.usage.cost), (7, Some(0.5)));
-    let texts: Vec<&str> = pieces
+    let texts: Vec<&str> = chunks
         .iter()
-        .filter_map(|piece| match piece {
-            Piece::Text(text) => Some(text.as_str()),
+        .filter_map(|chunk| match chunk {
+            Chunk::Text(text) => Some(text.as_str()),
             _ => None,
         })
         .collect();
     assert!(texts.len() > 1);
     assert_eq!(texts.concat(), text);
-    assert_eq!(pieces.first(), Some(&Piece::Reasoning("hm".to_owned())));
-    assert_eq!(pieces.last(), Some(&Piece::Call("read".to_owned())));
+    assert_eq!(chunks.first(), Some(&Chunk::Reasoning("hm".to_owned())));
+    assert_eq!(chunks.last(), Some(&Chunk::Call("read".to_owned())));
     assert_eq!(ask(&model).await.0.unwrap().text(), "two");
     let over = ask(&model).await.0.unwrap_err();
-    assert_eq!(over.trouble, Trouble::Hopeless);
-    assert!(over.message.contains("over after 2 answers"), "{over}");
+    assert_eq!(over.kind, ModelErrorKind::Permanent);
+    assert!(over.message.contains("ended after 2 answers"), "{over}");
 }
 
 #[tokio::test]
-async fn a_session_that_it_started_is_played_by_name() {
+async fn the_session_of_a_sub_agent_is_replayed_by_id() {
     let recording = Recording::parse(&recording()).unwrap();
     let child = recording.session("child").unwrap();
     assert_eq!(ask(&child).await.0.unwrap().text(), "of the child");
@@ -84,7 +84,7 @@ async fn a_session_that_it_started_is_played_by_name() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_interrupted_is_played_again() {
+async fn an_interrupted_answer_is_replayed_again() {
     let recording = Recording::parse(&recording()).unwrap();
     let model = recording.pace(Duration::from_millis(20)).model();
     let interrupted = tokio::time::timeout(Duration::from_millis(20), ask(&model)).await;
@@ -93,22 +93,18 @@ async fn an_answer_that_was_interrupted_is_played_again() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_with_its_line() {
+fn an_invalid_line_is_reported_with_its_number() {
     let user = r#"{"type":"message","id":1,"parent":null,"message":{"role":"user","content":[]}}"#;
     let cases = [
         (String::new(), 1, "empty"),
-        ("hello".to_owned(), 1, "not understood"),
+        ("hello".to_owned(), 1, "is not valid"),
         (user.to_owned(), 1, "--format jsonl"),
         (
             format!("\n{HEADER}\n{{\"type\":\"message\",\"id\":1}}"),
             3,
-            "not understood",
+            "is not valid",
         ),
-        (
-            format!("{HEADER}\n{user}\n{{\"type\":"),
-            3,
-            "not understood",
-        ),
+        (format!("{HEADER}\n{user}\n{{\"type\":"), 3, "is not valid"),
         (
             r#"{"type":"session","version":2,"id":"s"}"#.to_owned(),
             1,
@@ -126,7 +122,7 @@ fn what_makes_no_sense_is_told_with_its_line() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let error = Recording::read(Path::new("/nowhere/a\u{1b}.jsonl")).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("/nowhere/a\\x1b.jsonl"), "{text}");

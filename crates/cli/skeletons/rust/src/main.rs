@@ -23,7 +23,7 @@ fn definition() -> Value {
     })
 }
 
-/// The tool itself. An error is told to the model.
+/// The tool itself. The model sees the error text.
 fn run(params: &Map<String, Value>) -> Result<String, String> {
     let text = params.get("text").and_then(Value::as_str);
     Ok(text.ok_or("text must be a string")?.to_uppercase())

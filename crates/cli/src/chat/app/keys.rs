@@ -1,24 +1,24 @@
-//! Keys: what each does to what is typed.
+//! Key bindings of the input line.
 
-use super::{App, Choosing, Done, Ended, Errand, Searching};
-use crate::chat::complete::{self, Offer, Wanted};
-use crate::chat::editor::{Reach, Way};
+use super::{App, CompletionMenu, Ended, HistorySearch, TaskResult, TerminalTask};
+use crate::chat::complete::{self, CompletionTarget, Completions};
+use crate::chat::editor::{Direction, Unit};
 use crate::chat::slash::COMMANDS;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::Instant;
 
 impl App {
-    /// Something came from the terminal.
+    /// Handles input from the terminal.
     pub(super) fn input(&mut self, at: Instant, event: Event) {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 self.key(key);
                 self.last_key = Some(at);
             }
-            Event::Paste(text) if self.asking.is_some() => self.answer_paste(&text),
+            Event::Paste(text) if self.active.is_some() => self.answer_paste(&text),
             Event::Paste(text) => {
-                self.searching = None;
-                self.choosing = None;
+                self.search = None;
+                self.completion = None;
                 self.history.leave();
                 self.editor.insert(&text);
             }
@@ -31,16 +31,16 @@ impl App {
         match key.code {
             KeyCode::Char('c') if control => return self.interrupt(),
             KeyCode::Char('z') if control => {
-                self.errand = Some(Errand::Suspend);
+                self.terminal_task = Some(TerminalTask::Suspend);
                 return;
             }
             KeyCode::Char('l') if control => return self.screen.wipe(),
             _ => {}
         }
         self.interrupted = None;
-        if self.asking.is_some() {
+        if self.active.is_some() {
             self.answer_key(key);
-        } else if self.searching.is_some() {
+        } else if self.search.is_some() {
             self.search_key(key);
         } else if control {
             self.control_key(key.code);
@@ -52,32 +52,32 @@ impl App {
     }
 
     fn plain_key(&mut self, key: KeyEvent) {
-        let looking = matches!(key.code, KeyCode::Up | KeyCode::Down);
-        let choosing = matches!(key.code, KeyCode::Tab | KeyCode::BackTab);
-        if !looking {
+        let is_vertical = matches!(key.code, KeyCode::Up | KeyCode::Down);
+        let is_tab = matches!(key.code, KeyCode::Tab | KeyCode::BackTab);
+        if !is_vertical {
             self.history.leave();
         }
-        if !choosing && self.choosing.take().is_some() && key.code == KeyCode::Enter {
-            // What was chosen stays; a second Enter sends it.
+        if !is_tab && self.completion.take().is_some() && key.code == KeyCode::Enter {
+            // Enter accepts the completion; a second Enter sends the input.
             return;
         }
         match key.code {
             KeyCode::Char(letter) => self.editor.insert(&letter.to_string()),
             KeyCode::Enter if self.editor.before().ends_with('\\') => {
-                self.editor.delete(Way::Back, Reach::Cluster);
+                self.editor.delete(Direction::Backward, Unit::Grapheme);
                 self.editor.insert("\n");
             }
             KeyCode::Enter => self.submit(),
-            KeyCode::Backspace => self.editor.delete(Way::Back, Reach::Cluster),
-            KeyCode::Delete => self.editor.delete(Way::Forth, Reach::Cluster),
-            KeyCode::Left => self.editor.go(Way::Back, Reach::Cluster),
-            KeyCode::Right => self.editor.go(Way::Forth, Reach::Cluster),
-            KeyCode::Home => self.editor.go(Way::Back, Reach::Line),
-            KeyCode::End => self.editor.go(Way::Forth, Reach::Line),
-            KeyCode::Up => self.look(Way::Back),
-            KeyCode::Down => self.look(Way::Forth),
-            KeyCode::Tab => self.choose(Way::Forth),
-            KeyCode::BackTab => self.choose(Way::Back),
+            KeyCode::Backspace => self.editor.delete(Direction::Backward, Unit::Grapheme),
+            KeyCode::Delete => self.editor.delete(Direction::Forward, Unit::Grapheme),
+            KeyCode::Left => self.editor.go(Direction::Backward, Unit::Grapheme),
+            KeyCode::Right => self.editor.go(Direction::Forward, Unit::Grapheme),
+            KeyCode::Home => self.editor.go(Direction::Backward, Unit::Line),
+            KeyCode::End => self.editor.go(Direction::Forward, Unit::Line),
+            KeyCode::Up => self.look(Direction::Backward),
+            KeyCode::Down => self.look(Direction::Forward),
+            KeyCode::Tab => self.choose(Direction::Forward),
+            KeyCode::BackTab => self.choose(Direction::Backward),
             KeyCode::Esc if self.editor.is_empty() => {
                 self.stop();
             }
@@ -86,60 +86,62 @@ impl App {
     }
 
     fn control_key(&mut self, code: KeyCode) {
-        self.choosing = None;
+        self.completion = None;
         match code {
-            KeyCode::Char('a') => self.editor.go(Way::Back, Reach::Line),
-            KeyCode::Char('e') => self.editor.go(Way::Forth, Reach::Line),
-            KeyCode::Char('b') => self.editor.go(Way::Back, Reach::Cluster),
-            KeyCode::Char('f') => self.editor.go(Way::Forth, Reach::Cluster),
-            KeyCode::Left => self.editor.go(Way::Back, Reach::Word),
-            KeyCode::Right => self.editor.go(Way::Forth, Reach::Word),
-            KeyCode::Char('u') => self.editor.delete(Way::Back, Reach::Line),
-            KeyCode::Char('k') => self.editor.delete(Way::Forth, Reach::Line),
-            KeyCode::Char('w') | KeyCode::Backspace => self.editor.delete(Way::Back, Reach::Word),
-            KeyCode::Char('h') => self.editor.delete(Way::Back, Reach::Cluster),
-            KeyCode::Char('y') => self.editor.put_back(),
-            KeyCode::Char('p') => self.look(Way::Back),
-            KeyCode::Char('n') => self.look(Way::Forth),
+            KeyCode::Char('a') => self.editor.go(Direction::Backward, Unit::Line),
+            KeyCode::Char('e') => self.editor.go(Direction::Forward, Unit::Line),
+            KeyCode::Char('b') => self.editor.go(Direction::Backward, Unit::Grapheme),
+            KeyCode::Char('f') => self.editor.go(Direction::Forward, Unit::Grapheme),
+            KeyCode::Left => self.editor.go(Direction::Backward, Unit::Word),
+            KeyCode::Right => self.editor.go(Direction::Forward, Unit::Word),
+            KeyCode::Char('u') => self.editor.delete(Direction::Backward, Unit::Line),
+            KeyCode::Char('k') => self.editor.delete(Direction::Forward, Unit::Line),
+            KeyCode::Char('w') | KeyCode::Backspace => {
+                self.editor.delete(Direction::Backward, Unit::Word)
+            }
+            KeyCode::Char('h') => self.editor.delete(Direction::Backward, Unit::Grapheme),
+            KeyCode::Char('y') => self.editor.yank(),
+            KeyCode::Char('p') => self.look(Direction::Backward),
+            KeyCode::Char('n') => self.look(Direction::Forward),
             KeyCode::Char('j') => self.editor.insert("\n"),
             KeyCode::Char('d') if self.editor.is_empty() => self.ended = Some(Ended::Quit),
-            KeyCode::Char('d') => self.editor.delete(Way::Forth, Reach::Cluster),
+            KeyCode::Char('d') => self.editor.delete(Direction::Forward, Unit::Grapheme),
             KeyCode::Char('o') => match self.transcript.whole() {
                 Some(lines) => {
-                    let lines = self.transcript.beside(lines);
+                    let lines = self.transcript.section(lines);
                     self.print(&lines);
                 }
-                None => self.hint("nothing was called yet"),
+                None => self.hint("no calls yet"),
             },
             KeyCode::Char('r') => {
                 let text = self.editor.text().to_owned();
-                self.searching = Some(Searching { text, skip: 0 });
+                self.search = Some(HistorySearch { text, skip: 0 });
             }
             _ => {}
         }
     }
 
     fn alt_key(&mut self, code: KeyCode) {
-        self.choosing = None;
+        self.completion = None;
         match code {
             KeyCode::Enter => self.editor.insert("\n"),
-            KeyCode::Char('b') | KeyCode::Left => self.editor.go(Way::Back, Reach::Word),
-            KeyCode::Char('f') | KeyCode::Right => self.editor.go(Way::Forth, Reach::Word),
-            KeyCode::Char('d') => self.editor.delete(Way::Forth, Reach::Word),
-            KeyCode::Backspace => self.editor.delete(Way::Back, Reach::Word),
+            KeyCode::Char('b') | KeyCode::Left => self.editor.go(Direction::Backward, Unit::Word),
+            KeyCode::Char('f') | KeyCode::Right => self.editor.go(Direction::Forward, Unit::Word),
+            KeyCode::Char('d') => self.editor.delete(Direction::Forward, Unit::Word),
+            KeyCode::Backspace => self.editor.delete(Direction::Backward, Unit::Word),
             _ => {}
         }
     }
 
-    /// Up and down: in the text first, then in what was typed before.
-    fn look(&mut self, way: Way) {
-        if self.editor.go_line(way) {
+    /// Up and down: moves in the text first, then in the history.
+    fn look(&mut self, direction: Direction) {
+        if self.editor.go_line(direction) {
             return;
         }
         let typed = self.editor.text().to_owned();
-        let found = match way {
-            Way::Back => self.history.older(&typed),
-            Way::Forth => self.history.newer(&typed),
+        let found = match direction {
+            Direction::Backward => self.history.older(&typed),
+            Direction::Forward => self.history.newer(&typed),
         };
         if let Some(text) = found {
             self.editor.set(text);
@@ -147,32 +149,32 @@ impl App {
     }
 
     fn search_key(&mut self, key: KeyEvent) {
-        let Some(searching) = &mut self.searching else {
+        let Some(search) = &mut self.search else {
             return;
         };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('r') if control => {
-                let next = self.history.search(&searching.text, searching.skip + 1);
-                searching.skip += usize::from(next.is_some());
+                let next = self.history.search(&search.text, search.skip + 1);
+                search.skip += usize::from(next.is_some());
             }
-            KeyCode::Char('g') if control => self.searching = None,
-            KeyCode::Esc => self.searching = None,
+            KeyCode::Char('g') if control => self.search = None,
+            KeyCode::Esc => self.search = None,
             KeyCode::Backspace => {
-                searching.text.pop();
-                searching.skip = 0;
+                search.text.pop();
+                search.skip = 0;
             }
             KeyCode::Char(letter) if !control => {
-                searching.text.push(letter);
-                searching.skip = 0;
+                search.text.push(letter);
+                search.skip = 0;
             }
-            // Anything else takes what was found and goes on with it.
+            // Any other key accepts the match and is handled as usual.
             _ => {
-                let found = self.history.search(&searching.text, searching.skip);
+                let found = self.history.search(&search.text, search.skip);
                 if let Some(found) = found.map(str::to_owned) {
                     self.editor.set(found);
                 }
-                self.searching = None;
+                self.search = None;
                 if key.code != KeyCode::Enter {
                     self.key(key);
                 }
@@ -180,63 +182,64 @@ impl App {
         }
     }
 
-    /// Tab: what can stand here, one after the other.
-    fn choose(&mut self, way: Way) {
-        if let Some(choosing) = &mut self.choosing {
-            let count = choosing.offer.choices.len();
-            choosing.at = match way {
-                Way::Forth => (choosing.at + 1) % count.max(1),
-                Way::Back => (choosing.at + count.saturating_sub(1)) % count.max(1),
+    /// Tab: completes the word before the cursor, or cycles through the completions.
+    fn choose(&mut self, direction: Direction) {
+        if let Some(completion) = &mut self.completion {
+            let count = completion.completions.choices.len();
+            completion.at = match direction {
+                Direction::Forward => (completion.at + 1) % count.max(1),
+                Direction::Backward => (completion.at + count.saturating_sub(1)) % count.max(1),
             };
             return self.put_choice();
         }
-        match Wanted::of(self.editor.before()) {
-            Some(Wanted::Command(typed)) => {
+        match CompletionTarget::of(self.editor.before()) {
+            Some(CompletionTarget::Command(typed)) => {
                 let names = COMMANDS.iter().map(|(name, ..)| (*name).to_owned());
                 let choices = names.filter(|name| name.starts_with(&typed)).collect();
-                self.offered(Offer { start: 0, choices });
+                self.show_completions(Completions { start: 0, choices });
             }
-            Some(Wanted::File { start, letters }) => {
+            Some(CompletionTarget::File { start, letters }) => {
                 let Some(folder) = self.driver.folder() else {
                     return;
                 };
                 let done = self.done.clone();
                 tokio::spawn(async move {
-                    let offer = complete::files(folder, start, letters).await;
-                    let _ = done.send(Done::Offered(offer));
+                    let completions = complete::files(folder, start, letters).await;
+                    let _ = done.send(TaskResult::Completions(completions));
                 });
             }
             None => {}
         }
     }
 
-    /// Something can be chosen. By now the person may have typed on.
-    pub(super) fn offered(&mut self, offer: Offer) {
-        let still = match Wanted::of(self.editor.before()) {
-            Some(Wanted::Command(_)) => offer.start == 0,
-            Some(Wanted::File { start, .. }) => offer.start == start,
+    /// Shows completions, unless the user has typed on since.
+    pub(super) fn show_completions(&mut self, completions: Completions) {
+        let still = match CompletionTarget::of(self.editor.before()) {
+            Some(CompletionTarget::Command(_)) => completions.start == 0,
+            Some(CompletionTarget::File { start, .. }) => completions.start == start,
             None => false,
         };
         if !still {
             return;
         }
-        let count = offer.choices.len();
+        let count = completions.choices.len();
         if count == 0 {
-            return self.hint("nothing there fits");
+            return self.hint("no completions");
         }
-        self.choosing = Some(Choosing { offer, at: 0 });
+        self.completion = Some(CompletionMenu { completions, at: 0 });
         self.put_choice();
         if count == 1 {
-            self.choosing = None;
+            self.completion = None;
         }
     }
 
     fn put_choice(&mut self) {
-        let Some(choosing) = &self.choosing else {
+        let Some(completion) = &self.completion else {
             return;
         };
-        if let Some(choice) = choosing.offer.choices.get(choosing.at) {
-            self.editor.replace_before(choosing.offer.start, choice);
+        if let Some(choice) = completion.completions.choices.get(completion.at) {
+            self.editor
+                .replace_before(completion.completions.start, choice);
         }
     }
 }

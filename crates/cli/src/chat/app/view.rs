@@ -1,20 +1,20 @@
-//! What is seen below the finished lines.
+//! The live region below the finished lines.
 
 use super::App;
-use crate::chat::ink::{Line, Style};
 use crate::chat::screen::Live;
-use crate::chat::transcript::counted;
+use crate::chat::styled_text::{Line, Style};
+use crate::chat::transcript::format_count;
 use std::io;
 use std::time::Instant;
 
-/// Rows of completions.
+/// Maximum rows of completions.
 const OFFERED: usize = 6;
 
-/// Rows of what waits to be sent.
+/// Maximum rows of queued messages.
 const QUEUED: usize = 3;
 
 impl App {
-    /// The first lines.
+    /// Prints the greeting.
     pub(super) fn greet(&mut self) {
         let greeting = &self.setup.greeting;
         let mut line = Line::new(&format!("haft {}", greeting.version), Style::BOLD);
@@ -28,7 +28,7 @@ impl App {
         let notes = greeting.notes.iter();
         lines.extend(notes.map(|note| Line::new(note, Style::YELLOW).hanging(2)));
         if let Some(before) = &greeting.before {
-            lines.extend(self.transcript.recalled(before));
+            lines.extend(self.transcript.last_exchange(before));
         }
         self.print(&lines);
     }
@@ -40,10 +40,10 @@ impl App {
         let height = self.screen.height().saturating_sub(1).max(1);
         let now = Instant::now();
 
-        let mut below = self.offers(columns);
+        let mut below = self.completion_rows(columns);
         below.push(self.status(columns));
         let (mut entry, mut cursor) = self.entry(columns);
-        // A long text shows the part around the cursor.
+        // Of a long text show the part around the cursor.
         let most = (height / 3).max(1);
         if entry.len() > most {
             let first = (cursor.0 + 1).saturating_sub(most).min(entry.len() - most);
@@ -71,15 +71,15 @@ impl App {
         self.screen.draw(&Live { rows, cursor })
     }
 
-    /// Where the person types, or answers.
+    /// The input line, or what replaces it.
     fn entry(&mut self, columns: usize) -> (Vec<Line>, (usize, usize)) {
-        if let Some(asking) = &self.asking {
-            return asking.entry(columns, self.screen.columns());
+        if let Some(active) = &self.active {
+            return active.entry(columns, self.screen.columns());
         }
-        if let Some(searching) = &self.searching {
-            let found = self.history.search(&searching.text, searching.skip);
+        if let Some(search) = &self.search {
+            let found = self.history.search(&search.text, search.skip);
             let found = found.unwrap_or_default().lines().next().unwrap_or_default();
-            let line = Line::new("search: ", Style::DIM).and(&searching.text, Style::BOLD);
+            let line = Line::new("search: ", Style::DIM).and(&search.text, Style::BOLD);
             let column = line.width();
             let line = line.and(&format!("  {found}"), Style::PLAIN);
             return (vec![line.cut(columns)], (0, column));
@@ -89,16 +89,16 @@ impl App {
         (shown.rows, (shown.row, shown.column))
     }
 
-    fn offers(&self, columns: usize) -> Vec<Line> {
-        let Some(choosing) = self.choosing.as_ref().filter(|_| self.asking.is_none()) else {
+    fn completion_rows(&self, columns: usize) -> Vec<Line> {
+        let Some(completion) = self.completion.as_ref().filter(|_| self.active.is_none()) else {
             return Vec::new();
         };
-        let choices = &choosing.offer.choices;
-        let first = choosing.at.saturating_sub(OFFERED - 1);
+        let choices = &completion.completions.choices;
+        let first = completion.at.saturating_sub(OFFERED - 1);
         let shown = choices.iter().enumerate().skip(first).take(OFFERED);
         shown
             .map(|(at, choice)| {
-                let (mark, style) = if at == choosing.at {
+                let (mark, style) = if at == completion.at {
                     ("  ▸ ", Style::BOLD)
                 } else {
                     ("    ", Style::DIM)
@@ -115,17 +115,17 @@ impl App {
         let usage = self.driver.usage();
         let mut parts = vec![self.driver.model(), self.setup.greeting.sandbox.clone()];
         if usage.total() > 0 {
-            parts.push(format!("{} tokens", counted(usage.total())));
+            parts.push(format!("{} tokens", format_count(usage.total())));
         }
         parts.extend(usage.cost.map(|cost| format!("${cost:.2}")));
-        let hints = match (self.work.is_idle(), self.asking.is_some()) {
+        let hints = match (self.work.is_idle(), self.active.is_some()) {
             (_, true) => "",
             (true, false) => "/help",
-            (false, false) => "Enter says it now · Ctrl-C stops",
+            (false, false) => "Enter sends now · Ctrl-C stops",
         };
         parts.push(hints.to_owned());
         parts.retain(|part| !part.is_empty());
-        // What does not fit is left out, the first things last.
+        // Parts that do not fit are left out; earlier parts have priority.
         let mut line = Line::default();
         for part in parts {
             let between = if line.is_empty() { "" } else { " · " };

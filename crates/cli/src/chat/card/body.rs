@@ -1,31 +1,31 @@
-//! What is shown of a result: a diff, the end of an output, the beginning of an error.
+//! Excerpts of a result: a diff, the end of an output, the beginning of an error.
 
 use super::{Call, End, Length};
-use crate::chat::ink::{Line, Style};
+use crate::chat::styled_text::{Line, Style};
 use haft::ops::text::diff::unified;
 use haft::truncate::format_size;
 use serde_json::Value;
 
-/// Rows of a diff or of new content.
+/// Maximum rows of a diff or of new content.
 const DIFF: usize = 12;
 
-/// Rows of what a command said.
+/// Maximum rows of a command's output.
 const OUTPUT: usize = 5;
 
-/// Rows of what a command said that the person gave themselves.
+/// Maximum rows of output of a command that the user ran.
 const LONG_OUTPUT: usize = 40;
 
-/// Rows of an error.
+/// Maximum rows of an error.
 const ERROR: usize = 6;
 
-/// Which part of something long is shown.
+/// Part of a long text to show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Beginning,
     End,
 }
 
-/// How many rows are shown, and what shows the others.
+/// Maximum number of rows, and a hint at the key that shows the rest.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
     most: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// All.
+    /// No limit.
     pub(crate) const NONE: Self = Self {
         most: usize::MAX,
         key: "",
@@ -54,7 +54,7 @@ impl Bound {
     }
 }
 
-/// What stands behind the name of a call that has ended.
+/// Facts in the header of a finished call.
 pub(super) fn facts(call: &Call, end: &End) -> Vec<(String, Style)> {
     let mut facts = Vec::new();
     let number = |name: &str| end.details.get(name).and_then(Value::as_u64);
@@ -92,15 +92,15 @@ pub(super) fn facts(call: &Call, end: &End) -> Vec<(String, Style)> {
     facts
 }
 
-/// The exit code, if it was a command.
+/// The exit code, if the call was a command.
 pub(super) fn exit_code(end: &End) -> Option<i64> {
     end.details.get("exit_code").and_then(Value::as_i64)
 }
 
-/// What is shown below the name.
+/// Lines below the header.
 pub(super) fn of(call: &Call, end: &End, length: Length) -> Vec<Line> {
     let output = end.output.as_deref().unwrap_or_else(|| call.tail());
-    let output = spoken_part(output);
+    let output = readable_part(output);
     if exit_code(end).is_some() || call.is_command() {
         let text = without_code(&output);
         let rows = lines(&text);
@@ -119,7 +119,7 @@ pub(super) fn of(call: &Call, end: &End, length: Length) -> Vec<Line> {
         let bound = Bound::of(length, ERROR);
         let rows = lines(&output);
         let look = |row: &str| (row.to_owned(), Style::RED);
-        // Words for a reader, not rows of a file.
+        // Prose may be wrapped between words, unlike the rows of a file.
         let flowing = |line: Line| line.flowing().indented("  ", Style::PLAIN);
         let cut = cut(&rows, bound, Part::Beginning, look);
         return cut.into_iter().map(flowing).collect();
@@ -141,17 +141,16 @@ pub(super) fn of(call: &Call, end: &End, length: Length) -> Vec<Line> {
     }
 }
 
-/// The change that a call made or wants to make, where its arguments or the facts of
-/// its answer say.
+/// The diff that a call made or wants to make, if its result or arguments contain one.
 pub(super) fn change(call: &Call, end: &End) -> Option<String> {
     if let Some(Value::String(diff)) = end.details.get("diff") {
         return (!diff.is_empty()).then(|| diff.clone());
     }
-    wanted(&call.arguments)
+    requested_diff(&call.arguments)
 }
 
-/// The change that arguments ask for.
-pub(crate) fn wanted(arguments: &Value) -> Option<String> {
+/// The diff that the arguments of an edit describe.
+pub(crate) fn requested_diff(arguments: &Value) -> Option<String> {
     let text = |names: [&str; 2]| {
         names
             .iter()
@@ -160,13 +159,13 @@ pub(crate) fn wanted(arguments: &Value) -> Option<String> {
     let old = text(["old_text", "old_string"])?;
     let new = text(["new_text", "new_string"])?;
     let path = text(["path", "file_path"]).unwrap_or("file");
-    // Pieces of a file seldom end a line, and that is no change.
+    // Edited pieces rarely end with a newline, and that is not a change.
     let ended = |text: &str| format!("{text}\n");
     let diff = unified(&ended(old), &ended(new), path, 1000);
     (!diff.is_empty()).then_some(diff)
 }
 
-/// The whole content that a call writes.
+/// Content of a file that a call writes.
 fn content(call: &Call) -> Option<&str> {
     let has_path = ["path", "file_path"]
         .iter()
@@ -175,13 +174,14 @@ fn content(call: &Call) -> Option<&str> {
     content.filter(|_| has_path)
 }
 
-/// A unified diff in its colours, without the names above it.
+/// Colours a unified diff, and removes the file names above it.
 pub(crate) fn diff_lines(diff: &str, bound: Bound) -> Vec<Line> {
-    // The rows of a file, whatever returns it holds: what is shown is what is written.
+    // Split at `
+    // ` only: carriage returns belong to the rows of the file.
     let text = diff.strip_suffix('\n').unwrap_or(diff);
     let rows: Vec<&str> = text.split('\n').collect();
     let names = rows.iter().take_while(|row| !row.starts_with("@@")).count();
-    // One place needs no address: it is above all else.
+    // A single hunk needs no `@@` line.
     let places = rows.iter().filter(|row| row.starts_with("@@")).count();
     let skipped = names + usize::from(places == 1);
     let rows: Vec<&str> = rows.into_iter().skip(skipped).collect();
@@ -202,7 +202,7 @@ fn indented(lines: Vec<Line>) -> Vec<Line> {
     lines.map(|line| line.behind(Line::plain("  "))).collect()
 }
 
-/// At most so many rows, and a word about the others.
+/// Limits the rows, and says how many are hidden.
 fn cut(
     rows: &[&str],
     Bound { most, key }: Bound,
@@ -236,8 +236,8 @@ fn cut(
     out
 }
 
-/// The lines of a text as a terminal would leave them: what was overwritten after a
-/// carriage return is gone, and so are empty lines at the end.
+/// The lines of a text as a terminal shows them: text overwritten after a carriage return
+/// is removed, and so are empty lines at the end.
 pub(super) fn lines(text: &str) -> Vec<&str> {
     let text = text.trim_end();
     if text.is_empty() {
@@ -251,8 +251,8 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The words in an answer that is a JSON document.
-fn spoken_part(output: &str) -> String {
+/// The readable parts of a reply that is a JSON document.
+fn readable_part(output: &str) -> String {
     let document = match output.trim_start().starts_with('{') {
         true => serde_json::from_str::<Value>(output).ok(),
         false => None,
@@ -272,7 +272,7 @@ fn spoken_part(output: &str) -> String {
     }
 }
 
-/// Without the line that says the exit code: it stands beside the name.
+/// Removes the line with the exit code: it is in the header.
 fn without_code(output: &str) -> String {
     let trimmed = output.trim_end();
     match trimmed.rsplit_once('\n') {

@@ -1,5 +1,5 @@
-use super::{Call, End, Length, spoken};
-use crate::chat::ink::Line;
+use super::{Call, End, Length, format_duration};
+use crate::chat::styled_text::Line;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn shown(lines: &[Line]) -> Vec<String> {
 }
 
 #[test]
-fn a_command_shows_its_end_and_how_it_ended() {
+fn a_command_shows_the_end_of_its_output_and_its_exit_code() {
     let mut end = end(
         json!({ "exit_code": 2 }),
         "1\n2\n3\n4\n5\n6\n7\n\nExit code: 2",
@@ -51,7 +51,7 @@ fn an_edit_shows_its_diff() {
     let made = json!({ "diff": "--- a.rs\n+++ a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n" });
     let expected = ["● edit a.rs · +1 −1", "   one", "  -two", "  +2"];
     assert_eq!(shown(&edit.finished(&end(made, "done"), 80)), expected);
-    // Without facts of the tool the arguments say as much.
+    // Without details of the tool, the arguments are used.
     assert_eq!(shown(&edit.finished(&end(json!({}), "done"), 80)), expected);
     let content: String = (0..20).map(|n| format!("{n}\n")).collect();
     let write = call("write", json!({ "path": "b", "content": content }));
@@ -62,7 +62,7 @@ fn an_edit_shows_its_diff() {
 }
 
 #[test]
-fn other_calls_take_one_line_and_failures_say_why() {
+fn other_calls_take_one_line_and_failures_show_the_error() {
     let read = call("read", json!({ "path": "src/main.rs" }));
     assert_eq!(
         shown(&read.finished(&end(json!({}), "text"), 80)),
@@ -93,7 +93,7 @@ fn other_calls_take_one_line_and_failures_say_why() {
 }
 
 #[test]
-fn a_running_one_shows_the_end_of_what_it_says() {
+fn a_running_call_shows_the_end_of_its_output() {
     let mut bash = call("bash", json!({ "command": "make" }));
     for line in 0..9 {
         bash.update(&format!("line {line}\n"));
@@ -120,7 +120,7 @@ fn a_running_one_shows_the_end_of_what_it_says() {
 }
 
 #[test]
-fn answers_in_json_show_their_words() {
+fn json_replies_show_their_text() {
     let execute = call("execute", json!({ "command": "ls" }));
     let answer = r#"{"status":"success","output":"a\nb","exit_code":0}"#;
     assert_eq!(
@@ -137,5 +137,5 @@ fn a_long_command_leaves_room_for_the_facts() {
     assert!(rows[0].text().ends_with("x · exit 1"), "{}", rows[0].text());
     let mut long = bash.clone();
     long.length = Length::Long;
-    assert_eq!(spoken(Duration::from_secs(3700)), "1 h 01 m");
+    assert_eq!(format_duration(Duration::from_secs(3700)), "1 h 01 m");
 }

@@ -1,5 +1,5 @@
-use super::{Editor, Reach, Way};
-use crate::chat::ink::{Line, width};
+use super::{Direction, Editor, Unit};
+use crate::chat::styled_text::{Line, width};
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -7,19 +7,19 @@ fn editor(before: &str, behind: &str) -> Editor {
     let mut editor = Editor::default();
     editor.insert(&format!("{before}{behind}"));
     while editor.before() != before {
-        editor.go(Way::Back, Reach::Cluster);
+        editor.go(Direction::Backward, Unit::Grapheme);
     }
     editor
 }
 
 #[test]
-fn keys_work_on_what_a_person_calls_a_letter() {
+fn keys_move_by_grapheme_cluster() {
     let mut line = editor("ae\u{301}👍🏽", "z");
-    line.delete(Way::Back, Reach::Cluster);
+    line.delete(Direction::Backward, Unit::Grapheme);
     assert_eq!(line.text(), "ae\u{301}z");
-    line.delete(Way::Back, Reach::Cluster);
+    line.delete(Direction::Backward, Unit::Grapheme);
     assert_eq!(line.text(), "az");
-    // A mark on its own joins the letter before it.
+    // A combining mark joins the letter before it.
     let mut line = editor("e", "x");
     line.insert("\u{301}");
     line.insert("!");
@@ -27,38 +27,38 @@ fn keys_work_on_what_a_person_calls_a_letter() {
 }
 
 #[test]
-fn words_and_lines() {
+fn moves_and_deletes_by_word_and_line() {
     let mut line = editor("one two-three", " four\nnext");
-    line.go(Way::Back, Reach::Word);
+    line.go(Direction::Backward, Unit::Word);
     assert_eq!(line.before(), "one two-");
-    line.go(Way::Forth, Reach::Word);
+    line.go(Direction::Forward, Unit::Word);
     assert_eq!(line.before(), "one two-three");
-    line.delete(Way::Back, Reach::Word);
+    line.delete(Direction::Backward, Unit::Word);
     assert_eq!(line.text(), "one two- four\nnext");
-    line.delete(Way::Forth, Reach::Line);
+    line.delete(Direction::Forward, Unit::Line);
     assert_eq!(line.text(), "one two-\nnext");
-    line.put_back();
+    line.yank();
     assert_eq!(line.text(), "one two- four\nnext");
-    line.delete(Way::Back, Reach::Line);
+    line.delete(Direction::Backward, Unit::Line);
     assert_eq!(line.text(), "\nnext");
-    assert!(line.go_line(Way::Forth));
-    assert!(!line.go_line(Way::Forth));
+    assert!(line.go_line(Direction::Forward));
+    assert!(!line.go_line(Direction::Forward));
     assert_eq!(line.before(), "\n");
 }
 
 #[test]
 fn up_and_down_keep_the_column() {
     let mut line = editor("first\nse", "cond\nx");
-    assert!(line.go_line(Way::Back));
+    assert!(line.go_line(Direction::Backward));
     assert_eq!(line.before(), "fi");
-    assert!(!line.go_line(Way::Back));
-    line.go(Way::Forth, Reach::Line);
-    assert!(line.go_line(Way::Forth) && line.go_line(Way::Forth));
+    assert!(!line.go_line(Direction::Backward));
+    line.go(Direction::Forward, Unit::Line);
+    assert!(line.go_line(Direction::Forward) && line.go_line(Direction::Forward));
     assert_eq!(line.before(), "first\nsecond\nx");
 }
 
 #[test]
-fn a_paste_keeps_its_lines_and_shows_what_it_holds() {
+fn a_paste_keeps_its_lines_and_shows_control_characters() {
     let mut line = Editor::default();
     line.insert("a\r\nb\rc\td\x1b[2J");
     assert_eq!(line.text(), "a\nb\nc\td\x1b[2J");
@@ -69,7 +69,7 @@ fn a_paste_keeps_its_lines_and_shows_what_it_holds() {
 }
 
 #[test]
-fn a_long_line_goes_on_below() {
+fn a_long_line_wraps() {
     let line = editor("日本語日", "本");
     let shown = line.shown(&Line::plain("> "), 8);
     let rows: Vec<String> = shown.rows.iter().map(Line::text).collect();
@@ -79,7 +79,7 @@ fn a_long_line_goes_on_below() {
 
 proptest! {
     #[test]
-    fn the_cursor_is_always_between_two_letters(
+    fn the_cursor_is_always_on_a_grapheme_boundary(
         text in "[a \ne\u{301}👍🏽日-]{0,20}",
         keys in prop::collection::vec(0u8..14, 0..40),
         columns in 12usize..30,
@@ -87,14 +87,14 @@ proptest! {
         let mut line = Editor::default();
         line.insert(&text);
         for key in keys {
-            let way = if key % 2 == 0 { Way::Back } else { Way::Forth };
+            let direction = if key % 2 == 0 { Direction::Backward } else { Direction::Forward };
             match key / 2 {
-                0 => line.go(way, Reach::Cluster),
-                1 => line.go(way, Reach::Word),
-                2 => line.go(way, Reach::Line),
-                3 => line.delete(way, Reach::Cluster),
-                4 => line.delete(way, Reach::Word),
-                5 => { line.go_line(way); }
+                0 => line.go(direction, Unit::Grapheme),
+                1 => line.go(direction, Unit::Word),
+                2 => line.go(direction, Unit::Line),
+                3 => line.delete(direction, Unit::Grapheme),
+                4 => line.delete(direction, Unit::Word),
+                5 => { line.go_line(direction); }
                 _ => line.insert(if key % 2 == 0 { "\u{301}" } else { "日" }),
             }
             let mut places = vec![0];

@@ -1,29 +1,29 @@
-//! Things to choose from, each with its number.
+//! Options of a field, each with its number.
 
-use super::{NAME, shown};
+use super::{MAX_NAME, shown};
 use serde_json::Value;
 
-/// How many are listed at most. The others can be named all the same.
+/// Maximum number of options to list. The others can be selected too.
 const LISTED: usize = 30;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choices {
     all: Vec<Choice>,
-    /// Whether a number alone can only mean a place in the list.
+    /// Whether a bare number can only mean a position in the list.
     has_plain_numbers: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Choice {
     value: Value,
-    /// What it is called, whole.
+    /// Full name.
     title: String,
-    /// The same, as it is shown.
+    /// The name as it is shown, sanitized and shortened.
     shown: String,
 }
 
 impl Choices {
-    /// What a schema lets one choose from, if it is that.
+    /// Returns the options of a schema, if it has any.
     pub(super) fn of(schema: &Value) -> Option<Self> {
         let titled = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
         let all: Vec<Choice> = match (schema["enum"].as_array(), titled) {
@@ -66,7 +66,7 @@ impl Choices {
         choice.map_or_else(String::new, |choice| choice.shown.clone())
     }
 
-    /// Each with its number.
+    /// Lists the options with their numbers.
     pub(super) fn listed(&self) -> String {
         let sign = if self.has_plain_numbers { "" } else { "#" };
         let mut listed: Vec<String> = self
@@ -82,12 +82,12 @@ impl Choices {
         listed.join(", ")
     }
 
-    /// The one that was typed: what it is called, as it is seen, or its number.
+    /// Finds the option that was typed: its name, its shown name, or its number.
     pub(super) fn find(&self, typed: &str) -> Result<Value, String> {
         let called = |is: &dyn Fn(&Choice) -> bool| {
             let mut found = self.all.iter().filter(|choice| is(choice));
             let first = found.next()?;
-            // Two of one name are told apart by their numbers.
+            // Options with the same name can only be selected by number.
             found.next().is_none().then(|| first.value.clone())
         };
         let folded = typed.to_lowercase();
@@ -98,8 +98,8 @@ impl Choices {
         found.ok_or_else(|| {
             let sign = if self.has_plain_numbers { "" } else { "#" };
             let last = self.all.len();
-            let typed = shown(typed, NAME);
-            format!("\"{typed}\" is none of them; {sign}1 to {sign}{last} name them too")
+            let typed = shown(typed, MAX_NAME);
+            format!("not one of the options: \"{typed}\"; enter a name or {sign}1 to {sign}{last}")
         })
     }
 
@@ -120,7 +120,7 @@ impl Choice {
             None | Some("") => text_of(value),
             Some(title) => title.to_owned(),
         };
-        let shown = match shown(&title, NAME) {
+        let shown = match shown(&title, MAX_NAME) {
             nothing if nothing.is_empty() => "\"\"".to_owned(),
             words => words,
         };

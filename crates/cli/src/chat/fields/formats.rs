@@ -1,20 +1,19 @@
-//! Texts of a certain form. Looked at only so far that a slip is noticed: the last word
-//! has whoever asked.
+//! String formats. Only checked well enough to catch typos: the tool makes the final check.
 
-use super::{NAME, shown};
+use super::{MAX_NAME, shown};
 
-/// What a form is called.
+/// Description of a format.
 pub(super) fn called(format: &str) -> String {
     match format {
-        "email" => "a mail address".to_owned(),
-        "uri" => "an address, as https://example.com".to_owned(),
-        "date" => "a date, as 2026-01-31".to_owned(),
-        "date-time" => "a time, as 2026-01-31T14:30:00Z".to_owned(),
-        other => shown(other, NAME),
+        "email" => "an email address".to_owned(),
+        "uri" => "a URL such as https://example.com".to_owned(),
+        "date" => "a date such as 2026-01-31".to_owned(),
+        "date-time" => "a time such as 2026-01-31T14:30:00Z".to_owned(),
+        other => shown(other, MAX_NAME),
     }
 }
 
-/// Whether a text has the form.
+/// Checks a text against a format.
 pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
     let holds = match format {
         "email" => is_mail(text),
@@ -25,7 +24,7 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
     };
     match holds {
         true => Ok(()),
-        false => Err(format!("it has to be {}", called(format))),
+        false => Err(format!("expected {}", called(format))),
     }
 }
 
@@ -36,7 +35,7 @@ fn is_mail(text: &str) -> bool {
 }
 
 fn is_date(text: &str) -> bool {
-    // What reads it knows how long a month is.
+    // The parser checks the length of months.
     text.len() == "2026-01-31".len()
         && humantime::parse_rfc3339(&format!("{text}T00:00:00Z")).is_ok()
 }

@@ -1,4 +1,4 @@
-use super::{Field, MOST, of};
+use super::{Field, MAX_FIELDS, of};
 use serde_json::{Value, json};
 
 fn field(schema: Value) -> Field {
@@ -11,7 +11,7 @@ fn optional(schema: Value) -> Field {
     of(&schema).unwrap().remove(0)
 }
 
-/// What is typed, and the value it is, or what is wrong with it.
+/// Checks the value of an input.
 fn reads(field: &Field, typed: &str, value: Value) {
     assert_eq!(field.read(typed), Ok(Some(value)), "{typed:?}");
 }
@@ -21,25 +21,25 @@ fn refuses(field: &Field, typed: &str, why: &str) {
 }
 
 #[test]
-fn a_text_is_what_was_typed() {
+fn text_is_taken_as_typed() {
     let name = field(json!({ "type": "string", "title": "Name", "description": "Who you are" }));
-    assert_eq!(name.prompt(), "Name: Who you are (needed)");
+    assert_eq!(name.prompt(), "Name: Who you are (required)");
     reads(&name, " Ada  King ", json!("Ada  King"));
     reads(&name, "5", json!("5"));
     reads(&name, "\"\"", json!(""));
-    refuses(&name, "  ", "it is needed");
+    refuses(&name, "  ", "a value is required");
 
     let code = field(json!({ "type": "string", "minLength": 2, "maxLength": 4 }));
-    assert_eq!(code.prompt(), "it (2 to 4 characters; needed)");
+    assert_eq!(code.prompt(), "it (2 to 4 characters; required)");
     reads(&code, "äöü", json!("äöü"));
     for (typed, count) in [("a", 1), ("abcde", 5), ("\"\"", 0)] {
-        let why = format!("that is {count}, but it has to be 2 to 4 characters");
+        let why = format!("got {count}, expected 2 to 4 characters");
         refuses(&code, typed, &why);
     }
 }
 
 #[test]
-fn a_slip_in_the_form_is_noticed() {
+fn malformed_formats_are_refused() {
     let cases: [(&str, &[&str], &[&str]); 4] = [
         ("email", &["a@b.org"], &["a", "@b", "a@", "a b@c"]),
         (
@@ -81,57 +81,57 @@ fn a_slip_in_the_form_is_noticed() {
         }
     }
     let unknown = field(json!({ "type": "string", "format": "ipv4" }));
-    assert_eq!(unknown.prompt(), "it (ipv4; needed)");
+    assert_eq!(unknown.prompt(), "it (ipv4; required)");
     reads(&unknown, "anything", json!("anything"));
 }
 
 #[test]
 fn numbers_have_bounds() {
     let whole = field(json!({ "type": "integer", "minimum": 1, "maximum": 5 }));
-    assert_eq!(whole.prompt(), "it (a whole number from 1 to 5; needed)");
+    assert_eq!(whole.prompt(), "it (a whole number from 1 to 5; required)");
     reads(&whole, "5", json!(5));
-    refuses(&whole, "6", "it has to be a number from 1 to 5");
-    refuses(&whole, "1.5", "that is no whole number");
-    refuses(&whole, "two", "that is no whole number");
+    refuses(&whole, "6", "expected a number from 1 to 5");
+    refuses(&whole, "1.5", "not a whole number");
+    refuses(&whole, "two", "not a whole number");
     let large = field(json!({ "type": "integer" }));
     reads(&large, "18446744073709551615", json!(u64::MAX));
     reads(&large, "-3", json!(-3));
 
     let number = field(json!({ "type": "number", "exclusiveMinimum": 0 }));
-    assert_eq!(number.prompt(), "it (a number, more than 0; needed)");
+    assert_eq!(number.prompt(), "it (a number, more than 0; required)");
     reads(&number, "1", json!(1));
     reads(&number, ".5", json!(0.5));
     reads(&number, "1e3", json!(1000.0));
-    refuses(&number, "0", "it has to be a number, more than 0");
+    refuses(&number, "0", "expected a number, more than 0");
     for no in ["inf", "NaN", "1,5", "\"1\""] {
-        refuses(&number, no, "that is no number");
+        refuses(&number, no, "not a number");
     }
 }
 
 #[test]
-fn yes_and_no_are_values() {
+fn reads_yes_and_no() {
     let sure = field(json!({ "type": "boolean", "default": false }));
     assert_eq!(sure.prompt(), "it (y or n; Enter: n)");
     for (typed, value) in [("Y", true), ("true", true), ("no", false), ("", false)] {
         reads(&sure, typed, json!(value));
     }
-    refuses(&sure, "maybe", "that is neither y nor n");
+    refuses(&sure, "maybe", "enter y or n");
 }
 
 #[test]
-fn one_is_chosen_by_number_or_by_what_it_is_called() {
+fn an_option_is_chosen_by_number_or_name() {
     let named = json!({ "type": "string", "enum": ["r", "g", "b"], "enumNames": ["Red", "Green"] });
     let titled = json!({ "type": "string", "oneOf": [
         { "const": "r", "title": "Red" }, { "const": "g", "title": "Green" }, { "const": "b" },
     ] });
     for schema in [named, titled] {
         let colour = field(schema);
-        assert_eq!(colour.prompt(), "it (1 Red, 2 Green, 3 b; needed)");
+        assert_eq!(colour.prompt(), "it (1 Red, 2 Green, 3 b; required)");
         for typed in ["2", "#2", "Green", "green", "g"] {
             reads(&colour, typed, json!("g"));
         }
         for no in ["0", "4", "#0", "gr"] {
-            let why = format!("\"{no}\" is none of them; 1 to 3 name them too");
+            let why = format!("not one of the options: \"{no}\"; enter a name or 1 to 3");
             refuses(&colour, no, &why);
         }
     }
@@ -141,34 +141,30 @@ fn one_is_chosen_by_number_or_by_what_it_is_called() {
 }
 
 #[test]
-fn a_number_that_is_a_choice_is_no_place_in_the_list() {
+fn a_number_that_is_an_option_is_not_a_position() {
     let count = field(json!({ "enum": [3, 1, 2] }));
-    assert_eq!(count.prompt(), "it (#1 3, #2 1, #3 2; needed)");
+    assert_eq!(count.prompt(), "it (#1 3, #2 1, #3 2; required)");
     reads(&count, "1", json!(1));
     reads(&count, "#1", json!(3));
-    // What has one name twice is told apart.
+    // Options with the same name.
     let same = field(json!({ "enum": ["a", "b"], "enumNames": ["same", "same"] }));
     assert!(same.read("same").is_err());
     reads(&same, "2", json!("b"));
 }
 
 #[test]
-fn several_are_chosen_with_commas() {
+fn several_options_are_separated_by_commas() {
     let plain = json!({ "type": "array", "maxItems": 2, "items": { "enum": ["a", "b", "c, d"] } });
     let letters = field(plain.clone());
     assert_eq!(
         letters.prompt(),
-        "it (several, with commas: 1 a, 2 b, 3 c, d; at most 2 of them; Enter: none)"
+        "it (several, separated by commas: 1 a, 2 b, 3 c, d; at most 2 of them; Enter: none)"
     );
     reads(&letters, "1,b", json!(["a", "b"]));
     reads(&letters, "a, a ,1", json!(["a"]));
     reads(&letters, "c, d", json!(["c, d"]));
     reads(&letters, "", json!([]));
-    refuses(
-        &letters,
-        "1,2,3",
-        "that is 3, but it has to be at most 2 of them",
-    );
+    refuses(&letters, "1,2,3", "got 3, expected at most 2 of them");
     assert!(letters.read("a,x").is_err());
     assert_eq!(optional(plain).read(""), Ok(None));
 
@@ -180,13 +176,13 @@ fn several_are_chosen_with_commas() {
     }));
     assert_eq!(
         titled.prompt(),
-        "it (several, with commas: 1 Ex, 2 Why; at least 1 of them; Enter: Why)"
+        "it (several, separated by commas: 1 Ex, 2 Why; at least 1 of them; Enter: Why)"
     );
     reads(&titled, "", json!(["y"]));
 }
 
 #[test]
-fn anything_else_is_json() {
+fn other_types_are_entered_as_json() {
     for schema in [
         json!({ "type": "object" }),
         json!({ "type": "array", "items": { "type": "string" } }),
@@ -196,23 +192,23 @@ fn anything_else_is_json() {
         json!({}),
     ] {
         let field = field(schema);
-        assert_eq!(field.prompt(), "it (as JSON; needed)");
+        assert_eq!(field.prompt(), "it (as JSON; required)");
         reads(&field, "{\"a\":[1]}", json!({ "a": [1] }));
         assert!(field.read("{").is_err());
     }
-    // What only has to be there is asked for too.
+    // Required properties without a description are asked for too.
     let schema = json!({ "type": "object", "properties": {}, "required": ["other"] });
     let fields = of(&schema).unwrap();
-    assert_eq!(fields[0].prompt(), "other (as JSON; needed)");
-    // A text that may be missing is still a text.
+    assert_eq!(fields[0].prompt(), "other (as JSON; required)");
+    // A nullable string is still a string.
     let text = optional(json!({ "type": ["string", "null"], "default": null }));
-    assert_eq!(text.prompt(), "it (Enter: leave it out)");
+    assert_eq!(text.prompt(), "it (Enter: skip)");
     assert_eq!(text.read(""), Ok(None));
     reads(&text, "1", json!("1"));
 }
 
 #[test]
-fn a_default_that_does_not_fit_is_none() {
+fn an_invalid_default_is_ignored() {
     for schema in [
         json!({ "type": "string", "minLength": 3, "default": "a" }),
         json!({ "type": "integer", "default": "1" }),
@@ -220,12 +216,16 @@ fn a_default_that_does_not_fit_is_none() {
         json!({ "type": "array", "minItems": 1, "items": { "enum": ["a"] }, "default": ["b"] }),
     ] {
         let field = field(schema);
-        assert_eq!(field.read(""), Err("it is needed".to_owned()), "{field:?}");
+        assert_eq!(
+            field.read(""),
+            Err("a value is required".to_owned()),
+            "{field:?}"
+        );
     }
 }
 
 #[test]
-fn what_a_tool_says_of_its_fields_is_one_short_harmless_line() {
+fn descriptions_become_one_short_sanitized_line() {
     let hostile = "\x1b[2J\u{202e}x\nHaft asks:\rpassword ".repeat(10_000);
     let choices: Vec<String> = (0..500).map(|n| format!("{hostile}{n}")).collect();
     let field = field(json!({
@@ -238,7 +238,7 @@ fn what_a_tool_says_of_its_fields_is_one_short_harmless_line() {
         "{prompt}"
     );
     assert!(prompt.contains("and 470 more"), "{prompt}");
-    // All of them can be chosen.
+    // Options that are not listed can be selected too.
     reads(&field, "500", json!(choices[499]));
     let why = field.read(&hostile).unwrap_err();
     assert!(why.chars().count() < 200 && !why.contains('\x1b'), "{why}");
@@ -247,15 +247,15 @@ fn what_a_tool_says_of_its_fields_is_one_short_harmless_line() {
 }
 
 #[test]
-fn nobody_fills_in_hundreds() {
+fn refuses_hundreds_of_fields() {
     let schema = |count: usize| {
         let all = (0..count).map(|n| (format!("f{n}"), json!({ "type": "string" })));
         json!({ "properties": all.collect::<serde_json::Map<_, _>>() })
     };
-    assert_eq!(of(&schema(MOST)).unwrap().len(), MOST);
+    assert_eq!(of(&schema(MAX_FIELDS)).unwrap().len(), MAX_FIELDS);
     assert_eq!(
-        of(&schema(MOST + 1)),
-        Err("51 fields are too many, at most 50 are asked for".to_owned())
+        of(&schema(MAX_FIELDS + 1)),
+        Err("the form has 51 fields, at most 50 are supported".to_owned())
     );
     for nothing in [
         json!({}),

@@ -1,8 +1,8 @@
-//! What a line of Markdown begins, as far as that decides where a block ends.
+//! Kinds of lines in Markdown, as far as they decide where a block ends.
 
-use crate::chat::ink::{Line, Style};
+use crate::chat::styled_text::{Line, Style};
 
-/// A fence around code.
+/// Fence of a code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fence {
     mark: char,
@@ -12,14 +12,14 @@ pub(super) struct Fence {
 }
 
 impl Fence {
-    /// The fence that a line opens.
+    /// Returns the fence that a line opens.
     pub(super) fn opened_by(line: &str) -> Option<Self> {
         let indent = indent(line);
         let rest = line.trim_start_matches(' ');
         let mark = rest.chars().next().filter(|c| matches!(c, '`' | '~'))?;
         let length = rest.chars().take_while(|c| *c == mark).count();
         let name = rest.trim_start_matches(mark).trim();
-        // Code in a line may begin with as many ticks.
+        // Inline code may start with as many backticks.
         let is_one = length >= 3 && indent <= 3 && !(mark == '`' && name.contains('`'));
         is_one.then(|| Self {
             mark,
@@ -36,12 +36,12 @@ impl Fence {
             && rest.chars().all(|c| c == self.mark)
     }
 
-    /// What would close it.
+    /// The line that closes the fence.
     pub(super) fn closing(&self) -> String {
         self.mark.to_string().repeat(self.length)
     }
 
-    /// A line of the code: nothing is added to it, so that it can be copied.
+    /// A line of the code, unchanged so that it can be copied.
     pub(super) fn code(&self, line: &str) -> Line {
         let spaces = indent(line).min(self.indent);
         let line = line.get(spaces..).unwrap_or(line);
@@ -49,7 +49,7 @@ impl Fence {
     }
 }
 
-/// A line of code. In a diff, what came and what went have their colours.
+/// A line of code. In a diff, added and removed lines are coloured.
 pub(super) fn code(line: &str, is_diff: bool) -> Line {
     let style = match line.chars().next() {
         Some('+') if is_diff => Style::GREEN,
@@ -60,15 +60,15 @@ pub(super) fn code(line: &str, is_diff: bool) -> Line {
     Line::verbatim(line, style)
 }
 
-/// What a line begins.
+/// Kind of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Opening {
     Blank,
     Fence(Fence),
     Heading,
-    /// A rule between sections, or the line below a heading.
+    /// A thematic break, or the underline of a heading.
     Underline,
-    /// An item of a list, which may follow a paragraph without an empty line or not.
+    /// A list item, which may or may not interrupt a paragraph.
     Item {
         interrupts: bool,
     },
@@ -99,7 +99,7 @@ impl Opening {
     }
 }
 
-/// A rule, or the line below a heading.
+/// Whether a line is a thematic break or the underline of a heading.
 fn is_rule(text: &str) -> bool {
     let letters = || text.chars().filter(|c| *c != ' ');
     let Some(mark) = letters().next() else {
@@ -129,7 +129,7 @@ fn item(text: &str) -> Opening {
     Opening::Other
 }
 
-/// How many spaces a line begins with; a tab is four.
+/// Indentation in spaces; a tab counts as four.
 pub(super) fn indent(line: &str) -> usize {
     line.chars()
         .take_while(|c| matches!(c, ' ' | '\t'))
@@ -137,7 +137,7 @@ pub(super) fn indent(line: &str) -> usize {
         .sum()
 }
 
-/// Whether a line says where the links of a name lead.
+/// Whether a line is a link definition.
 pub(super) fn is_definition(line: &str) -> bool {
     let name = line.trim_start().strip_prefix('[');
     indent(line) <= 3 && name.and_then(|name| name.split_once("]:")).is_some()

@@ -1,25 +1,25 @@
-//! A finished block of Markdown as lines of a screen.
+//! Renders a finished block of Markdown as lines.
 
 use super::block::code;
 use super::table::Table;
-use crate::chat::ink::{Line, Style};
+use crate::chat::styled_text::{Line, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// Where the numbers of a list that comes item by item go on.
+/// The next number of a list whose items arrive as separate blocks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbering {
     next: Option<u64>,
 }
 
-/// What stands before each row of something.
+/// Margin before each row of a list item or quote.
 #[derive(Debug)]
 struct Margin {
-    /// Before the first row, then before the others.
+    /// Used before the first row only; `rest` before the others.
     first: Option<Line>,
     rest: Line,
 }
 
-/// The lines of a block.
+/// Renderer of a block.
 pub(super) struct Page<'a> {
     columns: usize,
     numbering: &'a mut Numbering,
@@ -27,12 +27,12 @@ pub(super) struct Page<'a> {
     line: Line,
     margins: Vec<Margin>,
     styles: Vec<Style>,
-    /// The next number of each list around, if it has numbers.
+    /// Next number of each enclosing list; `None` for bullets.
     lists: Vec<Option<u64>>,
     links: Vec<(String, String)>,
     code: Option<Code>,
     table: Option<Table>,
-    /// Whether an empty line stands before the next paragraph.
+    /// Whether an empty line is due before the next paragraph.
     apart: bool,
 }
 
@@ -246,8 +246,8 @@ impl<'a> Page<'a> {
             code.text.push_str(text);
             return;
         }
-        if let Some((_, said)) = self.links.last_mut() {
-            said.push_str(text);
+        if let Some((_, label)) = self.links.last_mut() {
+            label.push_str(text);
         }
         self.put(text, Style::PLAIN);
     }
@@ -274,9 +274,9 @@ impl<'a> Page<'a> {
     }
 
     fn end_link(&mut self) {
-        if let Some((address, said)) = self.links.pop()
-            && address != said
-            && address.strip_prefix("mailto:") != Some(&said)
+        if let Some((address, label)) = self.links.pop()
+            && address != label
+            && address.strip_prefix("mailto:") != Some(&label)
         {
             self.line.push(&format!(" ({address})"), Style::DIM);
         }
@@ -286,7 +286,7 @@ impl<'a> Page<'a> {
         let Some(Code { is_diff, text }) = self.code.take() else {
             return;
         };
-        // A fence has left its mark at the beginning.
+        // The text of a fenced block starts with a newline.
         let (fenced, text) = match text.strip_prefix('\n') {
             Some(text) => (true, text),
             None => (false, text.as_str()),
@@ -320,7 +320,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What is left of a row by the margins.
+    /// Columns that the margins leave.
     fn room(&self) -> usize {
         let margins: usize = self.margins.iter().map(|margin| margin.rest.width()).sum();
         self.columns.saturating_sub(margins).max(8)
@@ -337,7 +337,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// A row behind its margins.
+    /// Puts the margins before a row.
     fn margined(&mut self, row: Line) -> Line {
         let mut whole = Line::default();
         for margin in &mut self.margins {

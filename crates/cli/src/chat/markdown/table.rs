@@ -1,13 +1,13 @@
-//! Tables: in columns where they fit, shrunk where they nearly do, as a list of
-//! names and values where they do not.
+//! Tables: in columns, with narrower columns if needed, or as a list of names and values if
+//! that does not fit.
 
-use crate::chat::ink::{Line, Style};
+use crate::chat::styled_text::{Line, Style};
 use pulldown_cmark::Alignment;
 
-/// Narrower than this a column is no use.
+/// Minimum width of a column.
 const NARROWEST: usize = 6;
 
-/// A table whose cells come one by one.
+/// A table that is filled cell by cell.
 pub(super) struct Table {
     alignments: Vec<Alignment>,
     rows: Vec<Vec<Line>>,
@@ -31,7 +31,7 @@ impl Table {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// As lines of at most so many columns.
+    /// Renders the table in at most `room` columns.
     pub(super) fn lines(&self, room: usize) -> Vec<Line> {
         match self.widths(room) {
             Some(widths) => self.in_columns(&widths),
@@ -39,7 +39,7 @@ impl Table {
         }
     }
 
-    /// How wide each column is, if all of them fit.
+    /// Width of each column, or `None` if the table does not fit.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let count = self.alignments.len();
         let mut widths: Vec<usize> = (0..count)

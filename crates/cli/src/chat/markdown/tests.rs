@@ -1,5 +1,5 @@
 use super::Markdown;
-use crate::chat::ink::{Line, Paint};
+use crate::chat::styled_text::{Line, Paint};
 use proptest::prelude::*;
 
 fn shown(lines: &[Line]) -> Vec<String> {
@@ -67,7 +67,7 @@ Setext
 last `line";
 
 #[test]
-fn everything_has_its_look() {
+fn renders_all_elements() {
     assert_eq!(
         all(EVERYTHING, 40),
         [
@@ -129,14 +129,14 @@ fn everything_has_its_look() {
 }
 
 #[test]
-fn code_can_be_copied_as_it_is() {
+fn code_is_unchanged() {
     let long = "x".repeat(200);
     let lines = all(&format!("```\n  {long}\n\n\tlast\n```\n"), 40);
     assert_eq!(lines[1], format!("  {long}"));
     assert_eq!(lines[2..4], ["", "\tlast"]);
-    // No end: it is closed.
+    // A block without an end is closed.
     assert_eq!(all("```rust\nfn", 40), ["```rust", "fn", "```"]);
-    // A shorter fence within a longer one is code.
+    // A shorter fence inside a longer one is code.
     assert_eq!(
         all("````md\n```\nx\n```\n````\nafter", 40),
         ["````md", "```", "x", "```", "````", "after"]
@@ -144,7 +144,7 @@ fn code_can_be_copied_as_it_is() {
 }
 
 #[test]
-fn what_is_unfinished_is_shown_once() {
+fn unfinished_text_is_shown_once() {
     let mut markdown = Markdown::new(40);
     assert!(markdown.push("one\ntwo").is_empty());
     assert_eq!(shown(&markdown.pending()), ["one two"]);
@@ -180,7 +180,7 @@ fn a_wide_table_is_shrunk_and_a_wider_one_becomes_a_list() {
 }
 
 #[test]
-fn nothing_in_it_acts_on_the_terminal() {
+fn escapes_control_characters() {
     let mut markdown = Markdown::new(40);
     let mut lines =
         markdown.push("a \x1b[2J `\x1b]0;x\x07` [l](http://x\x1b[1m)\n\n```\x1b\n\x1b[2J\n");
@@ -190,13 +190,13 @@ fn nothing_in_it_acts_on_the_terminal() {
     }
 }
 
-/// Pieces of text that matter to a parser of blocks.
+/// Pieces that are significant to a block parser.
 const PIECES: &[&str] = &[
     "\n", "\n", "\n\n", "- ", "1. ", "2) ", "# ", "> ", "---", "===", "  ", "word ", "日本 ", "**",
     "_", "`", "[x](u)", "<b>", "\r\n", "\\",
 ];
 const CODE: &[&str] = &["```", "~~~", "    "];
-/// Cells that a table has no column for are dropped by the rules of the language.
+/// CommonMark drops cells without a column.
 const TABLES: &[&str] = &["| a | b |\n|---|---|\n", "| c |"];
 
 fn texts(kinds: &[&[&'static str]]) -> impl Strategy<Value = String> + use<> {
@@ -208,7 +208,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn however_it_is_chopped_it_looks_the_same(
+    fn the_result_does_not_depend_on_how_the_text_is_split(
         text in prop_oneof![texts(&[PIECES, CODE, TABLES]), Just(EVERYTHING.to_owned())],
         cuts in prop::collection::vec(1usize..12, 1..20),
     ) {
@@ -223,7 +223,7 @@ proptest! {
             }
             let (piece, left) = rest.split_at((*size).min(rest.len()));
             lines.extend(markdown.push(&piece.iter().collect::<String>()));
-            // Looking at it changes nothing.
+            // Previewing has no side effects.
             let _ = markdown.pending();
             rest = left;
         }

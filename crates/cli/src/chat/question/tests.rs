@@ -1,6 +1,6 @@
 use super::{block, changed};
-use crate::chat::card::wanted;
-use crate::chat::ink::{Line, Paint};
+use crate::chat::card::requested_diff;
+use crate::chat::styled_text::{Line, Paint};
 use serde_json::json;
 
 fn shown(name: &str, whole: &str, most: Option<usize>) -> Vec<String> {
@@ -9,7 +9,7 @@ fn shown(name: &str, whole: &str, most: Option<usize>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_shown_is_what_runs() {
+fn shows_exactly_what_runs() {
     let far = format!("ls{}; rm x", " ".repeat(10_240));
     let rows = shown("command", &far, None);
     assert_eq!(rows[0], "  command (10248 characters):");
@@ -34,16 +34,13 @@ fn what_is_shown_is_what_runs() {
         ]
     );
     let cut = shown("content", &"x".repeat(500), Some(400));
-    assert_eq!(
-        cut[0],
-        "  content (500 characters; the first 400 are shown):"
-    );
+    assert_eq!(cut[0], "  content (500 characters; first 400 shown):");
 }
 
 #[test]
-fn a_change_is_shown_as_one() {
+fn an_edit_is_shown_as_a_diff() {
     let arguments = json!({ "path": "a", "old_text": "one\ntwo", "new_text": "one\n2" });
-    let rows: Vec<String> = changed(&wanted(&arguments).unwrap(), 80)
+    let rows: Vec<String> = changed(&requested_diff(&arguments).unwrap(), 80)
         .iter()
         .map(Line::text)
         .collect();

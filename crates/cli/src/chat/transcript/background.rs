@@ -1,26 +1,26 @@
-//! Background tasks as the person sees them: a line for each while it runs, and a note when
-//! it ends.
+//! Background tasks in the transcript: a line for each while it runs, and a note when it
+//! ends.
 
 use super::spinner;
-use crate::chat::card::spoken;
-use crate::chat::ink::{Line, Style};
+use crate::chat::card::format_duration;
+use crate::chat::styled_text::{Line, Style};
 use haft::ops::text::brief;
 use std::time::Instant;
 
-/// Rows for those that work; of more only the number is shown.
+/// Maximum rows of running tasks; of the others only the number is shown.
 const ROWS: usize = 4;
 
 /// Characters of a description beside each call of a task.
 const WORK: usize = 30;
 
-/// The most ends to remember until the agent learns of them.
-const TOLD: usize = 64;
+/// Maximum number of ends to remember until the agent learns of them.
+const MAX_REPORTED: usize = 64;
 
-/// A sub-agent that works, or waits for its turn.
+/// A sub-agent that works or is queued.
 struct Task {
     id: String,
     agent: String,
-    /// Its work in a few words.
+    /// Short description of its work.
     description: String,
     is_queued: bool,
     since: Instant,
@@ -29,8 +29,8 @@ struct Task {
 #[derive(Default)]
 pub(super) struct Background {
     tasks: Vec<Task>,
-    /// Ends that were shown before the agent heard of them: they are not shown again then.
-    told: Vec<(String, String)>,
+    /// Ends that were shown before the agent learned of them, so they are not shown again.
+    reported: Vec<(String, String)>,
 }
 
 impl Background {
@@ -38,8 +38,8 @@ impl Background {
         self.tasks.is_empty()
     }
 
-    /// The sub-agent that works in this session and the beginning of its description, if it
-    /// works in the background.
+    /// Name and short description of the sub-agent that works in this session, if it works
+    /// in the background.
     pub(super) fn name_of(&self, session: Option<&str>) -> Option<String> {
         let mut tasks = self.tasks.iter();
         let task = tasks.find(|task| Some(task.id.as_str()) == session)?;
@@ -49,9 +49,9 @@ impl Background {
         })
     }
 
-    /// Takes in a change of status, and returns whether to show it. An end comes twice:
-    /// `at_once` when it happens, and again when the agent learns of it.
-    pub(super) fn see(
+    /// Handles a change of status, and returns whether to show it. An end is reported
+    /// twice: `at_once` when it happens, and again when the agent learns of it.
+    pub(super) fn update(
         &mut self,
         id: &str,
         (agent, description): (&str, &str),
@@ -61,21 +61,21 @@ impl Background {
     ) -> bool {
         let ended = (id.to_owned(), status.to_owned());
         if !at_once {
-            let known = self.told.iter().position(|told| *told == ended);
-            known.map(|at| self.told.remove(at));
+            let known = self.reported.iter().position(|reported| *reported == ended);
+            known.map(|at| self.reported.remove(at));
             return known.is_none();
         }
         let before = self.tasks.iter().position(|task| task.id == id);
         let before = before.map(|at| self.tasks.remove(at));
-        self.told.retain(|(told, _)| told != id);
+        self.reported.retain(|(reported, _)| reported != id);
         if !matches!(status, "queued" | "running") {
-            self.told.push(ended);
-            let excess = self.told.len().saturating_sub(TOLD);
-            self.told.drain(..excess);
+            self.reported.push(ended);
+            let excess = self.reported.len().saturating_sub(MAX_REPORTED);
+            self.reported.drain(..excess);
             return true;
         }
         let is_queued = status == "queued";
-        // Its time counts from when it begins to work.
+        // The time counts from the start of the work.
         let since = before.filter(|task| task.is_queued == is_queued);
         self.tasks.push(Task {
             id: id.to_owned(),
@@ -87,22 +87,18 @@ impl Background {
         false
     }
 
-    /// A row for each that works.
+    /// Rows of running tasks.
     pub(super) fn rows(&self, now: Instant, columns: usize) -> Vec<Line> {
         let shown = self.tasks.iter().take(ROWS).map(|task| {
-            let time = spoken(now.saturating_duration_since(task.since));
-            let waits = if task.is_queued {
-                " waits its turn"
-            } else {
-                ""
-            };
+            let time = format_duration(now.saturating_duration_since(task.since));
+            let waits = if task.is_queued { " (queued)" } else { "" };
             let end = format!("{waits} · {time}");
             let (spinner, begin) = (spinner(task.since, now), " in the background: ");
             let mut line = Line::new(spinner, Style::CYAN);
             line.push(begin, Style::DIM);
             line.push(&task.agent, Style::PLAIN);
             if !task.description.is_empty() {
-                // The end of the row stays in sight.
+                // Keep the end of the row visible.
                 let beside = [spinner, begin, &task.agent, ": …", &end];
                 let beside: usize = beside.iter().map(|text| text.chars().count()).sum();
                 let work = brief(&task.description, columns.saturating_sub(beside));

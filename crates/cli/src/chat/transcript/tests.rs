@@ -1,35 +1,35 @@
-use super::{Transcript, counted};
+use super::{Transcript, format_count};
 use crate::chat::card::Length;
-use crate::chat::driver::Seen;
-use crate::chat::ink::Line;
+use crate::chat::driver::ChatEvent;
+use crate::chat::styled_text::Line;
 use haft_agent::{AgentEvent, EventKind, Usage};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
-fn agent(event: AgentEvent) -> Seen {
-    Seen {
+fn agent(event: AgentEvent) -> ChatEvent {
+    ChatEvent {
         kind: EventKind::Agent(event),
         child: None,
         is_background: false,
     }
 }
 
-fn tool(event: haft::EventKind) -> Seen {
-    Seen {
+fn tool(event: haft::EventKind) -> ChatEvent {
+    ChatEvent {
         kind: EventKind::Tool(event),
         child: None,
         is_background: false,
     }
 }
 
-fn words(delta: &str) -> Seen {
+fn words(delta: &str) -> ChatEvent {
     agent(AgentEvent::MessageUpdate {
         kind: "text",
         delta: delta.to_owned(),
     })
 }
 
-fn start(id: &str, name: &str, arguments: Value) -> Seen {
+fn start(id: &str, name: &str, arguments: Value) -> ChatEvent {
     tool(haft::EventKind::ToolStart {
         call_id: id.to_owned(),
         tool: name.to_owned(),
@@ -37,7 +37,7 @@ fn start(id: &str, name: &str, arguments: Value) -> Seen {
     })
 }
 
-fn end(id: &str, name: &str) -> Seen {
+fn end(id: &str, name: &str) -> ChatEvent {
     tool(haft::EventKind::ToolEnd {
         call_id: id.to_owned(),
         tool: name.to_owned(),
@@ -50,7 +50,7 @@ fn end(id: &str, name: &str) -> Seen {
     })
 }
 
-fn done(reason: &'static str) -> Seen {
+fn done(reason: &'static str) -> ChatEvent {
     agent(AgentEvent::AgentEnd {
         response: None,
         reason,
@@ -64,17 +64,17 @@ fn shown(lines: &[Line]) -> Vec<String> {
     lines.iter().map(Line::text).collect()
 }
 
-fn play(transcript: &mut Transcript, events: &[Seen]) -> Vec<String> {
-    let see = |seen| transcript.see(seen, Instant::now(), &|_| None);
+fn play(transcript: &mut Transcript, events: &[ChatEvent]) -> Vec<String> {
+    let see = |seen| transcript.handle(seen, Instant::now(), &|_| None);
     let lines: Vec<Line> = events.iter().flat_map(see).collect();
     shown(&lines)
 }
 
 #[test]
-fn kinds_of_things_stand_apart() {
+fn different_kinds_are_separated() {
     let mut transcript = Transcript::new(60);
-    let said = shown(&transcript.said("do\nit"));
-    assert_eq!(said, ["", "› do", "  it"]);
+    let lines = shown(&transcript.user_input("do\nit"));
+    assert_eq!(lines, ["", "› do", "  it"]);
     transcript.begin(Instant::now(), Length::Short);
     let rows = play(
         &mut transcript,
@@ -108,7 +108,7 @@ fn kinds_of_things_stand_apart() {
 }
 
 #[test]
-fn what_is_under_way_is_shown_within_its_room() {
+fn work_in_progress_fits_its_room() {
     let now = Instant::now();
     let mut transcript = Transcript::new(60);
     transcript.begin(now, Length::Short);
@@ -138,10 +138,10 @@ fn what_is_under_way_is_shown_within_its_room() {
 }
 
 #[test]
-fn a_sub_agents_calls_take_a_line_each_and_its_words_none() {
+fn a_sub_agents_calls_take_one_line_each_and_its_text_is_hidden() {
     let mut transcript = Transcript::new(60);
     transcript.begin(Instant::now(), Length::Short);
-    let of_child = |mut seen: Seen| {
+    let of_child = |mut seen: ChatEvent| {
         seen.child = Some("child".to_owned());
         seen
     };
@@ -159,10 +159,10 @@ fn a_sub_agents_calls_take_a_line_each_and_its_words_none() {
 }
 
 #[test]
-fn a_call_of_a_sub_agent_is_not_taken_for_one_with_the_same_id() {
+fn calls_of_sub_agents_may_have_the_same_id() {
     let mut transcript = Transcript::new(60);
     transcript.begin(Instant::now(), Length::Short);
-    let of = |child: &str, mut seen: Seen| {
+    let of = |child: &str, mut seen: ChatEvent| {
         seen.child = Some(child.to_owned());
         seen
     };
@@ -192,7 +192,7 @@ fn a_call_of_a_sub_agent_is_not_taken_for_one_with_the_same_id() {
 }
 
 #[test]
-fn a_refused_call_says_what_it_was() {
+fn a_refused_call_shows_its_arguments() {
     let mut transcript = Transcript::new(60);
     let asked = tool(haft::EventKind::ApprovalNeeded {
         call_id: "1".to_owned(),
@@ -212,15 +212,15 @@ fn a_refused_call_says_what_it_was() {
 }
 
 #[test]
-fn tokens_are_counted_in_short() {
-    let all = [7, 1234, 99_999, 123_456, 1_250_000].map(counted);
+fn formats_token_counts() {
+    let all = [7, 1234, 99_999, 123_456, 1_250_000].map(format_count);
     assert_eq!(all, ["7", "1.2k", "99.9k", "123k", "1.2M"]);
 }
 
 #[test]
-fn the_background_is_seen_while_nothing_else_goes_on() {
+fn background_tasks_are_shown_while_idle() {
     let mut transcript = Transcript::new(60);
-    let behind = |seen: Seen, child: Option<&str>| Seen {
+    let behind = |seen: ChatEvent, child: Option<&str>| ChatEvent {
         child: child.map(str::to_owned),
         is_background: true,
         ..seen
@@ -246,7 +246,7 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
         });
         plain.filter(|row| !row.is_empty()).collect::<Vec<_>>()
     };
-    // Its call does not hide what the agent does.
+    // Its call does not hide the agent's own work.
     let task = "in the background: researcher: find the tests";
     assert_eq!(live(&transcript), ["thinking", task, "grep x"]);
     play(&mut transcript, &[done("done")]);
@@ -256,7 +256,7 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
     let line = lines.last().unwrap();
     assert!(line.starts_with("  ↳ grep x · researcher"), "{lines:?}");
     assert_eq!(live(&transcript), [task]);
-    // Words that are on their way stay together.
+    // Streamed text stays together.
     transcript.begin(now, Length::Short);
     let mut lines = play(&mut transcript, &[words("one ")]);
     lines.extend(play(&mut transcript, &[behind(status("done"), None)]));
@@ -267,7 +267,7 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
         "{lines:?}"
     );
     assert!(live(&transcript).is_empty() && !transcript.has_background());
-    // One that was not answered says how to get its question back.
+    // An unanswered task says how to get its question back.
     let lines = play(&mut transcript, &[behind(status("waiting"), None)]);
     let line = lines.join(" ");
     assert!(
@@ -275,15 +275,15 @@ fn the_background_is_seen_while_nothing_else_goes_on() {
         "{line}"
     );
     play(&mut transcript, &[behind(status("done"), None)]);
-    // The agent hears of it later: that is not news. At another time it is.
+    // When the agent learns of it later, nothing is printed; another status is.
     assert!(play(&mut transcript, &[status("done")]).is_empty());
     assert!(play(&mut transcript, &[status("done")]).contains(&ended));
 }
 
 #[test]
-fn a_question_of_the_background_does_not_outlive_it() {
+fn a_background_question_ends_with_its_task() {
     let mut transcript = Transcript::new(60);
-    let behind = |seen: Seen| Seen {
+    let behind = |seen: ChatEvent| ChatEvent {
         child: Some("t1".to_owned()),
         is_background: true,
         ..seen

@@ -1,13 +1,13 @@
-//! The arguments of a call, in the three ways to write them.
+//! Parses the arguments of a call: JSON, stdin, or KEY=VALUE pairs.
 
 use crate::exit::Failure;
 use serde_json::{Map, Value};
 use tokio::io::AsyncReadExt;
 
-/// More than any tool takes; a pipe that never ends stops here.
+/// Maximum bytes read from stdin, more than any tool accepts.
 const MAX_STDIN: u64 = 64 << 20;
 
-/// What was typed.
+/// Arguments on the command line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Arguments {
     Given(Value),
@@ -15,15 +15,15 @@ pub(crate) enum Arguments {
     Stdin,
 }
 
-/// Understands a JSON object, `-`, or pairs. The values of pairs stay text: the
-/// schema of the tool says what they are.
+/// Parses a JSON object, `-`, or pairs. Values in pairs stay text; the tool's schema
+/// decides their types.
 pub(crate) fn parse(given: &[String]) -> Result<Arguments, Failure> {
     match given {
         [] => return Ok(Arguments::Given(Value::Object(Map::new()))),
         [only] if only == "-" => return Ok(Arguments::Stdin),
         [first, ..] if first == "-" => {
             return Err(Failure::usage(
-                "- stands alone: all arguments come from stdin then",
+                "`-` cannot be combined with other arguments: it reads all of them from stdin",
             ));
         }
         [only] if is_json(only) => return object(only, "the arguments").map(Arguments::Given),
@@ -33,34 +33,34 @@ pub(crate) fn parse(given: &[String]) -> Result<Arguments, Failure> {
     for pair in given {
         let (name, value) = match pair.split_once('=') {
             Some((name, value)) if !name.is_empty() && !is_json(pair) => (name, value),
-            _ => return Err(neither(pair)),
+            _ => return Err(unrecognised(pair)),
         };
         if pairs.insert(name.to_owned(), value.into()).is_some() {
-            return Err(Failure::usage(format!("\"{name}\" is given twice")));
+            return Err(Failure::usage(format!("duplicate argument \"{name}\"")));
         }
     }
     Ok(Arguments::Given(Value::Object(pairs)))
 }
 
-/// Reads JSON from stdin, to its end.
+/// Reads a JSON object from stdin.
 pub(crate) async fn from_stdin() -> Result<Value, Failure> {
     let mut bytes = Vec::new();
     tokio::io::stdin()
         .take(MAX_STDIN + 1)
         .read_to_end(&mut bytes)
         .await
-        .map_err(|error| Failure::usage(format!("stdin cannot be read: {error}")))?;
+        .map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
     if bytes.len() as u64 > MAX_STDIN {
         return Err(Failure::usage(
-            "stdin has more than 64MB, which no tool takes",
+            "stdin has more than 64MB, the limit for arguments",
         ));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::usage("stdin is not UTF-8 text, so it is no JSON"))?;
+        .map_err(|_| Failure::usage("stdin is not valid JSON: it is not UTF-8 text"))?;
     object(&text, "stdin")
 }
 
-/// No name of a parameter begins like an object or a list.
+/// Whether a text starts like a JSON object or list, as no parameter name does.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
 }
@@ -69,7 +69,7 @@ fn object(text: &str, what: &str) -> Result<Value, Failure> {
     let value =
         haft::parse_arguments(text).map_err(|invalid| Failure::usage(invalid.to_string()))?;
     if value.is_object() {
-        // As text when it had to be repaired: the reply then says so.
+        // Passed on as text if it needed repair, so that the reply mentions the repair.
         let plain = serde_json::from_str::<Value>(text).is_ok();
         return Ok(if plain { value } else { text.into() });
     }
@@ -78,12 +78,12 @@ fn object(text: &str, what: &str) -> Result<Value, Failure> {
     )))
 }
 
-fn neither(given: &str) -> Failure {
+fn unrecognised(given: &str) -> Failure {
     let shown: String = given.chars().take(60).collect();
     let failure = Failure::usage(format!(
-        "\"{shown}\" cannot be understood: give one JSON object, or -, or KEY=VALUE pairs"
+        "invalid argument \"{shown}\": expected one JSON object, `-`, or KEY=VALUE pairs"
     ));
-    failure.hint("haft tools NAME lists the parameters of a tool")
+    failure.hint("`haft tools NAME` lists the parameters of a tool")
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn three_ways_to_say_it() {
+    fn json_pairs_and_stdin_are_accepted() {
         for (given, value) in [
             (vec![], json!({})),
             (vec!["{\"a\": 1}"], json!({ "a": 1 })),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_a_mistake() {
+    fn anything_else_is_an_error() {
         for given in [
             &["x"][..],
             &["=1"],

@@ -1,4 +1,4 @@
-//! Whether the web can be searched: each engine is asked something small.
+//! Checks the web search engines with a small query each.
 
 use crate::config::{Settings, lists_web};
 use crate::exit::Failure;
@@ -7,39 +7,38 @@ use haft::ops::text::decode::visible;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// An engine that needs longer is of no use to a model either.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit per engine; a slower one is of no use to a model.
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What every engine knows something about.
-const QUESTION: &str = "weather";
+/// Query for which every engine has results.
+const TEST_QUERY: &str = "weather";
 
-/// What was found.
 pub(super) struct Web {
-    /// Whether a model has the tools.
+    /// Whether the model gets the web tools.
     is_offered: bool,
-    /// The engines in order, and how long each took or why it does not answer; nothing
-    /// where nobody wanted to know.
+    /// Engines in order, each with its response time or error; `None` if it was not
+    /// tried.
     engines: Vec<(&'static str, Option<Result<Duration, String>>)>,
     has_proxy: bool,
 }
 
-/// Looks. Without the tools nobody is asked anything: a search is a request to somebody
-/// else's machine.
-pub(super) async fn look(settings: &Settings) -> Result<Web, Failure> {
+/// Examines the engines. If the web tools are not offered, no engine is queried, because
+/// that sends a request to another machine.
+pub(super) async fn examine(settings: &Settings) -> Result<Web, Failure> {
     let own = &settings.web;
     let is_offered = own.enabled || lists_web(&settings.toolset, settings.preset.as_deref());
     let (_, searcher) = session::web(settings)?;
     let mut engines = Vec::new();
-    let asks = is_offered || own.names_engines;
+    let should_query = is_offered || own.names_engines;
     let searcher = &searcher;
     let health = searcher.engines().iter().map(|engine| async move {
-        if !asks {
+        if !should_query {
             return (engine.name(), None);
         }
         let begun = Instant::now();
-        let found = searcher.ask(engine, QUESTION, 1, PATIENCE).await;
+        let found = searcher.ask(engine, TEST_QUERY, 1, ENGINE_TIMEOUT).await;
         let health = match found {
-            Ok(hits) if hits.is_empty() => Err("it answers, and finds nothing".to_owned()),
+            Ok(hits) if hits.is_empty() => Err("it answers, but finds nothing".to_owned()),
             Ok(_) => Ok(begun.elapsed()),
             Err(why) => Err(visible(&why.to_string())),
         };
@@ -54,33 +53,37 @@ pub(super) async fn look(settings: &Settings) -> Result<Web, Failure> {
 }
 
 impl Web {
-    /// In words, with what to do about what does not work.
+    /// Formats the findings as lines, with what to do about engines that do not work.
     pub(super) fn lines(&self) -> Vec<String> {
-        let by = if self.has_proxy { ", by a proxy" } else { "" };
+        let proxy = if self.has_proxy {
+            ", through a proxy"
+        } else {
+            ""
+        };
         let mut lines = vec![match self.is_offered {
-            true => format!("web: search and pages{by}"),
+            true => format!("web: search and pages{proxy}"),
             false => format!(
-                "web: not offered to a model{by}; --preset web, --preset all or tools.web.enabled offers it"
+                "web: not offered to the model{proxy}; enable it with --preset web, --preset all or tools.web.enabled"
             ),
         }];
         let count = self.engines.len();
         for (name, health) in &self.engines {
             lines.push(match health {
-                None => format!("  {name}: not asked"),
+                None => format!("  {name}: not tried"),
                 Some(Ok(took)) => format!("  {name}: answers ({:.1} s)", took.as_secs_f64()),
                 Some(Err(why)) if count == 1 => {
-                    format!("  {name}: {why}; tools.web.engines can name others")
+                    format!("  {name}: {why}; add other engines in tools.web.engines")
                 }
                 Some(Err(why)) => format!("  {name}: {why}"),
             });
         }
         if count == 0 {
-            lines.push("  no engine: tools.web.engines names none that can be asked".to_owned());
+            lines.push("  no usable engine in tools.web.engines".to_owned());
         }
         lines
     }
 
-    /// The same for programs.
+    /// Returns the findings as JSON.
     pub(super) fn json(&self) -> Value {
         let engines = self.engines.iter().map(|(name, health)| {
             json!({

@@ -1,14 +1,14 @@
-//! `agent.yaml` of the Go agent that the toolset `standard` comes from.
+//! Converts `agent.yaml` of the Go agent that the toolset `standard` comes from.
 
 use super::draft::{Draft, usual_key};
 use super::references::{Work, references};
 use super::secrets;
-use super::servers::{self, Line, Spelling};
+use super::servers::{self, CommandLine, Spelling};
 use crate::external::limit;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Providers that both have.
+/// Providers that both programs support.
 const PROVIDERS: [&str; 5] = [
     "anthropic",
     "openai-responses",
@@ -17,13 +17,13 @@ const PROVIDERS: [&str; 5] = [
     "ollama",
 ];
 
-/// Carries it over.
+/// Converts the settings.
 pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     for (key, value) in given {
         match (key.as_str(), value) {
             (_, Value::Null) => {}
             ("tools", Value::Object(tools)) => self::tools(draft, tools),
-            // The agent's own guide prints the list without `tools:` above it.
+            // The agent's guide shows the list without `tools:` above it.
             ("plugins", Value::Array(plugins)) => self::plugins(draft, plugins),
             ("provider", Value::String(_)) if !provider(given).is_empty() => {
                 draft.set(key, key, provider(given));
@@ -55,7 +55,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             }
             ("max_turns" | "max_tool_concurrency", Value::Number(number)) => {
                 match number.as_u64() {
-                    // Zero is sequential there.
+                    // In agent.yaml zero means sequential.
                     Some(0) if key == "max_tool_concurrency" => draft.set(key, key, 1),
                     Some(0) | None => {
                         draft.left(key, "haft has no unlimited turns; the default is 50")
@@ -71,14 +71,14 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             }
             ("max_cost" | "max_cost_usd", Value::Number(number)) => match number.as_f64() {
                 Some(cost) if cost > 0.0 => draft.set(key, "max_cost", number.clone()),
-                _ => draft.left(key, "without max_cost there is no limit on cost"),
+                _ => draft.left(key, "haft has no cost limit unless max_cost is set"),
             },
             ("tool_timeout", Value::Number(number)) if number.as_f64().is_some_and(is_seconds) => {
                 draft.set(key, "tools.timeout", number.clone());
             }
             ("max_tokens", _) => draft.left(
                 key,
-                "there it bounds one answer; in haft max_tokens bounds a whole task, both ways",
+                "in agent.yaml it limits one answer; in haft it limits input and output of a whole task",
             ),
             ("auto_approve", Value::Bool(true)) => draft.left(
                 key,
@@ -86,13 +86,13 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             ),
             ("auto_approve", Value::Bool(false)) => draft.left(
                 key,
-                "haft asks where a rule does: the tools of confirm_tools, or any that policy names",
+                "haft asks only if a rule says so: for the tools in confirm_tools, or those in policy",
             ),
             ("context_window", Value::Number(number)) if number.as_u64() >= Some(1_000) => {
                 draft.set(key, "context_window", number.clone());
             }
             ("context_window" | "compaction", _) => {
-                draft.left(key, "haft makes long conversations shorter by itself");
+                draft.left(key, "haft compacts long conversations automatically");
             }
             ("confirm_tools", Value::Array(names)) => {
                 for name in servers::texts(names) {
@@ -105,7 +105,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     }
 }
 
-/// The provider by haft's name, or nothing if haft has none like it.
+/// Returns haft's name for the provider, or an empty text if haft does not support it.
 fn provider(given: &Map<String, Value>) -> &str {
     match given.get("provider").and_then(Value::as_str) {
         Some("openai") if given.contains_key("base_url") => "openai-completions",
@@ -135,7 +135,7 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) {
                         &what,
                         &what,
                         "none",
-                        "haft has no preset of that name, and agent offers no tools for it",
+                        "haft has no such preset, and agent.yaml offers no tools for an unknown one",
                     ),
                 }
             }
@@ -186,7 +186,7 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
     if words.len() > 1 {
         let stem = Path::new(&path).file_stem().and_then(|stem| stem.to_str());
         let name = stem.unwrap_or(&path);
-        let line = Line {
+        let line = CommandLine {
             what: &what,
             owner: name,
             spelling: Spelling::Claude,
@@ -234,7 +234,7 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
     draft.plugin(&what, plugin);
 }
 
-/// The variables of a plugin: a list of names or of `NAME=VALUE`, or a map.
+/// Converts a plugin's variables: a list of names or of `NAME=VALUE`, or a map.
 fn environment(draft: &mut Draft, what: &str, given: &Value) -> Option<Value> {
     let pairs: Vec<(String, String)> = match given {
         Value::Object(map) => {

@@ -1,4 +1,5 @@
-//! Settings of Claude Code: `.claude/settings.json`, and `~/.claude.json` with its servers.
+//! Converts settings of Claude Code: `.claude/settings.json`, and the servers in
+//! `~/.claude.json`.
 
 use super::draft::Draft;
 use super::rules::{self, Verdict};
@@ -7,10 +8,10 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Names of models that Claude Code resolves itself.
+/// Model aliases that only Claude Code resolves.
 const ALIASES: [&str; 6] = ["default", "sonnet", "opus", "haiku", "opusplan", "best"];
 
-/// Carries over `settings.json`.
+/// Converts `settings.json`.
 pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     for (key, value) in given {
         match (key.as_str(), value) {
@@ -19,7 +20,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
                 servers::add_all(draft, "mcpServers", servers, Spelling::Claude);
             }
             ("model", Value::String(model)) => self::model(draft, "model", model),
-            // Last: rules about servers need to know which there are.
+            // Handled last, because rules about servers need the list of servers.
             ("permissions", _) => {}
             ("sandbox", _) => draft.left(
                 key,
@@ -27,7 +28,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
             ),
             ("env", _) => draft.left(
                 key,
-                "set these variables in your shell; tools.env in your own haft.yaml lists more that commands may see",
+                "set these variables in your shell; to pass more of them to commands, list them in tools.env in your own haft.yaml",
             ),
             ("hooks", _) => draft.left(key, "haft has no hooks"),
             ("apiKeyHelper", _) => draft.left(key, "set ANTHROPIC_API_KEY, or api_key in your own haft.yaml"),
@@ -39,7 +40,8 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
     }
 }
 
-/// Carries over the servers of `~/.claude.json`: those for all folders and those of this one.
+/// Converts the servers in `~/.claude.json`: those for all folders and those for this
+/// one.
 pub(super) fn state(draft: &mut Draft, given: &Map<String, Value>, folder: &Path) {
     if let Some(servers) = given.get("mcpServers") {
         servers::add_all(draft, "mcpServers", servers, Spelling::Claude);
@@ -79,7 +81,7 @@ pub(super) fn model(draft: &mut Draft, what: &str, model: &str) {
     if ALIASES.contains(&model) || !model.starts_with("claude-") || model.contains('[') {
         return draft.left(
             what,
-            format!("{model} is a name of Claude Code's own; write the full name as model"),
+            format!("{model} is an alias that only Claude Code knows; set model to the full name"),
         );
     }
     draft.set(what, "provider", "anthropic");
@@ -90,8 +92,9 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
     let Value::Object(given) = given else {
         return draft.left("permissions", "not a map");
     };
-    let whole = whole_servers(given);
-    // The order in which Claude Code looks at them; in haft the first rule decides.
+    let restricted = restricted_servers(given);
+    // The order in which Claude Code checks them; in haft the first matching rule
+    // decides.
     for (key, verdict) in [
         ("deny", Verdict::Deny),
         ("ask", Verdict::Ask),
@@ -104,11 +107,8 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
             let what = format!("permissions.{key} {rule}");
             let server = rule.strip_prefix("mcp__").unwrap_or_default();
             let server = server.split("__").next().unwrap_or_default();
-            if verdict == Verdict::Allow && whole.contains(server) {
-                draft.left(
-                    &what,
-                    "a rule that asks or denies is about the whole server",
-                );
+            if verdict == Verdict::Allow && restricted.contains(server) {
+                draft.left(&what, "another rule asks about or denies the whole server");
             } else {
                 self::rule(draft, &what, verdict, &rule, home);
             }
@@ -147,9 +147,9 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
     rules::ask_by_default(draft, "Claude Code", &["write", "execute", "network"]);
 }
 
-/// Servers that a rule asks about or denies as a whole. Such a rule comes before those that
-/// allow single tools.
-fn whole_servers(given: &Map<String, Value>) -> HashSet<String> {
+/// Returns servers that a rule asks about or denies entirely. Such a rule precedes those
+/// that allow single tools.
+fn restricted_servers(given: &Map<String, Value>) -> HashSet<String> {
     ["deny", "ask"]
         .iter()
         .filter_map(|key| given.get(*key).and_then(Value::as_array))
@@ -165,7 +165,7 @@ fn whole_servers(given: &Map<String, Value>) -> HashSet<String> {
         .collect()
 }
 
-/// The tools of haft that a tool of Claude Code stands for.
+/// Returns haft's tools for a tool of Claude Code.
 fn tools(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
         "Bash" => &["bash"],
@@ -212,7 +212,7 @@ fn rule(draft: &mut Draft, what: &str, verdict: Verdict, rule: &str, home: Optio
         _ => match verdict {
             Verdict::Allow => draft.left(what, "haft has no such rule; such calls ask"),
             _ => {
-                let why = "haft has no such rule, so it holds for every call";
+                let why = "haft has no such rule, so it applies to every call";
                 let all = tools.iter().map(|tool| rules::tool(verdict, tool));
                 draft.stricter_rules(what, all, why);
             }
@@ -232,7 +232,7 @@ fn path(
         return match verdict {
             Verdict::Allow => draft.left(what, "haft has no such pattern; such calls ask"),
             _ => {
-                let why = "haft has no such pattern, so it holds for every path";
+                let why = "haft has no such pattern, so it applies to every path";
                 let all = tools.iter().map(|tool| rules::tool(verdict, tool));
                 draft.stricter_rules(what, all, why);
             }
@@ -242,7 +242,7 @@ fn path(
         (Verdict::Deny, "Read") => draft.stricter_rules(
             what,
             [rules::narrowed(verdict, "*", "path", &glob)],
-            "it is also hidden from commands, and no tool writes it",
+            "it is also hidden from commands, and no tool can write it",
         ),
         _ => {
             let about = |tool: &&str| rules::narrowed(verdict, tool, "path", &glob);
@@ -254,11 +254,11 @@ fn path(
 fn host(draft: &mut Draft, what: &str, verdict: Verdict, specifier: &str) {
     let Some(domain) = specifier.strip_prefix("domain:").map(str::trim) else {
         return match verdict {
-            Verdict::Allow => draft.left(what, "haft has rules for hosts, not for addresses"),
+            Verdict::Allow => draft.left(what, "haft has rules for hosts, not for URLs"),
             _ => draft.stricter_rules(
                 what,
                 [rules::tool(verdict, "web_fetch")],
-                "haft has rules for hosts, not for addresses",
+                "haft has rules for hosts, not for URLs",
             ),
         };
     };
@@ -281,12 +281,12 @@ fn host(draft: &mut Draft, what: &str, verdict: Verdict, specifier: &str) {
         _ => draft.stricter_rules(
             what,
             [rules::tool(verdict, "web_fetch")],
-            "haft has no such pattern for hosts, so it holds for all of them",
+            "haft has no such pattern for hosts, so it applies to all of them",
         ),
     }
 }
 
-/// `mcp__SERVER__TOOL`, or a whole server.
+/// Converts a rule for `mcp__SERVER__TOOL` or for a whole server.
 fn server(draft: &mut Draft, what: &str, verdict: Verdict, name: &str) {
     if let Some((server, tool)) = name.split_once("__")
         && !tool.contains('*')

@@ -1,4 +1,4 @@
-//! `config.toml` of Codex.
+//! Converts Codex's `config.toml`.
 
 use super::draft::Draft;
 use super::rules;
@@ -6,9 +6,9 @@ use super::secrets;
 use super::servers::{self, Spelling};
 use serde_json::{Map, Value};
 
-/// Carries it over.
+/// Converts the settings.
 pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
-    let given = &in_force(draft, given);
+    let given = &with_profile(draft, given);
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     if let Some(provider) = text("model_provider").or(text("model").map(|_| "openai")) {
         self::provider(draft, given, provider);
@@ -29,7 +29,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             &format!("sandbox_mode {mode}"),
             "sandbox",
             "workspace",
-            "`--sandbox off` runs commands without a sandbox, this once",
+            "`--sandbox off` runs commands without a sandbox, for one run",
         ),
     }
     if let Some(Value::Object(workspace)) = given.get("sandbox_workspace_write") {
@@ -63,7 +63,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         if name != used {
             draft.left(
                 &format!("model_providers.{name}"),
-                "a haft.yaml has one provider, and model_provider does not name this one",
+                "haft.yaml has only one provider, and model_provider names another",
             );
         }
     }
@@ -89,8 +89,8 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     }
 }
 
-/// The settings in force: those of the profile in use stand over the others.
-fn in_force(draft: &mut Draft, given: &Map<String, Value>) -> Map<String, Value> {
+/// Returns the effective settings: those of the active profile override the others.
+fn with_profile(draft: &mut Draft, given: &Map<String, Value>) -> Map<String, Value> {
     let mut all = given.clone();
     let Some(Value::String(name)) = given.get("profile") else {
         return all;
@@ -139,7 +139,7 @@ fn workspace(draft: &mut Draft, given: &Map<String, Value>) {
                 "a project's file cannot add folders; list them as tools.roots in your own haft.yaml",
             ),
             ("exclude_slash_tmp" | "exclude_tmpdir_env_var", _) => {
-                draft.left(&what, "commands have a /tmp of their own anyway");
+                draft.left(&what, "commands always have a private /tmp");
             }
             _ => draft.left(&what, "haft has no such setting"),
         }

@@ -1,5 +1,4 @@
-//! The `haft.yaml` that is being put together, and the report on what became of each
-//! setting.
+//! The `haft.yaml` being written, and the report about each converted setting.
 
 use super::secrets;
 use super::yaml::{entry, flow, scalar};
@@ -11,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Longest line of the report that names a setting.
-const SHOWN: usize = 160;
+/// Maximum characters of a setting's name in the report.
+const MAX_NAME: usize = 160;
 
 /// Settings collected from another program's file.
 #[derive(Debug, Default)]
@@ -25,18 +24,18 @@ pub(super) struct Draft {
     plugins: Vec<Value>,
     servers: Map<String, Value>,
     rules: Vec<Value>,
-    /// What is in the lists so far, as it is written.
+    /// Formatted items already in the lists, to avoid duplicates.
     listed: HashSet<String>,
     notes: Vec<Note>,
-    /// Where the other program's relative paths start.
+    /// Folder that the other program's relative paths start from.
     folder: PathBuf,
-    /// Whether the file that is written is in another folder.
+    /// Whether the new file is in another folder.
     is_moved: bool,
     /// Variables that must be set.
     variables: BTreeSet<String>,
-    /// Those among them that stand in for secrets that were not copied, and the secrets.
+    /// Variables that replace secrets which were not copied, with the secrets.
     hidden: BTreeMap<String, String>,
-    /// The reference to the provider's key, which only counts in the user's own file.
+    /// Reference to the provider's key, which is used only in the user's own file.
     key: Option<String>,
 }
 
@@ -49,21 +48,21 @@ struct Note {
 /// Outcome of one setting.
 #[derive(Debug)]
 enum Fate {
-    /// Written with the same meaning.
+    /// Converted with the same meaning.
     Carried(String),
-    /// Written, but haft will allow less than the other program did, and why.
+    /// Converted, but haft allows less than the other program did, and why.
     Stricter(String, String),
-    /// A program or an address, by its key. Written, unless it needs a secret variable and
-    /// the file is a project's.
+    /// A program or URL with its key. Written unless it needs a secret variable and the
+    /// file is a project's.
     Reached(String, Value),
-    /// The provider's key. Written, unless the file is a project's.
+    /// The provider's key. Written only to the user's own file.
     Key(String),
-    /// Not written, and why.
+    /// Not converted, and why.
     Left(String),
 }
 
 impl Draft {
-    /// An empty one, for the user's own file or for a project's.
+    /// Creates an empty draft, for the user's own file or for a project's.
     pub(super) fn new(is_own: bool, folder: &Path, is_moved: bool) -> Self {
         Self {
             is_own,
@@ -78,8 +77,8 @@ impl Draft {
         !self.is_moved
     }
 
-    /// A path as it is written in the file. Relative ones start at the file's folder, which may
-    /// be another one than before.
+    /// Returns a path as it must be written in the new file, whose relative paths may
+    /// start from another folder.
     pub(super) fn rooted(&self, given: &str) -> String {
         if !self.is_moved {
             return given.to_owned();
@@ -93,13 +92,13 @@ impl Draft {
         path.to_string_lossy().into_owned()
     }
 
-    /// Whether a path that is written in the other program's file is that of a file.
+    /// Whether a path in the other program's file is an existing file.
     pub(super) fn has_file(&self, given: &str) -> bool {
         let found = self.folder.join(given).symlink_metadata();
         found.is_ok_and(|found| found.is_file())
     }
 
-    /// Sets a key, by its dotted name, with the same meaning.
+    /// Sets a key, given its dotted name, with the same meaning.
     pub(super) fn set(&mut self, what: &str, key: &str, value: impl Into<Value>) {
         let value = value.into();
         let becomes = format!("{key}: {}", flow(&value));
@@ -107,7 +106,7 @@ impl Draft {
         self.note(what, Fate::Carried(becomes));
     }
 
-    /// Sets a key to something that allows less than the setting did.
+    /// Sets a key to a value that allows less than the original setting.
     pub(super) fn set_stricter(
         &mut self,
         what: &str,
@@ -121,11 +120,11 @@ impl Draft {
         self.note(what, Fate::Stricter(becomes, why.to_owned()));
     }
 
-    /// Sets the key of a provider, a reference to a variable, unless haft looks there anyway.
+    /// Sets the provider's key to a variable, unless haft reads that variable anyway.
     pub(super) fn api_key(&mut self, what: &str, provider: &str, reference: &str) {
         let usual = usual_key(provider).filter(|usual| reference == format!("${{{usual}}}"));
         match usual {
-            Some(usual) => self.same(what, &format!("haft uses {usual} without being told")),
+            Some(usual) => self.same(what, &format!("haft uses {usual} by default")),
             None => {
                 self.note(what, Fate::Key(format!("api_key: {}", scalar(reference))));
                 self.key = Some(reference.to_owned());
@@ -133,7 +132,7 @@ impl Draft {
         }
     }
 
-    /// Puts a variable in the place of a provider's key that is written out.
+    /// Replaces a literal provider key by a variable.
     pub(super) fn hidden_api_key(&mut self, what: &str, provider: &str, name: &str, key: &str) {
         let reference = self.hide(what, name, key);
         if usual_key(provider).is_none_or(|usual| reference != format!("${{{usual}}}")) {
@@ -141,7 +140,7 @@ impl Draft {
         }
     }
 
-    /// Adds to a list, by its dotted name.
+    /// Adds an item to a list, given its dotted name.
     pub(super) fn push(&mut self, what: &str, key: &str, item: impl Into<Value>) {
         let item = item.into();
         let becomes = format!("{key}: {}", flow(&item));
@@ -200,12 +199,12 @@ impl Draft {
         format!("policy: {}", shown.join(", "))
     }
 
-    /// Says that haft does the same without a setting.
+    /// Reports that haft does the same without a setting.
     pub(super) fn same(&mut self, what: &str, how: &str) {
         self.note(what, Fate::Carried(how.to_owned()));
     }
 
-    /// Says that a setting is not carried over, and why.
+    /// Reports that a setting is not converted, and why.
     pub(super) fn left(&mut self, what: &str, why: impl Into<String>) {
         self.note(what, Fate::Left(why.into()));
     }
@@ -228,8 +227,8 @@ impl Draft {
         self.note(what, Fate::Reached(becomes, plugin));
     }
 
-    /// The secret variables that keep something out of a project's file. What is switched off
-    /// needs none.
+    /// Returns the secret variables that keep an item out of a project's file. A disabled
+    /// item needs none.
     fn secrets_of(&self, reached: &Value) -> BTreeSet<String> {
         if self.is_own || reached.get("enabled") == Some(&Value::Bool(false)) {
             return BTreeSet::new();
@@ -238,34 +237,34 @@ impl Draft {
         named(reached).into_iter().filter(is_secret).collect()
     }
 
-    /// Whether something is kept out of a project's file.
+    /// Whether an item is kept out of a project's file.
     fn is_withheld(&self, reached: &Value) -> bool {
         !self.secrets_of(reached).is_empty()
     }
 
-    /// The secret variables that keep what a note is about out of a project's file.
+    /// Returns the secret variables that keep a noted item out of a project's file.
     fn withheld_of(&self, key: &str, noted: &Value) -> BTreeSet<String> {
-        // A server may have been switched off since.
+        // The server may have been disabled since.
         let server = key.strip_prefix("tools.mcp.");
         let server = server.and_then(|name| self.servers.get(name));
         self.secrets_of(server.unwrap_or(noted))
     }
 
-    /// Whether something has to be in the user's own file to work.
+    /// Whether something works only in the user's own file.
     pub(super) fn withholds(&self) -> bool {
         let mut all = self.servers.values().chain(&self.plugins);
         self.moves_service() || all.any(|reached| self.is_withheld(reached))
     }
 
-    /// The MCP servers that have to be in the user's own file to work.
+    /// Returns the MCP servers that work only in the user's own file.
     pub(super) fn withheld_servers(&self) -> impl Iterator<Item = &str> {
         let withheld = |(_, server): &(&String, &Value)| self.is_withheld(server);
         let servers = self.servers.iter().filter(withheld);
         servers.map(|(name, _)| name.as_str())
     }
 
-    /// What the user's own file needs in addition to a project's: of this draft, which is one
-    /// of the user's own, the parts that the project's leaves out.
+    /// Returns the lines that the user's own file needs in addition to the project's
+    /// file. `self` is the draft for the user's own file.
     pub(super) fn beside(&self, project: &Self) -> String {
         let out = |reached: &&Value| project.is_withheld(reached);
         let plugins: Vec<&Value> = self.plugins.iter().filter(out).collect();
@@ -279,19 +278,19 @@ impl Draft {
         format!("{place}{}{tools}", self.key_line())
     }
 
-    /// Whether the provider with its address and key goes into the user's own file. Without
-    /// that key the project's address would get another one of the user's.
+    /// Whether provider, address and key go into the user's own file. Otherwise the
+    /// project's address would receive another key of the user's.
     fn moves_service(&self) -> bool {
         !self.is_own && self.key.is_some()
     }
 
-    /// The settings that are written.
-    fn kept_settings(&self) -> impl Iterator<Item = (&String, &Value)> {
+    /// Returns the settings to write.
+    fn written_settings(&self) -> impl Iterator<Item = (&String, &Value)> {
         let is_kept = |name: &str| !(self.moves_service() && is_of_service(name));
         self.settings.iter().filter(move |(name, _)| is_kept(name))
     }
 
-    /// The line with the provider's key.
+    /// Returns the line with the provider's key.
     fn key_line(&self) -> String {
         let line = |key: &String| entry("", "api_key", &key.as_str().into());
         self.key.as_ref().map(line).unwrap_or_default()
@@ -302,12 +301,12 @@ impl Draft {
         self.servers.contains_key(name)
     }
 
-    /// The names of the MCP servers so far.
+    /// Returns the names of the MCP servers so far.
     pub(super) fn server_names(&self) -> Vec<String> {
         self.servers.keys().cloned().collect()
     }
 
-    /// Switches a server off.
+    /// Disables a server.
     pub(super) fn disable_server(&mut self, what: &str, name: &str, why: &str) {
         if let Some(Value::Object(server)) = self.servers.get_mut(name) {
             server.insert("enabled".to_owned(), false.into());
@@ -316,8 +315,8 @@ impl Draft {
         self.note(what, Fate::Stricter(becomes, why.to_owned()));
     }
 
-    /// Puts the name of a variable in the place of a secret value. Another value gets another
-    /// variable: the name with a number behind it.
+    /// Replaces a secret by a variable. Different secrets get different variables,
+    /// numbered if needed.
     pub(super) fn hide(&mut self, what: &str, variable: &str, secret: &str) -> String {
         let mut name = variable.to_owned();
         let mut number = 2;
@@ -325,10 +324,7 @@ impl Draft {
             name = format!("{variable}_{number}");
             number += 1;
         }
-        self.left(
-            what,
-            format!("secrets are not copied; set the variable {name}"),
-        );
+        self.left(what, format!("secrets are not copied; set variable {name}"));
         self.hidden.insert(name.clone(), secret.to_owned());
         self.needs(&name)
     }
@@ -340,33 +336,33 @@ impl Draft {
     }
 
     fn note(&mut self, what: &str, fate: Fate) {
-        let what = brief(secrets::redacted(what), SHOWN);
+        let what = brief(secrets::redacted(what), MAX_NAME);
         self.notes.push(Note { what, fate });
     }
 
     /// Whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         let mut reached = self.servers.values().chain(&self.plugins);
-        self.kept_settings().next().is_none()
+        self.written_settings().next().is_none()
             && self.tools.is_empty()
             && self.rules.is_empty()
             && (self.key.is_none() || !self.is_own)
             && reached.all(|reached| self.is_withheld(reached))
     }
 
-    /// Names of the variables that must be set for everything to work.
+    /// Returns the variables that must be set.
     pub(super) fn variables(&self) -> &BTreeSet<String> {
         &self.variables
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub(super) fn text(&self, from: &str) -> String {
         let mut text = format!(
             "# Written by `haft init --from {}`.\n\
-             # `haft config show` says what is in force.\n\n",
+             # `haft config show` shows the effective settings.\n\n",
             haft::ops::text::decode::visible(from).replace('\n', " ")
         );
-        for (name, value) in self.kept_settings() {
+        for (name, value) in self.written_settings() {
             text.push_str(&entry("", name, value));
         }
         if self.is_own {
@@ -389,7 +385,7 @@ impl Draft {
         text
     }
 
-    /// What is kept out of a project's file, as the notes call it.
+    /// Returns the names of items that are kept out of a project's file.
     fn withheld(&self) -> Vec<&str> {
         let withheld = |note: &&Note| match &note.fate {
             Fate::Reached(key, reached) => !self.withheld_of(key, reached).is_empty(),
@@ -399,8 +395,8 @@ impl Draft {
         notes.map(|note| note.what.as_str()).collect()
     }
 
-    /// The report: one line per setting, grouped by outcome. `own` is the draft of the user's
-    /// own file, if something has to go there.
+    /// Returns the report: one line per setting, grouped by outcome. `own` is the draft
+    /// of the user's own file, if something must go there.
     pub(super) fn report(&self, own: Option<&Self>) -> String {
         let mut text = String::new();
         let withheld = self.withheld();
@@ -473,12 +469,12 @@ impl Draft {
     }
 }
 
-/// Whether a key says where a provider's key is sent.
+/// Whether a key decides where the provider's key is sent.
 fn is_of_service(key: &str) -> bool {
     ["provider", "base_url"].contains(&key)
 }
 
-/// The section `tools`: what is reached, beside other keys.
+/// Formats the section `tools`: plugins, servers and other keys.
 fn reached(
     plugins: &[&Value],
     servers: &[(&String, &Value)],
@@ -506,7 +502,7 @@ fn reached(
     text
 }
 
-/// The variables that something names, as `${NAME}` or in a list `env`.
+/// Returns the variables in a value, as `${NAME}` or in a list `env`.
 fn named(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => config::variables(text),
@@ -522,7 +518,7 @@ fn named(value: &Value) -> Vec<String> {
     }
 }
 
-/// The variable that haft reads a provider's key from by default.
+/// Returns the variable that haft reads the provider's key from by default.
 pub(super) fn usual_key(provider: &str) -> Option<&'static str> {
     let provider: Provider = provider.parse().ok()?;
     provider.key_variable()

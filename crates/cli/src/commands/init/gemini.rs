@@ -1,11 +1,11 @@
-//! `settings.json` of Gemini CLI, in its nested and its older flat form.
+//! Converts Gemini CLI's `settings.json`, in its nested and its older flat form.
 
 use super::draft::Draft;
 use super::rules::{self, Verdict};
 use super::servers::{self, Spelling, tool_name};
 use serde_json::{Map, Value};
 
-/// The tools of haft that have a counterpart there.
+/// Haft's tools that have a counterpart in Gemini CLI.
 const TOOLS: [&str; 9] = [
     "bash",
     "read",
@@ -18,7 +18,7 @@ const TOOLS: [&str; 9] = [
     "web_search",
 ];
 
-/// Carries it over.
+/// Converts the settings.
 pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     if let Some(servers) = given.get("mcpServers") {
         servers::add_all(draft, "mcpServers", servers, Spelling::Gemini);
@@ -31,7 +31,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     }
     for (old, new) in [("coreTools", "core"), ("allowedTools", "allowed")] {
         if given.contains_key(old) && nested("tools", new).is_some() {
-            draft.left(old, format!("tools.{new} stands in its place"));
+            draft.left(old, format!("tools.{new} is used instead"));
         }
     }
     let excluded = [nested("tools", "exclude"), given.get("excludeTools")];
@@ -71,7 +71,7 @@ fn sandbox(draft: &mut Draft, what: &str) {
     draft.left(what, "haft always runs commands in its own sandbox");
 }
 
-/// The names in a list. A value alone is a list of one.
+/// Returns the names in a list. A single value counts as a list of one.
 fn list(value: Option<&Value>) -> Option<Vec<String>> {
     match value? {
         Value::Null => None,
@@ -80,7 +80,7 @@ fn list(value: Option<&Value>) -> Option<Vec<String>> {
     }
 }
 
-/// Switches off the servers that the lists of names leave out.
+/// Disables the servers that the lists exclude.
 fn servers_in_use(draft: &mut Draft, allowed: Option<&Value>, excluded: Option<&Value>) {
     let named = |list: Option<&Value>| list_of(list);
     if let Some(allowed) = allowed.map(|list| named(Some(list))) {
@@ -102,7 +102,7 @@ fn list_of(value: Option<&Value>) -> Vec<String> {
 }
 
 struct Lists {
-    /// The only tools there are, if it is set.
+    /// If set, only these tools are available.
     core: Option<Vec<String>>,
     excluded: Vec<String>,
     allowed: Option<Vec<String>>,
@@ -131,7 +131,7 @@ impl Lists {
         }
     }
 
-    /// Denies all tools but these.
+    /// Denies all other tools.
     fn only(&self, draft: &mut Draft, core: &[String]) {
         for entry in core.iter().filter(|entry| is_shell(entry)) {
             if let (_, Some(command)) = parts(entry) {
@@ -154,7 +154,7 @@ impl Lists {
     }
 }
 
-/// Whether single commands are listed and not the shell as a whole.
+/// Whether single commands are listed instead of the whole shell tool.
 fn has_commands(core: &[String]) -> bool {
     let shell: Vec<&String> = core.iter().filter(|entry| is_shell(entry)).collect();
     !shell.is_empty() && shell.iter().all(|entry| parts(entry).1.is_some())
@@ -171,7 +171,8 @@ fn parts(entry: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Commands there are compared by how they begin.
+/// Returns a command as a prefix pattern, since Gemini CLI compares the start of
+/// commands.
 fn prefix(command: &str) -> String {
     format!("{} *", command.trim())
 }
@@ -201,10 +202,10 @@ fn one(draft: &mut Draft, what: &str, verdict: Verdict, entry: &str) {
         (Some(tool), Some(_)) if verdict != Verdict::Allow => draft.stricter_rules(
             what,
             [rules::tool(verdict, tool)],
-            "haft has no such rule, so it holds for every call",
+            "haft has no such rule, so it applies to every call",
         ),
         (Some(_), Some(_)) => draft.left(what, "haft has no such rule; such calls ask"),
-        // It may be a tool of any server; there their names stand alone.
+        // May be a tool of any server, because Gemini CLI names them without the server.
         (None, _) if verdict == Verdict::Deny && !draft.server_names().is_empty() => {
             let name = name.rsplit("__").next().unwrap_or(name);
             let names = draft.server_names();

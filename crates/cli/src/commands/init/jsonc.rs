@@ -1,6 +1,6 @@
-//! JSON as people write it by hand: with comments and commas too many.
+//! JSON with comments and trailing commas.
 
-/// Takes out comments and trailing commas; everything else stays at its line.
+/// Removes comments and trailing commas, and keeps line numbers.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -64,7 +64,7 @@ mod tests {
     use super::plain;
 
     #[test]
-    fn comments_and_commas_go_and_texts_stay() {
+    fn only_comments_and_trailing_commas_are_removed() {
         let text = "{ // one\n \"a\": \"b // c, }\", /* two\n */ \"d\": [1, 2,],\n}\n";
         let value: serde_json::Value = serde_json::from_str(&plain(text)).unwrap();
         assert_eq!(value, serde_json::json!({ "a": "b // c, }", "d": [1, 2] }));

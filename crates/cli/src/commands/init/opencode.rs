@@ -1,4 +1,4 @@
-//! `opencode.json` and `opencode.jsonc`.
+//! Converts `opencode.json` and `opencode.jsonc`.
 
 use super::draft::Draft;
 use super::references::{Work, references};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Carries it over.
+/// Converts the settings.
 pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     if let Some(servers) = given.get("mcp") {
         servers::add_all(draft, "mcp", servers, Spelling::Opencode);
@@ -31,11 +31,11 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
                     }
                 }
             }
-            // It changes nothing there.
+            // The agent `plan` only reads files.
             ("default_agent", _) if primary(given) == "plan" => {
                 draft.set("default_agent plan", "sandbox", "read-only");
             }
-            ("default_agent", _) => draft.same(key, "its permissions are those of the session"),
+            ("default_agent", _) => draft.same(key, "its permissions apply to the session"),
             ("instructions", _) => {
                 draft.left(key, "haft reads AGENTS.md from the repository's root down")
             }
@@ -44,7 +44,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
     }
 }
 
-/// A model in the form `PROVIDER/MODEL`.
+/// Converts a model in the form `PROVIDER/MODEL`.
 fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     let Some((provider, model)) = name.split_once('/') else {
         return draft.left("model", "not in the form PROVIDER/MODEL");
@@ -82,7 +82,7 @@ fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     if let Some(base) = base {
         let what = format!("provider.{provider}.options.baseURL");
         match secrets::is_secret("url", base) {
-            true => draft.left(&what, "it holds a secret; set base_url yourself"),
+            true => draft.left(&what, "it contains a secret; set base_url yourself"),
             false => draft.set(&what, "base_url", base),
         }
     }
@@ -99,7 +99,7 @@ fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     }
 }
 
-/// The tools of haft that a permission is about.
+/// Returns haft's tools for a permission.
 fn tools(name: &str) -> &'static [&'static str] {
     match name {
         "*" => &["*"],
@@ -117,7 +117,7 @@ fn tools(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// One permission: about a tool, for what matches a pattern.
+/// A permission for a tool, optionally limited to a pattern.
 struct Permission {
     what: String,
     tool: String,
@@ -125,7 +125,7 @@ struct Permission {
     verdict: Verdict,
 }
 
-/// The agent that a session begins with. Its permissions are those of a session of haft.
+/// Returns the agent that a session starts with; its permissions become the session's.
 fn primary(given: &Map<String, Value>) -> &str {
     let named = given.get("default_agent").and_then(Value::as_str);
     named.unwrap_or("build")
@@ -136,7 +136,7 @@ fn of_session(draft: &mut Draft, what: &str, agent: &Value) {
         if !["permission", "tools", "description", "mode"].contains(&key.as_str()) {
             draft.left(
                 &format!("{what}.{key}"),
-                "haft has one agent and its sub-agents; set it for the session",
+                "haft has only one primary agent; set it for the session",
             );
         }
     }
@@ -145,7 +145,7 @@ fn of_session(draft: &mut Draft, what: &str, agent: &Value) {
 fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     let mut all = Vec::new();
     of(draft, &mut all, "", given);
-    // What the agent itself says stands over what is said for all.
+    // The agent's own permissions override the general ones.
     for group in ["mode", "agent"] {
         let name = primary(given);
         let agent = given.get(group).and_then(|agents| agents.get(name));
@@ -153,14 +153,14 @@ fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path
             of(draft, &mut all, &format!("{group}.{name}."), agent);
         }
     }
-    // The first denial of each tool.
+    // Index of the first denial per tool.
     let mut denials: HashMap<&str, usize> = HashMap::new();
     for (at, permission) in all.iter().enumerate() {
         if permission.verdict == Verdict::Deny {
             denials.entry(&permission.tool).or_insert(at);
         }
     }
-    // There the last rule that matches decides, here the first.
+    // In opencode the last matching rule decides, in haft the first.
     for (at, permission) in all.iter().enumerate().rev() {
         let is_denied = |tool: &str| denials.get(tool).is_some_and(|first| *first < at);
         let over_denials = is_denied(&permission.tool) || is_denied("*");
@@ -168,7 +168,7 @@ fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path
     }
 }
 
-/// The permissions and tools of one map.
+/// Collects the permissions and tools in one map.
 fn of(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, given: &Map<String, Value>) {
     match given.get("permission") {
         None => {}
@@ -216,11 +216,11 @@ fn collect(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, tool: &str, v
                 &format!("{what} deny"),
                 "sandbox",
                 "strict",
-                "commands reach no folder but the work folder and the system's",
+                "commands can use only the work folder and system folders",
             ),
             ("external_directory", _) => draft.left(
                 &what,
-                "the sandbox decides which folders are written: see tools.roots",
+                "the sandbox decides which folders can be written; see tools.roots",
             ),
             (_, Some(verdict)) => of_servers(draft, &what, tool, verdict),
             (_, None) => of_servers(draft, &what, tool, Verdict::Deny),
@@ -249,8 +249,8 @@ fn collect(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, tool: &str, v
     }
 }
 
-/// A rule about tools of MCP servers, which both programs name SERVER_TOOL. These come
-/// before the others, so that none of them is loosened.
+/// Adds a rule about tools of MCP servers, which both programs name SERVER_TOOL. These
+/// rules come first, so that no other rule loosens them.
 fn of_servers(draft: &mut Draft, what: &str, pattern: &str, verdict: Verdict) {
     let start = pattern.trim_end_matches('*');
     let names = draft.server_names();
@@ -295,11 +295,12 @@ fn carry(draft: &mut Draft, permission: &Permission, over_denials: bool, home: O
         ("edit" | "write" | "patch" | "read", Some(pattern)) => {
             for tool in tools(tool) {
                 match rules::from_wildcard(pattern, *verdict, home) {
-                    // Asking about more than it means would loosen a denial below.
+                    // Asking about more paths than the pattern matches would loosen a
+                    // denial below.
                     Some(glob) if *verdict == Verdict::Ask && over_denials => draft.stricter_rules(
                         what,
                         [rules::narrowed(Verdict::Deny, tool, "path", &glob)],
-                        "haft's pattern is wider, and a rule below denies some of it",
+                        "haft's pattern matches more, and a rule below denies some of it",
                     ),
                     Some(glob) => {
                         draft.rule(what, rules::narrowed(*verdict, tool, "path", &glob));
@@ -327,7 +328,7 @@ fn whole(draft: &mut Draft, what: &str, verdict: Verdict, tool: &str, over_denia
     draft.stricter_rules(
         what,
         [rules::tool(verdict, tool)],
-        "haft has no such pattern for this tool, so it holds for every call",
+        "haft has no such pattern for this tool, so it applies to every call",
     );
 }
 
@@ -337,10 +338,7 @@ fn subagent(draft: &mut Draft, what: &str, name: &str, given: &Value) {
         return draft.left(what, "it is disabled");
     }
     if text("mode") == Some("primary") || ["build", "plan"].contains(&name) {
-        return draft.left(
-            what,
-            "haft has one agent and its sub-agents; no other primary ones",
-        );
+        return draft.left(what, "haft has only one primary agent");
     }
     let Some(description) = text("description") else {
         return draft.left(what, "a sub-agent needs a description");
@@ -397,8 +395,8 @@ fn subagent(draft: &mut Draft, what: &str, name: &str, given: &Value) {
     draft.push(what, "subagents", spec);
 }
 
-/// The values that a sub-agent's own permissions and tools have for a tool.
-fn said<'a>(given: &'a Value, tool: &str) -> Vec<&'a Value> {
+/// Returns the values that a sub-agent's permissions and tools have for a tool.
+fn values_for<'a>(given: &'a Value, tool: &str) -> Vec<&'a Value> {
     let of = |group: &str| given.get(group).and_then(|group| group.get(tool));
     let all = given.get("permission").filter(|all| all.is_string());
     of("tools")
@@ -408,13 +406,13 @@ fn said<'a>(given: &'a Value, tool: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// The file tools that a sub-agent keeps. Commands are not among them: its own rules about
-/// commands cannot be carried over.
+/// Returns the file tools that a sub-agent gets. Commands are excluded, because its rules
+/// about them cannot be converted.
 fn tools_of(given: &Value) -> Vec<&'static str> {
     let is_denied = |name: &str| {
-        said(given, name)
+        values_for(given, name)
             .into_iter()
-            .chain(said(given, "*"))
+            .chain(values_for(given, "*"))
             .any(|value| *value == json!(false) || *value == json!("deny") || value.is_object())
     };
     let mut tools = vec!["read"];
@@ -425,7 +423,7 @@ fn tools_of(given: &Value) -> Vec<&'static str> {
 }
 
 fn waiting(given: &Value) -> Map<String, Value> {
-    let asks = said(given, "edit")
+    let asks = values_for(given, "edit")
         .iter()
         .any(|value| **value == json!("ask"));
     let tools = tools_of(given);

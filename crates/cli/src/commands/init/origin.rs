@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// The programs whose settings are understood.
+/// Programs whose settings can be converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     AgentYaml,
@@ -33,7 +33,7 @@ impl Origin {
     }
 }
 
-/// Reads a file and tells what it is.
+/// Reads a file and detects its program.
 pub(super) fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
     let Some(text) = config::read_text(path, shown)? else {
         return Err(Failure::usage(format!("{shown} not found")));
@@ -65,11 +65,11 @@ pub(super) fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
     Ok(Source { origin, given })
 }
 
-/// Why a text is not JSON. The parser repeats what is in the file, which may be a key, only
-/// where it looks for a certain type.
+/// Describes a JSON error. For type errors the parser quotes the value, which may be a
+/// key, so a fixed text is used.
 fn reason(error: &serde_json::Error) -> String {
     if error.is_data() {
-        return "a value of another type is expected".to_owned();
+        return "a value has the wrong type".to_owned();
     }
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

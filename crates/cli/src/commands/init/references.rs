@@ -1,19 +1,19 @@
-//! Variables and placeholders in the texts of other programs, in haft's spelling.
+//! Converts variables and placeholders to haft's syntax.
 
 use super::draft::Draft;
 use super::secrets;
 use super::servers::Spelling;
 
-/// The spelling of the work folder.
+/// How to write the work folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// As `.` where a path begins: haft reads it as a path.
+    /// As `.` at the start of a path, which haft resolves.
     Dot,
-    /// As the variable for the folder that haft is started in.
+    /// As the variable for the folder haft is started in.
     Variable,
 }
 
-/// Placeholders for the folder that is worked in: of Claude Code, of editors, of Gemini CLI.
+/// Placeholders for the work folder in Claude Code, editors and Gemini CLI.
 const WORK: [&str; 5] = [
     "CLAUDE_PROJECT_DIR",
     "workspaceFolder",
@@ -22,7 +22,7 @@ const WORK: [&str; 5] = [
     "cwd",
 ];
 
-/// Placeholders that have no counterpart, and what to write instead.
+/// Placeholders without a counterpart, and what to write instead.
 const OTHERS: [(&str, &str); 9] = [
     ("CLAUDE_PLUGIN_ROOT", "the folder of the plugin"),
     ("extensionPath", "the folder of the extension"),
@@ -35,7 +35,7 @@ const OTHERS: [(&str, &str); 9] = [
     ("selectedText", "the text"),
 ];
 
-/// A text with its variables in haft's spelling.
+/// Returns a text with variables in haft's syntax.
 pub(super) fn references(
     draft: &mut Draft,
     what: &str,
@@ -87,7 +87,7 @@ pub(super) fn references(
     out
 }
 
-/// Translates the text between the braces of a reference.
+/// Converts the text between the braces of a reference.
 fn reference(
     draft: &mut Draft,
     what: &str,
@@ -125,16 +125,16 @@ fn reference(
             let variable = secrets::variable(&[name]);
             draft.left(
                 &shown,
-                format!("haft does not ask for values or read them from files; set the variable {variable}"),
+                format!("haft does not prompt for values or read them from files; set variable {variable}"),
             );
             Some(draft.needs(&variable))
         }
-        // Of an editor: its settings, its commands, one of several folders.
+        // Editor settings, editor commands, or one of several folders.
         "config" | "command" | "workspaceFolder" => {
             let variable = secrets::variable(&[&snake(kind), name]);
             draft.left(
                 &shown,
-                format!("haft has no such placeholder; write the value, or set the variable {variable} to it"),
+                format!("haft has no such placeholder; write the value, or set variable {variable} to it"),
             );
             Some(draft.needs(&variable))
         }
@@ -142,9 +142,9 @@ fn reference(
     }
 }
 
-/// Translates a placeholder, which is no variable.
+/// Converts a placeholder; `None` if it is a variable.
 fn placeholder(draft: &mut Draft, shown: &str, inner: &str, work: Work) -> Option<String> {
-    // Claude Code puts the value in place of a variable that is not set.
+    // In Claude Code `:-` precedes the default value.
     let plain = inner.split_once(":-").map_or(inner, |(name, _)| name);
     if WORK.contains(&plain) {
         return Some(match work {
@@ -167,14 +167,16 @@ fn placeholder(draft: &mut Draft, shown: &str, inner: &str, work: Work) -> Optio
         let variable = secrets::variable(&[&snake(plain)]);
         draft.left(
             shown,
-            format!("haft has no such placeholder; write {instead}, or set the variable {variable} to it"),
+            format!(
+                "haft has no such placeholder; write {instead}, or set variable {variable} to it"
+            ),
         );
         return Some(draft.needs(&variable));
     }
     None
 }
 
-/// `workspaceFolder` as `workspace_folder`.
+/// Converts `workspaceFolder` to `workspace_folder`.
 fn snake(name: &str) -> String {
     let mut out = String::new();
     let mut before = '_';

@@ -1,5 +1,5 @@
-//! Permission rules of other programs as rules of haft. A rule keeps its meaning or becomes
-//! stricter; what would allow more is left out.
+//! Converts permission rules of other programs. A rule keeps its meaning or becomes
+//! stricter; rules that would allow more are dropped.
 
 use super::draft::Draft;
 use super::secrets;
@@ -33,12 +33,12 @@ impl Verdict {
     }
 }
 
-/// A rule about all calls of a tool.
+/// Creates a rule about all calls of a tool.
 pub(super) fn tool(verdict: Verdict, tool: &str) -> Value {
     json!({ verdict.name(): tool })
 }
 
-/// A rule about some calls of a tool.
+/// Creates a rule about some calls of a tool.
 pub(super) fn narrowed(verdict: Verdict, of: &str, key: &str, value: &str) -> Value {
     let mut rule = Map::new();
     rule.insert(verdict.name().to_owned(), of.into());
@@ -46,12 +46,12 @@ pub(super) fn narrowed(verdict: Verdict, of: &str, key: &str, value: &str) -> Va
     rule.into()
 }
 
-/// Rules at the end that ask before calls of these effects, as the other program does when
-/// none of its rules says anything.
+/// Adds final rules that ask before calls with these effects, as the other program does
+/// if none of its rules matches.
 pub(super) fn ask_by_default(draft: &mut Draft, program: &str, effects: &[&str]) {
     for effect in effects {
         let what = match *effect {
-            "write" => "changes of files",
+            "write" => "file changes",
             "execute" => "commands and MCP tools",
             _ => "the web",
         };
@@ -62,22 +62,22 @@ pub(super) fn ask_by_default(draft: &mut Draft, program: &str, effects: &[&str])
     }
 }
 
-/// Commands that a pattern is about.
+/// Commands that a pattern matches.
 #[derive(Debug, PartialEq, Eq)]
 enum Commands {
     All,
-    /// All that begin with these words.
-    Beginning(Vec<String>),
-    /// These words and nothing behind them.
+    /// All that start with these words.
+    StartingWith(Vec<String>),
+    /// Exactly these words.
     Exactly(Vec<String>),
-    /// All that begin with these words, and with the beginning of another behind them.
-    Partly(Vec<String>, String),
-    /// Some of those that begin with these words.
-    Among(Vec<String>),
+    /// All that start with these words, followed by a word with this prefix.
+    Prefix(Vec<String>, String),
+    /// Some of those that start with these words.
+    Some(Vec<String>),
 }
 
-/// Characters that haft does not take in the words of a rule: a shell reads them as
-/// something else.
+/// Characters that haft rejects in the words of a rule, because they are special to a
+/// shell.
 const SHELL: &[char] = &[
     '|', '&', ';', '<', '>', '$', '`', '*', '?', '[', ']', '{', '}', '(', ')', '"', '\'', '\\',
 ];
@@ -110,24 +110,24 @@ fn commands(pattern: &str) -> Commands {
     let is_last = words.len() == plain.len() + 1;
     match odd.strip_suffix('*') {
         Some("") if is_last && plain.is_empty() => Commands::All,
-        Some("") if is_last => Commands::Beginning(plain),
+        Some("") if is_last => Commands::StartingWith(plain),
         Some(start) if is_last && is_plain(&start.trim_end_matches(':')) => {
             match start.strip_suffix(':') {
                 Some("") if plain.is_empty() => Commands::All,
-                Some("") => Commands::Beginning(plain),
+                Some("") => Commands::StartingWith(plain),
                 Some(word) => {
                     let word = word.to_owned();
-                    Commands::Beginning(plain.into_iter().chain([word]).collect())
+                    Commands::StartingWith(plain.into_iter().chain([word]).collect())
                 }
-                None => Commands::Partly(plain, start.to_owned()),
+                None => Commands::Prefix(plain, start.to_owned()),
             }
         }
-        _ => Commands::Among(plain),
+        _ => Commands::Some(plain),
     }
 }
 
-/// Adds a rule about commands. `over_denials` says that rules below this one deny some of
-/// what it may be about, so that asking about more than the pattern means would loosen them.
+/// Adds a rule about commands. With `over_denials`, rules below this one deny some of the
+/// same commands, so asking about more than the pattern matches would loosen them.
 pub(super) fn command(
     draft: &mut Draft,
     what: &str,
@@ -139,7 +139,7 @@ pub(super) fn command(
     let about = |verdict, words: &[String]| narrowed(verdict, "bash", "command", &words.join(" "));
     match (verdict, commands(pattern)) {
         (_, Commands::All) => draft.rule(what, tool(verdict, "bash")),
-        (_, Commands::Beginning(words)) => draft.rule(what, about(verdict, &words)),
+        (_, Commands::StartingWith(words)) => draft.rule(what, about(verdict, &words)),
         (Verdict::Allow, Commands::Exactly(words)) => draft.left(
             what,
             format!(
@@ -147,11 +147,11 @@ pub(super) fn command(
                 words.join(" ")
             ),
         ),
-        (Verdict::Allow, Commands::Partly(words, last)) => {
+        (Verdict::Allow, Commands::Prefix(words, last)) => {
             let words: Vec<String> = words.into_iter().chain([last]).collect();
             draft.stricter_rules(what, [about(verdict, &words)], WORDS);
         }
-        (Verdict::Allow, Commands::Among(_)) => draft.left(
+        (Verdict::Allow, Commands::Some(_)) => draft.left(
             what,
             format!("{WORDS} and has no wildcards in them; such commands ask"),
         ),
@@ -163,22 +163,22 @@ pub(super) fn command(
             let (words, why) = match some {
                 Commands::Exactly(words) => (
                     words,
-                    "haft has no rule for exactly these words, so it holds with any arguments"
+                    "haft has no rule for exactly these words, so it applies with any arguments"
                         .to_owned(),
                 ),
-                Commands::Partly(words, last) => {
+                Commands::Prefix(words, last) => {
                     let whole: Vec<String> = words.iter().cloned().chain([last]).collect();
                     let why = format!(
-                        "haft compares whole words; if only `{}` is meant, write that as its command",
+                        "haft compares whole words; to match only `{}`, write that as its command",
                         whole.join(" ")
                     );
                     (words, why)
                 }
-                Commands::Among(words) => (
+                Commands::Some(words) => (
                     words,
-                    format!("{WORDS}, so it holds for all of these; replace it by a narrower rule"),
+                    format!("{WORDS}, so it applies to all of these; replace it by a narrower rule"),
                 ),
-                Commands::All | Commands::Beginning(_) => (Vec::new(), WORDS.to_owned()),
+                Commands::All | Commands::StartingWith(_) => (Vec::new(), WORDS.to_owned()),
             };
             let rule = match words.is_empty() {
                 true => tool(strict, "bash"),
@@ -189,8 +189,8 @@ pub(super) fn command(
     }
 }
 
-/// A path pattern in gitignore's spelling, as Claude Code takes it, as a glob of haft's.
-/// `None` if there is no such glob.
+/// Converts a path pattern in gitignore syntax, as used by Claude Code; `None` if haft
+/// has no such glob.
 pub(super) fn from_gitignore(
     pattern: &str,
     verdict: Verdict,
@@ -218,8 +218,8 @@ pub(super) fn from_gitignore(
     if glob.is_empty() || glob.starts_with("../") || glob == ".." {
         return None;
     }
-    // Without a slash it is about that name in every folder. Where a rule allows, the name
-    // in the work folder alone is the smaller promise.
+    // Without a slash it matches the name in every folder. An `allow` rule is limited to
+    // the work folder, which promises less.
     let is_name = below.is_none() && !glob.trim_end_matches('/').contains('/');
     match is_name && verdict != Verdict::Allow {
         true => Some(folder(format!("**/{glob}"))),
@@ -227,7 +227,7 @@ pub(super) fn from_gitignore(
     }
 }
 
-/// A path pattern in which `*` also means `/`, as opencode takes it.
+/// Converts a path pattern in which `*` also matches `/`, as used by opencode.
 pub(super) fn from_wildcard(
     pattern: &str,
     verdict: Verdict,
@@ -244,14 +244,14 @@ pub(super) fn from_wildcard(
         return None;
     }
     if verdict == Verdict::Allow {
-        // Narrower: a star does not cross folders, except as the whole last part.
+        // Narrower: a star does not match `/`, unless it is the whole last component.
         return Some(match pattern.strip_suffix("/*") {
             Some(folder) => format!("{folder}/**"),
             None => pattern,
         });
     }
-    // A star that is a whole part may be any number of parts; a star within a part can
-    // only be followed to the end of that part, so all of the folder is meant.
+    // A star that is a whole component matches any number of components. For a star
+    // inside a component the rule covers the whole folder.
     let parts: Vec<&str> = pattern.split('/').collect();
     let mut glob: Vec<String> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
@@ -285,32 +285,32 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_commands() {
-        for (pattern, wanted) in [
+    fn command_patterns_are_classified() {
+        for (pattern, expected) in [
             ("*", Commands::All),
             ("", Commands::All),
             (":*", Commands::All),
-            ("git log:*", Commands::Beginning(words("git log"))),
-            ("git log *", Commands::Beginning(words("git log"))),
-            ("ls:*", Commands::Beginning(words("ls"))),
+            ("git log:*", Commands::StartingWith(words("git log"))),
+            ("git log *", Commands::StartingWith(words("git log"))),
+            ("ls:*", Commands::StartingWith(words("ls"))),
             ("npm test", Commands::Exactly(words("npm test"))),
-            ("rm*", Commands::Partly(Vec::new(), "rm".to_owned())),
-            ("git * main", Commands::Among(words("git"))),
-            ("* --force", Commands::Among(Vec::new())),
-            ("echo \"a\":*", Commands::Among(words("echo"))),
+            ("rm*", Commands::Prefix(Vec::new(), "rm".to_owned())),
+            ("git * main", Commands::Some(words("git"))),
+            ("* --force", Commands::Some(Vec::new())),
+            ("echo \"a\":*", Commands::Some(words("echo"))),
             (
                 "curl -H ghp_0123456789abcdefghij:*",
-                Commands::Among(words("curl -H")),
+                Commands::Some(words("curl -H")),
             ),
-            ("mysql -psecret db:*", Commands::Among(words("mysql"))),
-            ("mysql -psecret:*", Commands::Among(words("mysql"))),
+            ("mysql -psecret db:*", Commands::Some(words("mysql"))),
+            ("mysql -psecret:*", Commands::Some(words("mysql"))),
         ] {
-            assert_eq!(commands(pattern), wanted, "{pattern}");
+            assert_eq!(commands(pattern), expected, "{pattern}");
         }
     }
 
     #[test]
-    fn paths_never_get_wider() {
+    fn path_patterns_never_allow_more() {
         let home = Some(Path::new("/home/me"));
         for (pattern, verdict, glob) in [
             (".env", Verdict::Deny, Some("**/.env")),

@@ -1,4 +1,4 @@
-//! Telling secrets from other values, so that none is copied into a file.
+//! Detects secrets, so that none is copied into a file.
 
 use std::ffi::OsStr;
 
@@ -28,10 +28,10 @@ const PREFIXES: [&str; 22] = [
     "npm_",
 ];
 
-/// Shortest run of mixed letters and digits that is taken for a key.
-const LONG: usize = 16;
+/// Minimum length of mixed letters and digits that counts as a key.
+const MIN_MIXED: usize = 16;
 
-/// Whether a text looks like a key or a token, whatever it is called.
+/// Whether a text looks like a key or a token, regardless of its name.
 pub(super) fn looks_secret(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/".contains(c);
@@ -50,11 +50,11 @@ fn is_aws_key(text: &str) -> bool {
         && count(|c| c.is_ascii_digit()) >= 1
 }
 
-/// Short flags that often have a password after them, if the value looks like one.
+/// Short flags that are often followed by a password; it counts if it looks like one.
 pub(super) const OFTEN: [&str; 4] = ["-k", "-P", "-a", "-w"];
 
-/// Whether the value of a short flag looks like a password: letters and digits, but no name
-/// with a number behind it (`worker1`), path, address or setting.
+/// Whether a short flag's value looks like a password: letters and digits, but not a name
+/// with a number (`worker1`), a path, an address or a setting.
 pub(super) fn is_like_password(value: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-+!#%^&*".contains(c);
     let name = value.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -70,7 +70,7 @@ fn is_token(word: &str) -> bool {
         .iter()
         .any(|prefix| word.len() >= prefix.len() + 8 && word.starts_with(prefix));
     let is_mixed = |run: &str| {
-        run.len() >= LONG
+        run.len() >= MIN_MIXED
             && run.contains(|c: char| c.is_ascii_digit())
             && run.contains(|c: char| c.is_ascii_alphabetic())
     };
@@ -103,7 +103,7 @@ fn is_secret_name(name: &str) -> bool {
             && haft::ops::exec::environment::is_withheld(OsStr::new(&plain), OsStr::new(""))
 }
 
-/// Short names of passwords and of what carries them.
+/// Short names of passwords and of things that contain them.
 const SHORT: [&str; 10] = [
     "PW",
     "PSW",
@@ -117,10 +117,10 @@ const SHORT: [&str; 10] = [
     "AUTH",
 ];
 
-/// Words before a key in a header.
+/// Authentication schemes, which precede a key in a header.
 pub(super) const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
 
-/// Whether some part of a text is a secret, by how it looks or by what stands before it:
+/// Whether a text contains a secret, judged by its form or by the name before it:
 /// `Server=x;Password=…`, `{"apiKey": "…"}`, `Bearer …`, `scheme://user:password@host`.
 pub(super) fn holds_secret(text: &str) -> bool {
     let names_one = || {
@@ -140,7 +140,7 @@ pub(super) fn holds_secret(text: &str) -> bool {
         || around_password(text).is_some()
 }
 
-/// Programs that take a password right after a short flag, and the flag.
+/// Programs that accept a password right after a short flag, and the flag.
 const TAKERS: [(&str, &str); 14] = [
     ("mysql", "-p"),
     ("mysqldump", "-p"),
@@ -158,8 +158,8 @@ const TAKERS: [(&str, &str); 14] = [
     ("ldapsearch", "-w"),
 ];
 
-/// The flags that are followed by a password in a command line, by the programs it names:
-/// `mysql`, or `@acme/mysql-mcp`.
+/// Returns the flags that are followed by a password in a command line, based on the
+/// programs it names: `mysql`, or `@acme/mysql-mcp`.
 pub(super) fn password_flags<T: AsRef<str>>(words: &[T]) -> Vec<&'static str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_named = |taker: &str| {
@@ -175,10 +175,10 @@ pub(super) fn password_flags<T: AsRef<str>>(words: &[T]) -> Vec<&'static str> {
         .collect()
 }
 
-/// A word with a password behind a short flag: what stands before the password, and the
-/// password (`-p` of `-pSECRET`, `-ume:` of `-ume:SECRET`). `takes` are the flags that the
-/// program is known to take one after; for others it has to look like one, since `-port` and
-/// `-pluginDir` are flags.
+/// Splits a word with a password attached to a short flag into the part before and the
+/// password: `-p` and `SECRET`, `-ume:` and `SECRET`. `takes` lists flags known to take
+/// one; for others the value must look like a password, since `-port` and `-pluginDir`
+/// are flags.
 pub(super) fn glued<'a>(word: &'a str, takes: &[&str]) -> Option<(&'a str, &'a str)> {
     let (flag, value) = word.split_at_checked(2)?;
     let is_number = {
@@ -208,8 +208,8 @@ pub(super) fn glued<'a>(word: &'a str, takes: &[&str]) -> Option<(&'a str, &'a s
     word.split_at_checked(at)
 }
 
-/// What stands around the password in `me:SECRET@host`, where no scheme says that it is an
-/// address.
+/// Returns the text before and after the password in `me:SECRET@host`, where no scheme
+/// marks it as a URL.
 pub(super) fn around_password(text: &str) -> Option<(&str, &str)> {
     const SCHEMES: [&str; 9] = [
         "npm",
@@ -242,14 +242,14 @@ pub(super) fn around_password(text: &str) -> Option<(&str, &str)> {
     Some((before, text.get(user.len() + 1 + password.len()..)?))
 }
 
-/// Whether what stands before a sign is the name of a secret, and what stands after it is one.
+/// Whether the text before a separator names a secret and the text after it is one.
 fn is_named_secret(before: &str, sign: &str, after: &str) -> bool {
     const AROUND: [char; 4] = ['"', '\'', '\\', ' '];
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let start = before.trim_end_matches(AROUND);
     let rest = start.trim_end_matches(is_name);
     let name = start.strip_prefix(rest).unwrap_or_default();
-    // The tag of an image and the place of a volume are no secrets: `x/auth:latest`, `keys:/keys`.
+    // Image tags and volumes are not secrets: `x/auth:latest`, `keys:/keys`.
     if sign == ":" && (rest.ends_with(['/', '@']) || after.starts_with('/')) {
         return false;
     }
@@ -263,7 +263,7 @@ fn is_named_secret(before: &str, sign: &str, after: &str) -> bool {
     value.is_some() && is_secret_name(name)
 }
 
-/// Whether a text is written out, without a variable in it, or with a secret beside one.
+/// Whether a text contains no variable, or a literal secret beside one.
 pub(super) fn is_literal(text: &str) -> bool {
     let mut rest = String::new();
     let mut has_variable = false;
@@ -279,7 +279,7 @@ pub(super) fn is_literal(text: &str) -> bool {
     !has_variable || holds_secret(&rest)
 }
 
-/// The name of a variable made from several words: `GITHUB_AUTHORIZATION`.
+/// Builds a variable name from words: `GITHUB_AUTHORIZATION`.
 pub(super) fn variable(words: &[&str]) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_uppercase(),
@@ -294,7 +294,7 @@ pub(super) fn variable(words: &[&str]) -> String {
     }
 }
 
-/// A text that may be shown: words that look like secrets are hidden.
+/// Returns a text that may be shown, with secrets hidden.
 pub(super) fn redacted(text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let takes = password_flags(&words);
@@ -307,7 +307,7 @@ pub(super) fn redacted(text: &str) -> String {
         .into_iter()
         .map(|word| {
             let hides = is_value || holds_secret(word) || is_glued(word);
-            // `Authorization: Bearer x`: what follows such a word is hidden.
+            // In `Authorization: Bearer x`, the word after the scheme is hidden.
             let is_scheme = SCHEMES.contains(&word.to_ascii_lowercase().as_str());
             let names_one = word
                 .strip_suffix([':', '='])
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_from_names() {
+    fn secrets_are_distinguished_from_other_values() {
         for secret in [
             "sk-ant-REDACTED",
             "Bearer eyJhbGciOiJIUzI1NiJ9.e30.x",

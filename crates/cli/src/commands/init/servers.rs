@@ -1,13 +1,13 @@
-//! MCP servers, in the spellings of the programs that use them.
+//! Converts MCP servers from the formats of other programs.
 
 use super::draft::Draft;
 use super::references::{Work, references};
 use super::secrets;
-use haft_mcp::client::{Reach, Wire};
+use haft_mcp::client::{Endpoint, HttpTransport};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// The program whose spelling of servers and variables a file uses.
+/// The program whose format a file uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// `.mcp.json` and Claude Code.
@@ -34,12 +34,12 @@ pub(super) fn add_all(draft: &mut Draft, at: &str, servers: &Value, spelling: Sp
                 };
                 reader.add(draft);
             }
-            _ => draft.left(&what, "not a server: a name and a map are needed"),
+            _ => draft.left(&what, "not a server: expected a name and a map"),
         }
     }
 }
 
-/// The name that haft gives to a tool of a server.
+/// Returns haft's name for a tool of a server.
 pub(super) fn tool_name(server: &str, tool: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
         true => c,
@@ -68,7 +68,7 @@ impl Reader<'_> {
             .iter()
             .any(|key| server.contains_key(*key))
         {
-            return draft.left(self.what, "it has neither a command nor an address");
+            return draft.left(self.what, "command or url is missing");
         }
         let mut denied = Vec::new();
         for (key, value) in self.given {
@@ -77,7 +77,7 @@ impl Reader<'_> {
                 ("command" | "args" | "env" | "environment" | "env_vars" | "cwd" | "url"
                 | "httpUrl" | "headers" | "http_headers" | "env_http_headers"
                 | "bearer_token_env_var" | "type" | "transport", _)
-                // Words for people.
+                // Comments for people.
                 | ("description" | "note" | "comment" | "name", _)
                 // haft's own defaults.
                 | ("enabled", Value::Bool(true))
@@ -103,7 +103,7 @@ impl Reader<'_> {
                 ),
                 ("startup_timeout_sec" | "startup_timeout_ms" | "timeout", _) => draft.left(
                     &format!("{}.{key}", self.what),
-                    "haft waits 10 seconds for a start, and `haft mcp test NAME` two minutes",
+                    "haft waits 10 seconds for the server to start, and `haft mcp test NAME` two minutes",
                 ),
                 (key, _) => draft.left(
                     &format!("{}.{key}", self.what),
@@ -149,13 +149,14 @@ impl Reader<'_> {
         {
             return;
         }
-        let line = Line {
+        let line = CommandLine {
             what: self.what,
             owner: self.name,
             spelling: self.spelling,
             is_elsewhere: self.is_elsewhere(),
         };
-        // First, so that a variable keeps its name if an argument's would be the same.
+        // Before the arguments, so that a variable keeps its name even if an argument
+        // would get the same one.
         let environment = self.environment(draft);
         let words = line.words(draft, &words);
         server.insert("command".to_owned(), words.first().cloned().into());
@@ -172,7 +173,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether it runs in a folder that it names, where the paths in its arguments then start.
+    /// Whether the server sets its own folder, from which relative paths in its arguments
+    /// then start.
     fn is_elsewhere(&self) -> bool {
         let cwd = self.given.get("cwd").and_then(Value::as_str);
         let mut unused = Draft::default();
@@ -208,7 +210,7 @@ impl Reader<'_> {
         let text = |key: &str| self.given.get(key).and_then(Value::as_str);
         let (key, url) = match (text("httpUrl"), text("url")) {
             (Some(url), _) => ("url", url),
-            // Here it is the older transport, with events.
+            // In Gemini CLI `url` means the older SSE transport.
             (None, Some(url)) if self.spelling == Spelling::Gemini => ("uri", url),
             (None, Some(url)) => ("url", url),
             (None, None) => return,
@@ -216,13 +218,15 @@ impl Reader<'_> {
         if server.contains_key("command") {
             return draft.left(
                 &format!("{}.url", self.what),
-                "a server has a command or an address, not both",
+                "a server can have a command or a url, not both",
             );
         }
         let url = self.url(draft, url);
-        // One with a variable in it is known only once that is set.
-        if !url.contains("${") && Reach::address(url.trim(), Vec::new(), Wire::Either).is_err() {
-            return draft.left(&format!("{}.url", self.what), "not an address of a server");
+        // A URL with a variable cannot be checked yet.
+        if !url.contains("${")
+            && Endpoint::address(url.trim(), Vec::new(), HttpTransport::Either).is_err()
+        {
+            return draft.left(&format!("{}.url", self.what), "not a valid server URL");
         }
         server.insert(key.to_owned(), url.into());
         if let Some("sse") = text("type").or(text("transport")) {
@@ -277,7 +281,7 @@ impl Reader<'_> {
     }
 }
 
-/// How a path says that it starts at the work folder.
+/// Returns how to write the work folder at the start of a path.
 fn work_in_paths(draft: &Draft) -> Work {
     match draft.is_in_work_folder() {
         true => Work::Dot,
@@ -285,7 +289,7 @@ fn work_in_paths(draft: &Draft) -> Work {
     }
 }
 
-/// The value of a variable, or the variable itself if that is a secret.
+/// Returns a variable's value, or a reference to the variable if the value is a secret.
 pub(super) fn variable(
     draft: &mut Draft,
     what: &str,
@@ -300,7 +304,7 @@ pub(super) fn variable(
     }
 }
 
-/// An address without the secrets in it.
+/// Returns a URL with its secrets replaced by variables.
 fn address(draft: &mut Draft, what: &str, owner: &str, given: &str) -> String {
     if !secrets::is_literal(given) {
         return given.to_owned();
@@ -335,8 +339,8 @@ fn address(draft: &mut Draft, what: &str, owner: &str, given: &str) -> String {
     format!("{place}?{}", pairs.join("&"))
 }
 
-/// The value of a header without the secret in it. Most headers that people write carry a
-/// key, whatever they are called.
+/// Returns a header's value with the secret replaced. Most headers in configuration files
+/// contain a key, whatever their name.
 fn header(draft: &mut Draft, what: &str, owner: &str, name: &str, given: &str) -> String {
     let is_harmless = ["accept", "content-type", "user-agent"]
         .contains(&name.to_ascii_lowercase().as_str())
@@ -356,8 +360,8 @@ fn header(draft: &mut Draft, what: &str, owner: &str, name: &str, given: &str) -
     }
 }
 
-/// The words of a program's path that has its arguments behind it. A path with a space in it
-/// stays whole if there is such a file.
+/// Splits a command line that was written as one text. A path with a space stays whole if
+/// such a file exists.
 pub(super) fn split(draft: &mut Draft, what: &str, line: &str) -> Vec<String> {
     let has_space = line.trim().contains(char::is_whitespace);
     if !has_space || draft.has_file(line.trim()) {
@@ -367,24 +371,24 @@ pub(super) fn split(draft: &mut Draft, what: &str, line: &str) -> Vec<String> {
         shlex::split(line).unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect());
     if words.len() > 1 {
         draft.same(
-            &format!("{what}, a program and its arguments in one text"),
+            &format!("{what}, program and arguments in one text"),
             "the arguments are in args",
         );
     }
     words
 }
 
-/// The command line of a server or a plugin.
-pub(super) struct Line<'a> {
+/// Command line of a server or a plugin.
+pub(super) struct CommandLine<'a> {
     pub(super) what: &'a str,
     pub(super) owner: &'a str,
     pub(super) spelling: Spelling,
-    /// Whether the paths in its arguments do not start at the work folder.
+    /// Whether paths in its arguments do not start at the work folder.
     pub(super) is_elsewhere: bool,
 }
 
-impl Line<'_> {
-    /// Its words, with the names of variables in place of secrets.
+impl CommandLine<'_> {
+    /// Returns the words with secrets replaced by variables.
     pub(super) fn words(&self, draft: &mut Draft, words: &[String]) -> Vec<String> {
         let program = words.first().map_or("", String::as_str);
         let program = program.rsplit('/').next().unwrap_or_default();
@@ -392,7 +396,8 @@ impl Line<'_> {
         let takes = secrets::password_flags(words);
         let mut flag: Option<&str> = None;
         let mut out: Vec<String> = Vec::new();
-        // Words behind the program that are no flags: the first is a package or a command.
+        // Number of words after the program that are not flags; the first is a package or
+        // a command.
         let mut plain = 0;
         for word in words {
             let is_program = out.is_empty();
@@ -415,29 +420,29 @@ impl Line<'_> {
             };
             plain += usize::from(!is_flag && !is_program);
             out.push(about.carried(draft, &given));
-            // One with its value on it says nothing about the next word.
+            // A flag with an attached value does not apply to the next word.
             flag = (is_flag && !word.contains('=')).then_some(word.as_str());
         }
         out
     }
 }
 
-/// A word of a command line, or a part of one.
+/// A word of a command line, or part of one.
 #[derive(Clone, Copy)]
 struct Word<'a> {
     what: &'a str,
     owner: &'a str,
-    /// What stands before it: a flag, a variable or a key.
+    /// The flag, variable or key before it.
     name: Option<&'a str>,
-    /// Whether it would be the name of a package after `-p`.
+    /// Whether `-p` before it means a package.
     is_package: bool,
-    /// Flags that are known to be followed by a password.
+    /// Flags known to be followed by a password.
     takes: &'a [&'static str],
 }
 
 impl Word<'_> {
-    /// The word without the secrets in it. What stands before a secret stays where that can
-    /// be told apart: `--env=TOKEN=${NAME}`, `Authorization: Bearer ${NAME}`.
+    /// Returns the word with secrets replaced. Text before a secret is kept if it can be
+    /// separated: `--env=TOKEN=${NAME}`, `Authorization: Bearer ${NAME}`.
     fn carried(self, draft: &mut Draft, given: &str) -> String {
         let is_name = |name: &str| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -493,9 +498,9 @@ impl Word<'_> {
             .all(|c| c.is_ascii_digit() || ":.".contains(c));
         let by_flag = match self.name {
             Some(flag) if self.takes.contains(&flag) => true,
-            // A port or a package, or else a password.
+            // A port or a package, otherwise a password.
             Some("-p") => !self.is_package,
-            // The name of a user, or the password with it.
+            // A user name, possibly with a password.
             Some("-u" | "--user") => given.contains(':'),
             Some(flag) if secrets::OFTEN.contains(&flag) => secrets::is_like_password(given),
             _ => false,

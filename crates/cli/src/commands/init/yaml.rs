@@ -1,10 +1,11 @@
-//! Values as YAML.
+//! Formats values as YAML.
 
 use haft::ops::text::decode::is_deceptive;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// A key and its value: lists of maps one item a line, long texts as a block.
+/// Formats a key and its value: lists of maps with one item per line, long texts as a
+/// block.
 pub(super) fn entry(indent: &str, name: &str, value: &Value) -> String {
     match value {
         Value::Array(items) if items.iter().any(Value::is_object) => {
@@ -25,7 +26,7 @@ pub(super) fn entry(indent: &str, name: &str, value: &Value) -> String {
     }
 }
 
-/// Whether a text reads better over several lines, and means the same there.
+/// Whether a text can be a block of several lines without changing its meaning.
 fn is_block(text: &str) -> bool {
     let is_plain = |c: char| c == '\n' || !(c.is_control() || is_odd(c));
     text.trim_end_matches('\n').contains('\n')
@@ -34,7 +35,7 @@ fn is_block(text: &str) -> bool {
         && text.chars().all(is_plain)
 }
 
-/// A value on one line.
+/// Formats a value on one line.
 pub(super) fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
@@ -54,12 +55,12 @@ pub(super) fn flow(value: &Value) -> String {
     }
 }
 
-/// Words that YAML readers take for something other than text.
+/// Words that YAML parsers do not read as text.
 const WORDS: [&str; 10] = [
     "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan",
 ];
 
-/// A text: plain if it cannot be taken for anything else, in quotes otherwise.
+/// Formats a text: plain if it cannot be mistaken for something else, quoted otherwise.
 pub(super) fn scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./".contains(c);
     if text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -80,8 +81,7 @@ pub(super) fn scalar(text: &str) -> String {
     quoted
 }
 
-/// Characters that JSON may have in quotes and YAML may not, or that cannot be seen and would
-/// be printed as something that YAML does not read.
+/// Characters that JSON allows in quotes but YAML does not, or that are invisible.
 fn is_odd(c: char) -> bool {
     is_deceptive(c) || matches!(c, '\u{7f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

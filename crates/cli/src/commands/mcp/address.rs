@@ -1,20 +1,19 @@
-//! Where to listen, as people write it.
+//! Parses the address to listen on.
 
 use crate::exit::Failure;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-/// Understands `HOST:PORT`, `:PORT` and `PORT`. What names no host is on loopback.
+/// Parses `HOST:PORT`, `:PORT` and `PORT`. Without a host it is loopback.
 pub(super) fn parse(given: &str) -> Result<SocketAddr, Failure> {
     let wrong = |why: String| {
-        Failure::usage(format!("--http {given}: {why}")).hint(
-            "give it a port of this machine (--http 8080), or an address and a port (--http 127.0.0.1:8080)",
-        )
+        Failure::usage(format!("--http {given}: {why}"))
+            .hint("use a port (--http 8080), or an address with a port (--http 127.0.0.1:8080)")
     };
     let port = given.strip_prefix(':').unwrap_or(given);
     if port.bytes().all(|byte| byte.is_ascii_digit()) {
         let port = port
             .parse()
-            .map_err(|_| wrong("a port is a number up to 65535".to_owned()))?;
+            .map_err(|_| wrong("a port must be a number up to 65535".to_owned()))?;
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
     let mut found = given
@@ -22,7 +21,7 @@ pub(super) fn parse(given: &str) -> Result<SocketAddr, Failure> {
         .map_err(|error| wrong(error.to_string()))?;
     found
         .next()
-        .ok_or_else(|| wrong("there is no such address".to_owned()))
+        .ok_or_else(|| wrong("address not found".to_owned()))
 }
 
 #[cfg(test)]

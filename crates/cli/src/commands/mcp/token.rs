@@ -1,4 +1,4 @@
-//! What HTTP clients have to know.
+//! Token that HTTP clients must send.
 
 use crate::env;
 use crate::exit::Failure;
@@ -7,73 +7,73 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The variable that sets it.
 const VARIABLE: &str = "HAFT_MCP_TOKEN";
-/// The file in the state folder that keeps it otherwise.
+/// File in the state folder with the generated token.
 const FILE: &str = "mcp-token";
-/// One that is shorter could be guessed.
-const SHORTEST: usize = 16;
+/// Minimum length, so that it cannot be guessed.
+const MIN_LENGTH: usize = 16;
 
-/// The token: the one of the person, or the one that was made for them once.
+/// Returns the user's token, or the one that was generated once.
 pub(super) fn find(state: Option<&Path>) -> Result<Token, Failure> {
     if let Some(token) = env::text(VARIABLE) {
         return checked(&token, VARIABLE);
     }
     let Some(state) = state else {
         return Err(
-            Failure::usage("the token is kept in the state folder: set HOME")
-                .hint(format!("or set {VARIABLE} to a token of your own")),
+            Failure::usage("the token is stored in the state folder: set HOME")
+                .hint(format!("or set {VARIABLE} to your own token")),
         );
     };
     let file = state.join(FILE);
     let failed = |error: io::Error| {
-        Failure::failed(format!("{} cannot be used: {error}", file.display()))
-            .hint(format!("or set {VARIABLE} to a token of your own"))
+        Failure::failed(format!("cannot use {}: {error}", file.display()))
+            .hint(format!("or set {VARIABLE} to your own token"))
     };
-    let token = match kept(&file).map_err(failed)? {
+    let token = match stored(&file).map_err(failed)? {
         Some(token) => token,
         None => {
             haft::ops::private::folder(state).map_err(failed)?;
-            made(state, &file).map_err(failed)?
+            generate(state, &file).map_err(failed)?
         }
     };
     checked(&token, &file.display().to_string())
 }
 
 fn checked(token: &str, from: &str) -> Result<Token, Failure> {
-    if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if token.len() < MIN_LENGTH || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::usage(format!(
-            "{from}: a token has at least {SHORTEST} characters, letters, digits and signs, and no spaces"
+            "{from}: a token needs at least {MIN_LENGTH} printable ASCII characters without spaces"
         )));
     }
     Ok(Token::new(token))
 }
 
-/// The token that was made before.
+/// Returns the token that was generated before.
 #[expect(
     clippy::disallowed_methods,
     reason = "haft's own file, outside every scope"
 )]
-fn kept(file: &Path) -> io::Result<Option<String>> {
+fn stored(file: &Path) -> io::Result<Option<String>> {
     let about = match std::fs::symlink_metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         about => about?,
     };
     if !about.is_file() || about.mode() & 0o077 != 0 {
         return Err(io::Error::other(
-            "others may read it; remove it, and a new one is made",
+            "other users may read it; remove it, and haft will create a new one",
         ));
     }
     let token = std::fs::read_to_string(file)?;
     Ok(Some(token.trim().to_owned()))
 }
 
-/// Makes one. Of two that are made at the same time one is kept.
+/// Generates a token. If two processes do so at the same time, both use the one that was
+/// stored first.
 #[expect(
     clippy::disallowed_methods,
     reason = "haft's own file, outside every scope"
 )]
-fn made(state: &Path, file: &Path) -> io::Result<String> {
+fn generate(state: &Path, file: &Path) -> io::Result<String> {
     let token = Token::random()?;
     let beside = state.join(format!("{FILE}.{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
@@ -90,5 +90,5 @@ fn made(state: &Path, file: &Path) -> io::Result<String> {
     let written = write();
     let _ = std::fs::remove_file(&beside);
     written?;
-    kept(file)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    stored(file)?.ok_or_else(|| io::ErrorKind::NotFound.into())
 }

@@ -1,6 +1,6 @@
-//! Which servers there are, and what is known of each. None is started for it.
+//! Lists the servers and what is known about each, without starting any.
 
-use super::reached;
+use super::describe;
 use crate::args::Shared;
 use crate::args::mcp_servers::List;
 use crate::config::Settings;
@@ -11,8 +11,8 @@ use haft::ops::text::decode::visible;
 use haft_mcp::client::RemoteServer;
 use serde_json::{Value, json};
 
-/// What is known of a server.
-pub(crate) struct Known {
+/// What is known about a server without connecting to it.
+pub(crate) struct ServerStatus {
     pub(crate) name: String,
     how: String,
     from: String,
@@ -21,58 +21,55 @@ pub(crate) struct Known {
     pub(crate) problem: Option<String>,
 }
 
-/// Lists them.
+/// Runs `haft mcp list`.
 pub(super) fn run(shared: &Shared, args: &List) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
-    let known = known(&settings);
+    let servers = statuses(&settings);
     if args.json {
-        output::json(&known.iter().map(Known::json).collect())?;
+        output::json(&servers.iter().map(ServerStatus::json).collect())?;
         return Ok(Exit::Done);
     }
-    if known.is_empty() {
+    if servers.is_empty() {
         if !settings.quiet {
             output::note(
-                "there are no MCP servers; `tools: { mcp: { NAME: { command: …, args: […] } } }` in haft.yaml adds one",
+                "no MCP servers configured; add one to haft.yaml: `tools: { mcp: { NAME: { command: …, args: […] } } }`",
             );
         }
         return Ok(Exit::Done);
     }
-    let rows: Vec<Vec<String>> = known.iter().map(Known::row).collect();
+    let rows: Vec<Vec<String>> = servers.iter().map(ServerStatus::row).collect();
     output::text(&text::table(&rows, None))?;
     Ok(Exit::Done)
 }
 
-/// What is known of all of them.
-pub(crate) fn known(settings: &Settings) -> Vec<Known> {
+/// Returns the status of every configured server.
+pub(crate) fn statuses(settings: &Settings) -> Vec<ServerStatus> {
     let all = servers::all(settings);
     all.into_iter()
-        .map(|server| Known::of(server, settings))
+        .map(|server| ServerStatus::of(server, settings))
         .collect()
 }
 
-impl Known {
+impl ServerStatus {
     fn of(server: Server, settings: &Settings) -> Self {
         let name = server.configured.name.clone();
-        let how = reached(&server, settings);
+        let how = describe(&server, settings);
         let from = server.configured.from.clone();
-        let program = server.configured.how.program();
-        let missing = program.filter(|program| !servers::is_there(program));
+        let program = server.configured.connection.program();
+        let missing = program.filter(|program| !servers::program_exists(program));
         let missing = missing.and_then(|_| server.configured.written_program(None));
-        let missing = missing.map(|program| format!("there is no program {program}"));
+        let missing = missing.map(|program| format!("program not found: {program}"));
         let waits = server.waits.is_some();
         let recalled = RemoteServer::new(server.remote)
             .ok()
             .and_then(|server| server.recall());
         let (state, problem) = match (&recalled, missing) {
-            _ if waits => (
-                "untrusted",
-                Some("`haft trust` shows what it would run".to_owned()),
-            ),
+            _ if waits => ("untrusted", Some("review it with `haft trust`".to_owned())),
             (_, Some(missing)) => ("missing", Some(missing)),
             (Some((_, changed)), None) if !changed.is_empty() => (
                 "changed",
                 Some(format!(
-                    "{}: `haft mcp test {}` shows it",
+                    "{}: review it with `haft mcp test {}`",
                     changed.join(", "),
                     text::shell_word(&name)
                 )),

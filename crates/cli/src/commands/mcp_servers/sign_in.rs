@@ -1,4 +1,5 @@
-//! Signing in: the person opens an address, and is sent back to one on this machine.
+//! Signs in to a server: the user opens a URL in a browser, which then redirects to an
+//! address on this machine.
 
 use crate::exit::Failure;
 use crate::output;
@@ -8,31 +9,34 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long a person may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time for the user to sign in.
+const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How long a request is at most.
-const LONGEST: usize = 16 << 10;
+/// Maximum bytes of a request.
+const MAX_REQUEST: usize = 16 << 10;
 
 const THANKS: &str = "You are signed in. This page can be closed.\n";
 
-/// Signs in to a server, at a terminal.
+/// Signs in to a server. Needs a terminal.
 pub(super) async fn run(
     server: &Arc<RemoteServer>,
     challenge: Option<String>,
 ) -> Result<(), Failure> {
     if !output::can_ask() {
         return Err(Failure::failed(format!(
-            "MCP server {} wants you to sign in, and nobody is here",
+            "MCP server {} wants you to sign in, which needs a terminal",
             server.name()
         ))
         .hint(format!(
-            "run `haft mcp test {}` at a terminal",
+            "run `haft mcp test {}` in a terminal",
             server.name()
         )));
     }
     let failed = |what: &dyn std::fmt::Display| {
-        Failure::failed(format!("MCP server {}: no sign-in: {what}", server.name()))
+        Failure::failed(format!(
+            "MCP server {}: cannot sign in: {what}",
+            server.name()
+        ))
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await;
     let listener = listener.map_err(|error| failed(&error))?;
@@ -43,26 +47,26 @@ pub(super) async fn run(
         .await
         .map_err(|error| failed(&error))?;
     output::note(&format!(
-        "Open this address and sign in; haft waits for 5 minutes.\n\n  {}\n",
+        "Open this URL and sign in; haft waits for 5 minutes.\n\n  {}\n",
         pending.address()
     ));
-    let answered = tokio::time::timeout(PATIENCE, answer(&listener)).await;
-    let path = answered.map_err(|_| failed(&"nobody came back"))?;
+    let answered = tokio::time::timeout(SIGN_IN_TIMEOUT, callback_path(&listener)).await;
+    let path = answered.map_err(|_| failed(&"no answer within 5 minutes"))?;
     server
         .finish_sign_in(pending, &format!("http://{address}{path}"))
         .await
         .map_err(|error| failed(&error))
 }
 
-/// The path that the person was sent back to. Whatever else comes is not for us.
-async fn answer(listener: &TcpListener) -> String {
+/// Waits for the redirect and returns its path. Other requests get a 404.
+async fn callback_path(listener: &TcpListener) -> String {
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
             continue;
         };
         let path = tokio::time::timeout(Duration::from_secs(5), path(&mut stream)).await;
-        let is_ours = matches!(&path, Ok(Some(path)) if path.starts_with("/callback?"));
-        let (status, body) = match is_ours {
+        let is_callback = matches!(&path, Ok(Some(path)) if path.starts_with("/callback?"));
+        let (status, body) = match is_callback {
             true => ("200 OK", THANKS),
             false => ("404 Not Found", "Not found\n"),
         };
@@ -71,7 +75,7 @@ async fn answer(listener: &TcpListener) -> String {
             body.len()
         );
         let _ = stream.write_all(reply.as_bytes()).await;
-        if let (true, Ok(Some(path))) = (is_ours, path) {
+        if let (true, Ok(Some(path))) = (is_callback, path) {
             return path;
         }
     }
@@ -82,7 +86,7 @@ async fn path(stream: &mut TcpStream) -> Option<String> {
     let mut buffer = [0; 1024];
     while !text.windows(4).any(|end| end == b"\r\n\r\n") {
         let read = stream.read(&mut buffer).await.ok()?;
-        if read == 0 || text.len() > LONGEST {
+        if read == 0 || text.len() > MAX_REQUEST {
             return None;
         }
         text.extend_from_slice(buffer.get(..read)?);

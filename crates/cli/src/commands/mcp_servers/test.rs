@@ -1,6 +1,7 @@
-//! One server, really reached: what it is, what it has, and whether that is what it had.
+//! Connects to a server, shows its tools, and reports tools that changed since they were
+//! accepted.
 
-use super::{reached, sign_in};
+use super::{describe, sign_in};
 use crate::args::Shared;
 use crate::args::mcp_servers::Test;
 use crate::config::Settings;
@@ -14,23 +15,24 @@ use crate::{ask, output, text};
 use haft::Runtime;
 use haft::ops::text::decode::visible;
 use haft::ops::text::spelling::closest;
-use haft_mcp::client::{RemoteServer, Report, Seen, Unreached};
+use haft_mcp::client::{RemoteServer, Report, ReportError, SeenTool};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Reaches it and says what was found.
+/// Runs `haft mcp test`.
 pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let server = find(&settings, &args.name)?;
-    let how = reached(&server, &settings);
+    let how = describe(&server, &settings);
     if let Some(item) = &server.waits {
-        return Err(
-            Failure::failed(format!("{} is this folder's, and not trusted", item.name))
-                .hint("`haft trust` shows what it would run"),
-        );
+        return Err(Failure::failed(format!(
+            "{} belongs to this folder, which is not trusted",
+            item.name
+        ))
+        .hint("review it with `haft trust`"));
     }
-    let is_program = server.configured.how.program().is_some();
+    let is_program = server.configured.connection.program().is_some();
     let remote = RemoteServer::new(server.remote).map_err(|error| {
         Failure::usage(format!("MCP server {}: {error}", server.configured.name))
     })?;
@@ -41,7 +43,7 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     signals::block_on(async {
         let mut signals = Signals::listen()?;
         let exit = tokio::select! {
-            tested = tested(&runtime, &remote, is_program, args) => tested,
+            result = connect(&runtime, &remote, is_program, args) => result,
             exit = signals.next() => Ok(exit),
         };
         let stopped = session::close_unless(&runtime, &mut signals).await;
@@ -60,31 +62,31 @@ fn find(settings: &Settings, name: &str) -> Result<Server, Failure> {
         .find(|server| server.configured.name == name);
     found.ok_or_else(|| {
         let near = closest(name, names.iter().cloned(), 1);
-        let meant = near.first();
-        let meant = meant.map(|near| format!("; did you mean \"{near}\"?"));
-        let there = match names.is_empty() {
-            true => "the configuration has none".to_owned(),
-            false => format!("there are: {}", names.join(", ")),
+        let suggestion = near.first();
+        let suggestion = suggestion.map(|near| format!("; did you mean \"{near}\"?"));
+        let hint = match names.is_empty() {
+            true => "no MCP servers are configured".to_owned(),
+            false => format!("configured servers: {}", names.join(", ")),
         };
         Failure::usage(format!(
-            "there is no MCP server \"{name}\"{}",
-            meant.unwrap_or_default()
+            "unknown MCP server \"{name}\"{}",
+            suggestion.unwrap_or_default()
         ))
-        .hint(there)
+        .hint(hint)
     })
 }
 
-async fn tested(
+async fn connect(
     runtime: &Runtime,
     remote: &Arc<RemoteServer>,
     is_program: bool,
     args: &Test,
 ) -> Result<Exit, Failure> {
-    let patience = Duration::from_secs(args.timeout);
-    let mut found = remote.report(runtime.programs(), patience).await;
-    if let Err(Unreached::SignIn { challenge }) = &found {
+    let timeout = Duration::from_secs(args.timeout);
+    let mut found = remote.report(runtime.programs(), timeout).await;
+    if let Err(ReportError::SignIn { challenge }) = &found {
         sign_in::run(remote, challenge.clone()).await?;
-        found = remote.report(runtime.programs(), patience).await;
+        found = remote.report(runtime.programs(), timeout).await;
     }
     let report = match found {
         Ok(report) => report,
@@ -99,15 +101,15 @@ async fn tested(
         remote.accept(&report);
         return Ok(verdict(&report));
     }
-    if args.yes || (output::can_ask() && ask::yes("\nOffer them as they are now? [y/N] ")?) {
+    if args.yes || (output::can_ask() && ask::confirm("\nAccept the changed tools? [y/N] ")?) {
         remote.accept(&report);
         if !args.json {
-            output::text("They are offered again.\n")?;
+            output::text("Accepted.\n")?;
         }
         return Ok(verdict(&report));
     }
     if !output::can_ask() {
-        output::note("hint: `--yes` accepts them");
+        output::note("hint: pass `--yes` to accept the changed tools");
     }
     Ok(Exit::Failed)
 }
@@ -120,7 +122,7 @@ fn failed(words: &str, is_program: bool, args: &Test) -> Result<Exit, Failure> {
     let failure = Failure::failed(words);
     Err(match is_program {
         true => failure.hint(format!(
-            "what it said to stderr: `haft plugin log mcp-{}`",
+            "its stderr is in `haft plugin log mcp-{}`",
             label(&args.name)
         )),
         false => failure,
@@ -143,7 +145,7 @@ fn as_text(report: &Report, style: Paint) -> String {
     let mut out = String::new();
     let name = match &report.server {
         Some((name, version)) => format!("{} {}", on_a_line(name), on_a_line(version)),
-        None => "a server without a name".to_owned(),
+        None => "unnamed server".to_owned(),
     };
     out.push_str(&format!(
         "  {name}, protocol {}; answered after {} ms, listed its tools in {} ms\n",
@@ -160,7 +162,10 @@ fn as_text(report: &Report, style: Paint) -> String {
         out.push('\n');
     }
     for problem in &report.problems {
-        out.push_str(&format!("  it {}\n", style.yellow(&on_a_line(problem))));
+        out.push_str(&format!(
+            "  the server {}\n",
+            style.yellow(&on_a_line(problem))
+        ));
     }
     for (name, was, is) in &report.changed {
         out.push_str(&change(name, was, is, style));
@@ -168,10 +173,10 @@ fn as_text(report: &Report, style: Paint) -> String {
     let many = report.tools.len();
     let plural = if many == 1 { "tool" } else { "tools" };
     out.push_str(&match (many, report.changed.is_empty()) {
-        (0, _) => format!("{}: it has no tool that can be used\n", style.red("bad")),
+        (0, _) => format!("{}: the server has no usable tools\n", style.red("bad")),
         (_, true) => format!("{}: {many} {plural}\n", style.green("good")),
         (_, false) => format!(
-            "{}: {} of {many} {plural} not what it was when it was first seen, and not offered\n",
+            "{}: {} of {many} {plural} changed since you accepted it and will not be offered\n",
             style.red("changed"),
             report.changed.len(),
         ),
@@ -179,8 +184,9 @@ fn as_text(report: &Report, style: Paint) -> String {
     out
 }
 
-/// What a tool was and what it is, line by line and in full: it is what a model is told.
-fn change(name: &str, was: &Seen, is: &Seen, style: Paint) -> String {
+/// Shows the old and new definition line by line and in full, because the model reads all
+/// of it.
+fn change(name: &str, was: &SeenTool, is: &SeenTool, style: Paint) -> String {
     let mut out = format!("  {} has changed\n", style.bold(&on_a_line(name)));
     let mut part = |what: &str, was: &str, is: &str| {
         if was == is {

@@ -1,17 +1,17 @@
-//! `haft plugin test`: speaks the plugin protocol to a program, shows each line, and
-//! judges it in words for somebody who writes a first plugin.
+//! `haft plugin test`: talks to a plugin, shows each line, and explains problems to a
+//! first-time author.
 
 mod advice;
 mod arguments;
 mod calls;
 mod closing;
-mod family;
-mod meet;
+mod connection;
+mod handshake;
+mod processes;
 mod program;
 mod report;
 mod screen;
 mod shape;
-mod talk;
 mod trial;
 
 use crate::args::Shared;
@@ -31,21 +31,21 @@ use serde_json::Value;
 use std::time::Duration;
 use trial::{Stop, Trial};
 
-/// Which part is wanted.
+/// Part of the test to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TestPart {
     All,
     Describe,
     Calls,
 }
 
-/// Tests the program and says what was found.
+/// Runs the test and prints the report.
 pub(crate) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     let given = given(&args.call)?;
     let part = match args.only.as_deref() {
-        Some("describe") => Part::Describe,
-        Some("calls") => Part::Calls,
-        _ => Part::All,
+        Some("describe") => TestPart::Describe,
+        Some("calls") => TestPart::Calls,
+        _ => TestPart::All,
     };
     let screen = Screen::new(!shared.quiet && !args.json);
     let words: Vec<String> = args
@@ -60,7 +60,7 @@ pub(crate) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
             ..Report::default()
         },
         Ok(program) => {
-            family::adopt();
+            processes::adopt_orphans();
             let protocol = match args.protocol.as_deref() {
                 Some("describe") => Protocol::Describe,
                 Some("init") => Protocol::Init,
@@ -71,24 +71,25 @@ pub(crate) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
             let ended = signals::block_on(async {
                 let mut signals = Signals::listen()?;
                 tokio::select! {
-                    report = all(trial, part, &given) => Ok(report.map_err(Ended::Mistaken)),
-                    exit = signals.next() => Ok(Err(Ended::By(exit))),
+                    report = run_all(trial, part, &given) => Ok(report.map_err(Stopped::Usage)),
+                    exit = signals.next() => Ok(Err(Stopped::Signal(exit))),
                 }
             })?;
             match ended {
                 Ok(report) => report,
-                Err(Ended::Mistaken(failure)) => return Err(failure),
-                Err(Ended::By(exit)) => return Ok(exit),
+                Err(Stopped::Usage(failure)) => return Err(failure),
+                Err(Stopped::Signal(exit)) => return Ok(exit),
             }
         }
     };
     conclude(shared, args, &words, &report)
 }
 
-/// Why there is no report.
-enum Ended {
-    Mistaken(Failure),
-    By(Exit),
+/// Reason why the test stopped without a report.
+enum Stopped {
+    /// `--call` names a tool that the plugin does not have.
+    Usage(Failure),
+    Signal(Exit),
 }
 
 fn conclude(
@@ -114,59 +115,62 @@ fn conclude(
     })
 }
 
-/// The calls that the person wants, which come as a name and an object each.
+/// Parses `--call`: pairs of a tool and a JSON object.
 fn given(words: &[String]) -> Result<Given, Failure> {
     let mut given = Vec::new();
     for pair in words.chunks(2) {
         let [tool, arguments] = pair else {
-            return Err(Failure::usage("--call takes a tool and its arguments"));
+            return Err(Failure::usage("--call needs a tool and its arguments"));
         };
         match serde_json::from_str::<Value>(arguments) {
             Ok(value @ Value::Object(_)) => given.push((tool.clone(), value)),
             Ok(_) => {
                 return Err(Failure::usage(format!(
-                    "--call {tool}: the arguments must be a JSON object, as in '{{\"text\": \"hello\"}}'"
+                    "--call {tool}: the arguments must be a JSON object, such as '{{\"text\": \"hello\"}}'"
                 )));
             }
             Err(error) => {
-                return Err(Failure::usage(format!("--call {tool}: no JSON: {error}"))
-                    .hint("quote it for the shell: --call NAME '{\"text\": \"hello\"}'"));
+                return Err(
+                    Failure::usage(format!("--call {tool}: not valid JSON: {error}"))
+                        .hint("quote it for the shell: --call NAME '{\"text\": \"hello\"}'"),
+                );
             }
         }
     }
     Ok(given)
 }
 
-/// Goes through the checks in their order.
-async fn all(mut trial: Trial, part: Part, given: &Given) -> Result<Report, Failure> {
-    let met = meet::meet(&mut trial).await;
-    if met.is_ok() {
-        known(&trial, given)?;
+/// Runs all checks in order.
+async fn run_all(mut trial: Trial, part: TestPart, given: &Given) -> Result<Report, Failure> {
+    let greeted = handshake::run(&mut trial).await;
+    if greeted.is_ok() {
+        check_tools_exist(&trial, given)?;
     }
-    if met.is_ok() && talk(&mut trial, part, given).await.is_ok() {
-        // What could not be tried is in the report.
+    if greeted.is_ok() && run_calls(&mut trial, part, given).await.is_ok() {
+        // The report lists what could not be tried.
         let _ = closing::end(&mut trial).await;
     }
-    trial.talk = None;
-    closing::look_back(&mut trial);
+    trial.connection = None;
+    closing::summarize(&mut trial);
     Ok(std::mem::take(&mut trial.report))
 }
 
-async fn talk(trial: &mut Trial, part: Part, given: &Given) -> Result<(), Stop> {
-    if part == Part::Describe {
+async fn run_calls(trial: &mut Trial, part: TestPart, given: &Given) -> Result<(), Stop> {
+    if part == TestPart::Describe {
         return Ok(());
     }
-    let answered = calls::right(trial, given).await?;
-    if part == Part::Calls {
+    let answered = calls::valid_arguments(trial, given).await?;
+    if part == TestPart::Calls {
         return Ok(());
     }
-    // The fastest shows whether it is in step, the slowest is worth cancelling.
+    // The fastest call checks whether answers still match requests; the slowest is worth
+    // cancelling.
     let (Some(probe), Some(slow)) = (answered.first(), answered.last()) else {
-        trial.report.given_up = Some("no call was answered".to_owned());
+        trial.report.given_up = Some("the plugin answered no call".to_owned());
         return Err(Stop);
     };
     calls::texts(trial, probe).await?;
-    // What haft never sends: it may stop these, and nothing else.
+    // Messages that haft never sends. Failures here end only these checks.
     trial.hypothetically(true);
     let _ = calls::wrong_arguments(trial, given).await;
     trial.hypothetically(true);
@@ -176,24 +180,24 @@ async fn talk(trial: &mut Trial, part: Part, given: &Given) -> Result<(), Stop> 
         return Err(Stop);
     }
     if trial.report.is_second {
-        calls::second(trial, probe, slow).await?;
+        calls::protocol_2(trial, probe, slow).await?;
     }
     Ok(())
 }
 
-/// A call of a tool that it does not have is a mistake of who typed it.
-fn known(trial: &Trial, given: &Given) -> Result<(), Failure> {
+/// Rejects `--call` for a tool that the plugin does not have.
+fn check_tools_exist(trial: &Trial, given: &Given) -> Result<(), Failure> {
     let names = &trial.report.tools;
     let Some((tool, _)) = given.iter().find(|(tool, _)| !names.contains(tool)) else {
         return Ok(());
     };
     let near = closest(tool, names.iter().cloned(), 1);
-    let meant = near
+    let suggestion = near
         .first()
         .map(|near| format!("; did you mean \"{near}\"?"))
         .unwrap_or_default();
-    Err(
-        Failure::usage(format!("--call {tool}: it has no such tool{meant}"))
-            .hint(format!("it has: {}", names.join(", "))),
-    )
+    Err(Failure::usage(format!(
+        "--call {tool}: the plugin has no such tool{suggestion}"
+    ))
+    .hint(format!("its tools: {}", names.join(", "))))
 }

@@ -1,5 +1,5 @@
-//! `haft plugin log`: what plugins wrote to stderr, which never reaches the terminal
-//! while they work.
+//! `haft plugin log`: shows plugins' stderr, which is not shown on the terminal while
+//! they run.
 
 use crate::args::Shared;
 use crate::args::plugin::Log;
@@ -13,22 +13,21 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// More is not read of a log, from its end.
-const MOST: u64 = 4 << 20;
+/// Maximum bytes read from the end of a log.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Lists the logs, or shows the end of one.
 pub(crate) fn run(shared: &Shared, args: &Log) -> Result<Exit, Failure> {
     let folder = env::folders().state.map(|state| state.join("plugins"));
-    let folder = folder.ok_or_else(|| {
-        Failure::failed("there is no state folder").hint("set HOME or XDG_STATE_HOME")
-    })?;
+    let folder = folder
+        .ok_or_else(|| Failure::failed("no state folder").hint("set HOME or XDG_STATE_HOME"))?;
     match &args.name {
         None => list(shared, &folder),
         Some(name) => show(shared, &folder, name, args.lines),
     }
 }
 
-/// The name of a log: what a file name may hold anywhere.
+/// Returns the name of a log, with only characters that any file name may contain.
 fn label(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     name.chars()
@@ -36,17 +35,17 @@ fn label(name: &str) -> String {
         .collect()
 }
 
-/// A log there is.
+/// An existing log.
 struct Entry {
     name: String,
     size: u64,
     written: Option<SystemTime>,
 }
 
-/// All logs there are, by name.
+/// Returns all logs, sorted by name.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the person looks at haft's own files, which no tool may read"
+    reason = "haft's own files, which no tool may read"
 )]
 fn entries(folder: &Path) -> Result<Vec<Entry>, Failure> {
     let cannot = |error: std::io::Error| {
@@ -62,7 +61,7 @@ fn entries(folder: &Path) -> Result<Vec<Entry>, Failure> {
         let entry = entry.map_err(cannot)?;
         let path = entry.path();
         let is_log = path.extension().is_some_and(|extension| extension == "log");
-        // One that is gone meanwhile is none.
+        // A log that was removed meanwhile is skipped.
         let (true, Some(name), Ok(about)) = (is_log, path.file_stem(), entry.metadata()) else {
             continue;
         };
@@ -82,7 +81,7 @@ fn list(shared: &Shared, folder: &Path) -> Result<Exit, Failure> {
     let entries = entries(folder)?;
     if entries.is_empty() {
         if !shared.quiet {
-            output::note(&format!("no plugin has a log yet, in {}", folder.display()));
+            output::note(&format!("no plugin logs in {}", folder.display()));
         }
         return Ok(Exit::Done);
     }
@@ -104,7 +103,7 @@ fn list(shared: &Shared, folder: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// How long ago, in the greatest unit that fits.
+/// Formats an age in the largest unit that fits.
 fn ago(age: Duration) -> String {
     let seconds = age.as_secs();
     let (count, unit) = match seconds {
@@ -133,8 +132,8 @@ fn show(shared: &Shared, folder: &Path, name: &str, lines: usize) -> Result<Exit
     let all: Vec<&str> = log.lines().collect();
     let before = all.len().saturating_sub(lines);
     let shown = all.get(before..).unwrap_or_default().join("\n");
-    // Also where nobody looks yet: a log is somebody else's text, and what it is
-    // written to may be shown on a terminal later.
+    // Escaped even if stdout is not a terminal: the log is untrusted text, and the output
+    // may be shown on a terminal later.
     output::text(&visible(&shown))?;
     if before > 0 && !shared.quiet {
         output::note(&format!(
@@ -145,21 +144,21 @@ fn show(shared: &Shared, folder: &Path, name: &str, lines: usize) -> Result<Exit
     Ok(Exit::Done)
 }
 
-/// The end of a log, all of it as a rule.
+/// Returns the end of a log, usually all of it.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the person looks at haft's own files, which no tool may read"
+    reason = "haft's own files, which no tool may read"
 )]
 fn tail(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(MOST)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES)))?;
     let mut log = Vec::new();
-    file.take(MOST).read_to_end(&mut log)?;
+    file.take(MAX_BYTES).read_to_end(&mut log)?;
     Ok(log)
 }
 
-/// Says that there is no such log, and which was probably meant.
+/// Error for an unknown log, with the closest name.
 fn unknown(folder: &Path, name: &str) -> Failure {
     let names: Vec<String> = entries(folder)
         .unwrap_or_default()
@@ -167,15 +166,15 @@ fn unknown(folder: &Path, name: &str) -> Failure {
         .map(|entry| entry.name)
         .collect();
     let near = closest(&label(name), names.iter().cloned(), 1);
-    let meant = near
+    let suggestion = near
         .first()
         .map(|near| format!("; did you mean \"{near}\"?"))
         .unwrap_or_default();
-    let failure = Failure::failed(format!("there is no log of \"{name}\"{meant}"));
+    let failure = Failure::failed(format!("no log of \"{name}\"{suggestion}"));
     if names.is_empty() {
         failure.hint(format!("{} has no logs", folder.display()))
     } else {
-        failure.hint(format!("there are: {}", names.join(", ")))
+        failure.hint(format!("existing logs: {}", names.join(", ")))
     }
 }
 
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_told_in_one_unit() {
+    fn an_age_has_one_unit() {
         let ago = |seconds| ago(Duration::from_secs(seconds));
         assert_eq!(ago(5), "just now");
         assert_eq!(ago(60), "1 minute ago");

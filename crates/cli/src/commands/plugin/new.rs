@@ -1,4 +1,4 @@
-//! `haft plugin new`: a folder with a plugin that works, to begin from.
+//! `haft plugin new`: creates a folder with a working plugin.
 
 use crate::args::Shared;
 use crate::args::plugin::New;
@@ -10,26 +10,26 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Stands for the name of the tool, in texts and in the names of files.
+/// Placeholder for the tool's name, in texts and file names.
 const NAME: &str = "{{name}}";
 
-/// A name is part of what a model calls, which takes no more.
-const LONGEST: usize = 64;
+/// Maximum length of a tool's name that model APIs accept.
+const MAX_NAME: usize = 64;
 
-/// What one language begins with.
+/// Skeleton for one language.
 struct Language {
     name: &'static str,
     files: &'static [Skeleton],
-    /// How it is made into a program, in its folder, if it has to be.
+    /// Command that builds it, in its folder, if needed.
     build: Option<&'static str>,
     start: Start,
 }
 
-/// How haft comes to run it.
+/// Way in which haft runs it.
 enum Start {
     /// As a plugin: a program and its arguments.
     Plugin(&'static str, &'static [&'static str]),
-    /// As a Lua tool, which is found where it lies.
+    /// As a Lua tool, which haft finds in a `tools` folder.
     Lua,
 }
 
@@ -40,7 +40,7 @@ struct Skeleton {
     is_script: bool,
 }
 
-/// A file as it lies below `skeletons`, under the name it gets.
+/// Includes a file of `skeletons` under another name.
 macro_rules! skeleton {
     ($language:literal, $file:literal, $path:literal, $is_script:literal) => {
         Skeleton {
@@ -51,14 +51,14 @@ macro_rules! skeleton {
     };
 }
 
-/// A file that is read.
+/// Includes a file that is not executable.
 macro_rules! text {
     ($language:literal, $path:literal) => {
         skeleton!($language, $path, $path, false)
     };
 }
 
-/// A file that is run.
+/// Includes an executable file.
 macro_rules! script {
     ($language:literal, $path:literal) => {
         skeleton!($language, $path, $path, true)
@@ -95,8 +95,8 @@ const LANGUAGES: &[Language] = &[
         name: "rust",
         files: &[
             text!("rust", "src/main.rs"),
-            // With the ending of its own, cargo would leave the folder out of the
-            // package of the command.
+            // Named differently here, because cargo would exclude a folder with a
+            // Cargo.toml from the package.
             skeleton!("rust", "Cargo.toml.template", "Cargo.toml", false),
             text!("rust", "README.md"),
         ],
@@ -126,16 +126,16 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// Makes the folder and says how to go on.
+/// Creates the folder and prints the next steps.
 pub(crate) fn run(shared: &Shared, args: &New) -> Result<Exit, Failure> {
     let language = language(&args.language)?;
-    checked(&args.name)?;
+    check_name(&args.name)?;
     let folder = config::folder(shared)?.join(&args.name);
-    let made = write(language, &args.name, &folder)?;
+    let created = write(language, &args.name, &folder)?;
     let paint = Paint::for_stdout();
     let mut out = String::new();
-    for path in made {
-        out.push_str(&format!("made {}/{path}\n", args.name));
+    for path in created {
+        out.push_str(&format!("created {}/{path}\n", args.name));
     }
     if !shared.quiet {
         out.push_str(&next(language, &args.name, paint));
@@ -145,7 +145,7 @@ pub(crate) fn run(shared: &Shared, args: &New) -> Result<Exit, Failure> {
 }
 
 fn language(name: &str) -> Result<&'static Language, Failure> {
-    let wanted = match name.to_ascii_lowercase().as_str() {
+    let requested = match name.to_ascii_lowercase().as_str() {
         "py" | "python3" => "python",
         "ts" | "deno" | "javascript" | "js" => "typescript",
         "golang" => "go",
@@ -155,56 +155,56 @@ fn language(name: &str) -> Result<&'static Language, Failure> {
         other => other,
     }
     .to_owned();
-    let found = LANGUAGES.iter().find(|language| language.name == wanted);
+    let found = LANGUAGES.iter().find(|language| language.name == requested);
     found.ok_or_else(|| {
         let names: Vec<&str> = LANGUAGES.iter().map(|language| language.name).collect();
-        let near = closest(&wanted, names.iter().map(|name| (*name).to_owned()), 1);
-        let meant = near
+        let near = closest(&requested, names.iter().map(|name| (*name).to_owned()), 1);
+        let suggestion = near
             .first()
             .map(|near| format!("; did you mean \"{near}\"?"))
             .unwrap_or_default();
-        Failure::usage(format!("there is no skeleton in \"{name}\"{meant}")).hint(format!(
-            "there are {}; a plugin may be in any language",
+        Failure::usage(format!("no skeleton for language \"{name}\"{suggestion}")).hint(format!(
+            "available: {}; a plugin may be written in any language",
             names.join(", ")
         ))
     })
 }
 
-/// A name that is right in every language and for every model.
-fn checked(name: &str) -> Result<(), Failure> {
+/// Checks that a name is valid in every language and for every model.
+fn check_name(name: &str) -> Result<(), Failure> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
-    if begins && name.chars().all(plain) && name.len() <= LONGEST {
+    if begins && name.chars().all(plain) && name.len() <= MAX_NAME {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "\"{name}\" cannot be the name of a tool: it begins with a letter and has letters, \
-         digits, _ and -, at most {LONGEST}"
+        "invalid tool name \"{name}\": it must start with a letter and contain only letters, \
+         digits, _ and -, at most {MAX_NAME} characters"
     )))
 }
 
-/// Writes the files, and says which.
+/// Writes the files and returns their names.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the person's own command makes a folder where it was asked to"
+    reason = "the user's command creates this folder"
 )]
 fn write(language: &Language, name: &str, folder: &Path) -> Result<Vec<String>, Failure> {
     let cannot = |path: &Path, error: std::io::Error| {
-        Failure::failed(format!("cannot make {}: {error}", path.display()))
+        Failure::failed(format!("cannot create {}: {error}", path.display()))
     };
-    // Not `create_dir_all`: what is there already stays as it is.
+    // Not `create_dir_all`, so that an existing folder is left unchanged.
     std::fs::create_dir(folder).map_err(|error| {
         if error.kind() == ErrorKind::AlreadyExists {
             Failure::failed(format!(
-                "{} is there already; it stays as it is",
+                "{} already exists; left unchanged",
                 folder.display()
             ))
-            .hint("take another name, or remove it first")
+            .hint("choose another name, or remove it first")
         } else {
             cannot(folder, error)
         }
     })?;
-    let mut made = Vec::new();
+    let mut created = Vec::new();
     for file in language.files {
         let below = file.path.replace(NAME, name);
         let path = folder.join(&below);
@@ -218,12 +218,12 @@ fn write(language: &Language, name: &str, folder: &Path) -> Result<Vec<String>, 
         open.open(&path)
             .and_then(|mut file| file.write_all(content.as_bytes()))
             .map_err(|error| cannot(&path, error))?;
-        made.push(below);
+        created.push(below);
     }
-    Ok(made)
+    Ok(created)
 }
 
-/// What to do with it now.
+/// Returns the next steps.
 fn next(language: &Language, name: &str, paint: Paint) -> String {
     let named = |text: &str| text.replace(NAME, name);
     let (program, arguments) = match language.start {
@@ -234,9 +234,9 @@ fn next(language: &Language, name: &str, paint: Paint) -> String {
                 paint.bold("Test it:"),
                 text::wrap(
                     &format!(
-                        "It is found where it lies: in tools/ of a project, after `haft trust`, \
-                         or in ~/.config/haft/tools/. haft.yaml needs no lines for it; \
-                         {name}/README.md says more."
+                        "haft finds it in tools/ of a project, after `haft trust`, or in \
+                         ~/.config/haft/tools/. It needs no entry in haft.yaml; \
+                         see {name}/README.md."
                     ),
                     text::WIDTH
                 )
@@ -254,7 +254,7 @@ fn next(language: &Language, name: &str, paint: Paint) -> String {
         out.push_str(&format!("  (cd {name} && {})\n", named(build)));
     }
     out.push_str(&format!("  haft plugin test {words}\n\n"));
-    out.push_str(&format!("{}\n", paint.bold("Register it, in haft.yaml:")));
+    out.push_str(&format!("{}\n", paint.bold("Register it in haft.yaml:")));
     out.push_str(&format!("tools:\n  plugins:\n    - path: {program}\n"));
     if !arguments.is_empty() {
         let quoted: Vec<String> = arguments
@@ -263,7 +263,7 @@ fn next(language: &Language, name: &str, paint: Paint) -> String {
             .collect();
         out.push_str(&format!("      args: [{}]\n", quoted.join(", ")));
     }
-    out.push_str(&format!("\n{name}/README.md says how to make it yours.\n"));
+    out.push_str(&format!("\n{name}/README.md explains how to adapt it.\n"));
     out
 }
 
@@ -272,9 +272,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_begins_with_a_letter() {
+    fn a_name_starts_with_a_letter() {
         for good in ["a", "weather", "my-tool_2", &"a".repeat(64)] {
-            assert!(checked(good).is_ok(), "{good}");
+            assert!(check_name(good).is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -287,7 +287,7 @@ mod tests {
             "ä",
             &"a".repeat(65),
         ] {
-            assert!(checked(bad).is_err(), "{bad}");
+            assert!(check_name(bad).is_err(), "{bad}");
         }
     }
 

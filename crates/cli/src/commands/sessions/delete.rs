@@ -1,6 +1,6 @@
-//! Deleting sessions.
+//! Deletes sessions with their outputs and sub-agents.
 
-use super::{outputs, told};
+use super::{failure, outputs};
 use crate::ask;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -8,7 +8,7 @@ use haft::ops::text::decode::visible;
 use haft_store::sessions::Sessions;
 use std::path::Path;
 
-/// Deletes sessions: all that were named, or none where one of them is not known.
+/// Deletes the given sessions. If one of them is unknown, none is deleted.
 pub(super) fn run(
     sessions: &Sessions,
     state: &Path,
@@ -17,21 +17,21 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let mut found: Vec<String> = Vec::new();
     for given in given {
-        let id = sessions.find(given).map_err(told)?;
+        let id = sessions.find(given).map_err(failure)?;
         if !found.contains(&id) {
             found.push(id);
         }
     }
-    if !yes && !agreed(sessions, &found)? {
+    if !yes && !confirm(sessions, &found)? {
         output::note("nothing was deleted");
         return Ok(Exit::Failed);
     }
     for id in found {
         let deleted = match sessions.delete(&id) {
             Ok(deleted) => deleted,
-            // Gone with the one before, whose agent's it was.
+            // Already deleted as a sub-agent of an earlier one.
             Err(haft_store::sessions::Error::Unknown { .. }) => continue,
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(failure(error)),
         };
         outputs::remove(state, &deleted);
         for id in &deleted.sessions {
@@ -41,16 +41,16 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// Asks the person at this terminal.
-fn agreed(sessions: &Sessions, found: &[String]) -> Result<bool, Failure> {
+/// Asks the user.
+fn confirm(sessions: &Sessions, found: &[String]) -> Result<bool, Failure> {
     if !output::can_ask() {
         return Err(Failure::usage("cannot prompt without a terminal")
             .hint("pass `--yes` to delete without asking"));
     }
     for id in found {
-        let title = sessions.look(id).map_err(told)?.info.title;
+        let title = sessions.load(id).map_err(failure)?.info.title;
         let title = visible(title.as_deref().unwrap_or_default()).replace('\n', " ");
         output::note(&format!("{id}  {title}"));
     }
-    ask::yes("Delete for good? [y/N] ")
+    ask::confirm("Delete permanently? [y/N] ")
 }

@@ -1,23 +1,25 @@
-//! A session on stdout, for other programs and for readers.
+//! Exports a session as JSON lines, Markdown or HTML.
 
-use super::pieces::{self, moment};
-use super::{html, markdown, told};
+use super::transcript::{self, moment};
+use super::{failure, html, markdown};
 use crate::exit::Failure;
 use crate::output;
-use haft_store::sessions::{Entry, Info, RecordedCall, RecordedEvent, Sessions, Stored};
+use haft_store::sessions::{
+    Info, RecordItem, RecordedCall, RecordedEvent, Sessions, StoredMessage,
+};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
-/// The version of the lines.
+/// Version of the JSON lines format.
 const VERSION: u64 = 1;
 
-/// Prints a session in a format.
+/// Prints a session in the given format.
 pub(super) fn run(sessions: &Sessions, id: &str, format: &str) -> Result<(), Failure> {
     let mut printed = Ok(());
     let mut print = |text: String| {
         printed = match format {
             "jsonl" => output::json_lines(&text),
-            _ => output::result(&text),
+            _ => output::partial_text(&text),
         };
         match printed {
             Ok(()) => ControlFlow::Continue(()),
@@ -26,36 +28,36 @@ pub(super) fn run(sessions: &Sessions, id: &str, format: &str) -> Result<(), Fai
     };
     match format {
         "md" => {
-            pieces::walk(sessions, id, |piece| print(markdown::of(&piece))).map_err(told)?;
+            transcript::walk(sessions, id, |piece| print(markdown::of(&piece))).map_err(failure)?;
         }
         "html" => {
             let mut begun = false;
-            pieces::walk(sessions, id, |piece| {
+            transcript::walk(sessions, id, |piece| {
                 if !begun {
                     begun = true;
                     print(html::begin(&piece))?;
                 }
                 print(html::of(&piece))
             })
-            .map_err(told)?;
+            .map_err(failure)?;
             if begun {
                 let _ = print(html::END.to_owned());
             }
         }
         _ => sessions
             .walk(id, |entry| print(line(&entry)))
-            .map_err(told)?,
+            .map_err(failure)?,
     }
     printed
 }
 
-/// An entry as a line of JSON.
-fn line(entry: &Entry) -> String {
+/// Formats an entry as a line of JSON.
+fn line(entry: &RecordItem) -> String {
     let mut line = match entry {
-        Entry::Session(info) => session(info),
-        Entry::Message(message) => self::message(message),
-        Entry::Call(call) => self::call(call),
-        Entry::Event(event) => self::event(event),
+        RecordItem::Session(info) => session(info),
+        RecordItem::Message(message) => self::message(message),
+        RecordItem::Call(call) => self::call(call),
+        RecordItem::Event(event) => self::event(event),
         _ => return String::new(),
     };
     line.push('\n');
@@ -85,7 +87,7 @@ fn session(info: &Info) -> String {
     .to_string()
 }
 
-fn message(message: &Stored) -> String {
+fn message(message: &StoredMessage) -> String {
     let head = json!({
         "type": "message",
         "id": message.id,
@@ -115,7 +117,7 @@ fn event(event: &RecordedEvent) -> String {
     with(&head, &[("event", &event.body)])
 }
 
-/// An object with more fields, whose values are the very bytes that were recorded.
+/// Adds fields whose values are copied byte for byte from the record.
 fn with(head: &Value, fields: &[(&str, &str)]) -> String {
     let mut out = head.to_string();
     out.pop();
@@ -125,7 +127,8 @@ fn with(head: &Value, fields: &[(&str, &str)]) -> String {
         if is_json && !text.contains('\n') {
             out.push_str(text);
         } else {
-            // On one line; and what is no JSON is a text.
+            // Reformatted to fit on one line; text that is not JSON becomes a JSON
+            // string.
             let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(*text));
             out.push_str(&value.to_string());
         }
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_recorded_keeps_its_bytes() {
+    fn recorded_values_keep_their_bytes() {
         let head = json!({ "type": "x" });
         assert_eq!(
             with(&head, &[("a", r#"{"n":1.0e2}"#)]),

@@ -1,9 +1,9 @@
-//! A session as one page that needs nothing else, and in which nothing runs.
+//! Formats a session as a self-contained HTML page without scripts.
 
-use super::pieces::{self, Piece, moment};
+use super::transcript::{self, Part, moment};
 use haft::ops::text::decode::visible;
 
-/// What ends the page.
+/// End of the page.
 pub(super) const END: &str = "</main>\n</body>\n</html>\n";
 
 const STYLE: &str = "\
@@ -22,10 +22,10 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;margin:.3rem 0}
 .unknown{color:#b60}
 ";
 
-/// What begins the page, from its first piece.
-pub(super) fn begin(first: &Piece) -> String {
+/// Start of the page, with the title from the first part.
+pub(super) fn begin(first: &Part) -> String {
     let title = match first {
-        Piece::Session(info) => info.title.clone().unwrap_or_else(|| info.id.clone()),
+        Part::Session(info) => info.title.clone().unwrap_or_else(|| info.id.clone()),
         _ => "session".to_owned(),
     };
     format!(
@@ -37,29 +37,29 @@ pub(super) fn begin(first: &Piece) -> String {
     )
 }
 
-/// A piece of the page.
-pub(super) fn of(piece: &Piece) -> String {
+/// Formats a part.
+pub(super) fn of(piece: &Part) -> String {
     match piece {
-        Piece::Session(info) => format!(
+        Part::Session(info) => format!(
             "<h1>{}</h1>\n<p class=\"about\">{} · {}</p>\n",
             safe(info.title.as_deref().unwrap_or("Session")),
             safe(&info.id),
-            safe(&pieces::about(info))
+            safe(&transcript::about(info))
         ),
-        Piece::Words { text, .. } if text.is_empty() => String::new(),
-        Piece::Words {
+        Part::Words { text, .. } if text.is_empty() => String::new(),
+        Part::Words {
             who, time, text, ..
         } => format!(
             "<h2>{who} · {}</h2>\n<div class=\"words {who}\">{}</div>\n",
             moment(*time),
             safe(text)
         ),
-        Piece::Call { tool, arguments } => format!(
+        Part::Call { tool, arguments } => format!(
             "<details><summary>{}</summary><pre>{}</pre></details>\n",
             safe(tool),
             safe(arguments)
         ),
-        Piece::Result {
+        Part::Result {
             tool,
             text,
             is_error,
@@ -74,13 +74,13 @@ pub(super) fn of(piece: &Piece) -> String {
                 safe(text)
             )
         }
-        Piece::Unknown { call_id, note } => {
+        Part::Unknown { call_id, note } => {
             format!("<p class=\"unknown\">call {}: {note}</p>\n", safe(call_id))
         }
     }
 }
 
-/// Text that is nothing but text.
+/// Escapes characters that are special in HTML.
 fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in visible(text).chars() {

@@ -1,16 +1,16 @@
-//! The list of sessions.
+//! Prints the list of sessions.
 
-use super::told;
+use super::failure;
 use crate::args::sessions::List;
 use crate::config::Settings;
 use crate::exit::Failure;
 use crate::{output, text};
 use haft::ops::text::decode::visible;
-use haft_store::sessions::{Filter, Kind, Sessions, Summary};
+use haft_store::sessions::{Filter, SessionKind, Sessions, Summary};
 use serde_json::json;
 use std::time::SystemTime;
 
-/// The sessions that were asked for.
+/// Finds the sessions to list.
 pub(super) fn find(
     sessions: &Sessions,
     settings: &Settings,
@@ -20,14 +20,14 @@ pub(super) fn find(
         work_dir: (!args.all).then(|| settings.work_dir.clone()),
         kinds: match args.all || args.calls {
             true => Vec::new(),
-            false => vec![Kind::Agent],
+            false => vec![SessionKind::Agent],
         },
         ..Filter::default()
     };
-    sessions.list(&filter).map_err(told)
+    sessions.list(&filter).map_err(failure)
 }
 
-/// Prints them.
+/// Prints the list.
 pub(super) fn show(found: &[Summary], args: &List) -> Result<(), Failure> {
     if args.json {
         for summary in found {
@@ -38,7 +38,7 @@ pub(super) fn show(found: &[Summary], args: &List) -> Result<(), Failure> {
     if found.is_empty() {
         output::note(match args.all {
             true => "no sessions",
-            false => "no sessions in this folder; --all lists those of every folder, and calls",
+            false => "no sessions in this folder; --all lists all folders and single calls",
         });
         return Ok(());
     }
@@ -58,7 +58,7 @@ pub(super) fn show(found: &[Summary], args: &List) -> Result<(), Failure> {
     let room = text::WIDTH.saturating_sub(widths.iter().sum());
     for row in &mut rows {
         if let Some(about) = row.last_mut() {
-            *about = cut(about, room);
+            *about = truncate(about, room);
         }
     }
     output::text(&text::table(&rows, None))
@@ -67,7 +67,7 @@ pub(super) fn show(found: &[Summary], args: &List) -> Result<(), Failure> {
 fn row(summary: &Summary, now: SystemTime, with_folder: bool) -> Vec<String> {
     let mut marks = Vec::new();
     if summary.waiting > 0 {
-        marks.push("waits for approval".to_owned());
+        marks.push("needs approval".to_owned());
     }
     if let Some(pid) = summary.in_use_by {
         marks.push(format!("in use by {pid}"));
@@ -79,7 +79,7 @@ fn row(summary: &Summary, now: SystemTime, with_folder: bool) -> Vec<String> {
     if with_folder && let Some(name) = summary.work_dir.file_name() {
         about.push_str(&format!("{}: ", name.to_string_lossy()));
     }
-    if summary.kind != Kind::Agent {
+    if summary.kind != SessionKind::Agent {
         about.push_str(&format!("{} ", summary.kind.name()));
     }
     about.push_str(summary.title.as_deref().unwrap_or_default());
@@ -87,7 +87,7 @@ fn row(summary: &Summary, now: SystemTime, with_folder: bool) -> Vec<String> {
         visible(&summary.id),
         age(now, summary.updated),
         match summary.kind {
-            Kind::Agent => summary.turns.to_string(),
+            SessionKind::Agent => summary.turns.to_string(),
             _ => "-".to_owned(),
         },
         summary
@@ -97,7 +97,7 @@ fn row(summary: &Summary, now: SystemTime, with_folder: bool) -> Vec<String> {
     ]
 }
 
-/// How long ago, in the largest unit that fits.
+/// Formats an age in the largest unit that fits.
 fn age(now: SystemTime, then: SystemTime) -> String {
     let seconds = now.duration_since(then).map_or(0, |since| since.as_secs());
     match seconds {
@@ -109,16 +109,16 @@ fn age(now: SystemTime, then: SystemTime) -> String {
     }
 }
 
-fn cut(words: &str, room: usize) -> String {
+fn truncate(words: &str, room: usize) -> String {
     if words.chars().count() <= room {
         return words.to_owned();
     }
-    let kept: String = words.chars().take(room.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    let start: String = words.chars().take(room.saturating_sub(1)).collect();
+    format!("{}…", start.trim_end())
 }
 
 fn document(summary: &Summary) -> serde_json::Value {
-    let time = super::pieces::moment;
+    let time = super::transcript::moment;
     json!({
         "id": summary.id,
         "kind": summary.kind.name(),
@@ -143,7 +143,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn ages_are_short_and_titles_are_cut() {
+    fn ages_are_short_and_titles_are_truncated() {
         let now = SystemTime::now();
         for (seconds, shown) in [
             (0, "0s"),
@@ -158,9 +158,9 @@ mod tests {
         assert_eq!(
             age(now, now + Duration::from_secs(60)),
             "0s",
-            "clocks go back"
+            "a time in the future"
         );
-        assert_eq!(cut("four", 4), "four");
-        assert_eq!(cut("ünf ünf", 5), "ünf…");
+        assert_eq!(truncate("four", 4), "four");
+        assert_eq!(truncate("ünf ünf", 5), "ünf…");
     }
 }

@@ -1,37 +1,37 @@
-//! A session in Markdown.
+//! Formats a session as Markdown.
 
-use super::pieces::{self, Piece};
+use super::transcript::{self, Part};
 use haft::ops::text::decode::visible;
 
-/// A piece in Markdown.
-pub(super) fn of(piece: &Piece) -> String {
+/// Formats a part.
+pub(super) fn of(piece: &Part) -> String {
     match piece {
-        Piece::Session(info) => format!(
+        Part::Session(info) => format!(
             "# {}\n\nSession `{}` · {}\n\n",
             on_a_line(info.title.as_deref().unwrap_or("Session")),
             info.id,
-            on_a_line(&pieces::about(info))
+            on_a_line(&transcript::about(info))
         ),
-        Piece::Words { text, .. } if text.is_empty() => String::new(),
-        Piece::Words { who, text, .. } => {
+        Part::Words { text, .. } if text.is_empty() => String::new(),
+        Part::Words { who, text, .. } => {
             let quoted: String = match *who {
                 "thinking" => text.lines().map(|line| format!("> {line}\n")).collect(),
                 _ => format!("{text}\n"),
             };
             format!("## {}\n\n{}\n", capital(who), visible(&quoted))
         }
-        Piece::Call { tool, arguments } => {
+        Part::Call { tool, arguments } => {
             format!("**{}**\n\n{}\n", on_a_line(tool), fenced("json", arguments))
         }
-        Piece::Result { text, is_error, .. } => {
+        Part::Result { text, is_error, .. } => {
             let word = if *is_error { "Failed:" } else { "Result:" };
             format!("{word}\n\n{}\n", fenced("text", text))
         }
-        Piece::Unknown { call_id, note } => format!("*Call {}: {note}.*\n\n", on_a_line(call_id)),
+        Part::Unknown { call_id, note } => format!("*Call {}: {note}.*\n\n", on_a_line(call_id)),
     }
 }
 
-/// A block that nothing in it can end.
+/// Formats a code block whose fence is longer than any in the text.
 fn fenced(language: &str, text: &str) -> String {
     let longest = text
         .lines()
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_ends_its_fence() {
+    fn a_fence_in_the_text_does_not_end_the_block() {
         let shown = fenced("text", "a\n````\n# not a heading");
         assert_eq!(shown, "`````text\na\n````\n# not a heading\n`````\n");
     }

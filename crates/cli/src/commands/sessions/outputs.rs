@@ -1,23 +1,23 @@
-//! The whole output of a call, and what becomes of it with its session.
+//! Full outputs of calls: printing them, and removing them with their session.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "outputs are haft's own files, in its state folder"
 )]
 
-use super::pieces::reply_text;
-use super::told;
+use super::failure;
+use super::transcript::reply_text;
 use crate::exit::Failure;
 use crate::output;
-use haft_store::sessions::{Deleted, Error, Filter, Kind, RecordedCall, Sessions};
+use haft_store::sessions::{Deleted, Error, Filter, RecordedCall, SessionKind, Sessions};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path};
 
-/// The folder of outputs in a state folder.
+/// Folder of outputs in the state folder.
 const FOLDER: &str = "outputs";
 
-/// Prints the whole output of a call.
+/// Prints the full output of a call.
 pub(super) fn show(
     sessions: &Sessions,
     (state, work_dir): (&Path, &Path),
@@ -27,75 +27,77 @@ pub(super) fn show(
     let (id, call) = find(sessions, work_dir, call_id, session)?;
     let Some(reply) = &call.reply else {
         return Err(Failure::failed(format!(
-            "call {call_id} of session {id} has no outcome: it is under way, or it was interrupted"
+            "call {call_id} of session {id} has no outcome: it is still running or was interrupted"
         )));
     };
     let Some(file) = call.output.as_deref().map(Path::new) else {
         return output::text(&reply_text(reply));
     };
-    let gone = |reason: String| {
+    let unreadable = |reason: String| {
         Failure::failed(format!(
-            "the output {} cannot be read: {reason}",
+            "cannot read the output {}: {reason}",
             file.display()
         ))
-        .hint("the part that the model saw is in `haft sessions show`")
+        .hint("`haft sessions show` prints the part that the model saw")
     };
-    if !is_ours(state, file) {
-        return Err(gone("it is not in the folder of outputs".to_owned()));
+    if !is_output(state, file) {
+        return Err(unreadable("it is outside the output folder".to_owned()));
     }
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(file);
-    output::bytes(opened.map_err(|error| gone(error.to_string()))?)
+    output::bytes(opened.map_err(|error| unreadable(error.to_string()))?)
 }
 
-/// The call: of the session that is named, of the newest of this folder that has one of
-/// this id, or the only one there is. One that a person or a client made is also known by its number, `1` or
-/// `call-1`, in the session that is named or in the newest of this folder.
+/// Finds a call by id: in the named session, else in the latest session of this folder
+/// that has such a call, else anywhere if it is unique. Calls made with `haft call` or
+/// over MCP can also be given by number, `1` or `call-1`, in the named session or the
+/// latest of this folder.
 fn find(
     sessions: &Sessions,
     work_dir: &Path,
     call_id: &str,
     session: Option<&str>,
 ) -> Result<(String, RecordedCall), Failure> {
-    // Ids of providers begin anew in each session: the newest of this folder is meant.
+    // Providers may reuse ids in each session, so prefer the latest session of this
+    // folder.
     let here = match session {
         Some(_) => None,
-        None => sessions.with_call(work_dir, call_id).map_err(told)?,
+        None => sessions.with_call(work_dir, call_id).map_err(failure)?,
     };
     let unknown = match sessions.call(session.or(here.as_deref()), call_id) {
         Err(unknown @ Error::UnknownCall { .. }) => unknown,
-        other => return other.map_err(told),
+        other => return other.map_err(failure),
     };
     let number: Option<u64> = call_id.trim_start_matches("call-").parse().ok();
     let newest = || -> Result<Option<String>, Error> {
         let found = sessions.list(&Filter {
             work_dir: Some(work_dir.to_owned()),
-            kinds: vec![Kind::Call, Kind::Mcp],
-            most: Some(1),
+            kinds: vec![SessionKind::Call, SessionKind::Mcp],
+            limit: Some(1),
             ..Filter::default()
         })?;
         Ok(found.into_iter().next().map(|summary| summary.id))
     };
     let id = match session {
-        Some(given) => Some(sessions.find(given).map_err(told)?),
-        None => newest().map_err(told)?,
+        Some(given) => Some(sessions.find(given).map_err(failure)?),
+        None => newest().map_err(failure)?,
     };
     match (id, number) {
         (Some(id), Some(number)) => sessions
             .call(Some(&id), &format!("{id}-{number}"))
-            .map_err(|_| told(unknown)),
-        _ => Err(told(unknown)),
+            .map_err(|_| failure(unknown)),
+        _ => Err(failure(unknown)),
     }
 }
 
-/// Removes the outputs of sessions that were deleted. What is gone already is no matter.
+/// Removes the outputs of deleted sessions. Files that are already gone are ignored.
 pub(super) fn remove(state: &Path, deleted: &Deleted) {
-    for file in deleted.outputs.iter().filter(|file| is_ours(state, file)) {
+    for file in deleted.outputs.iter().filter(|file| is_output(state, file)) {
         let _ = std::fs::remove_file(file);
     }
-    let whole = deleted
+    let unshared = deleted
         .sessions
         .iter()
         .filter(|id| !deleted.still_needed.contains(id));
@@ -105,16 +107,16 @@ pub(super) fn remove(state: &Path, deleted: &Deleted) {
         .flatten()
         .map(|entry| entry.path())
         .collect();
-    for id in whole {
+    for id in unshared {
         for folder in &folders {
             let _ = std::fs::remove_dir_all(folder.join(id));
         }
     }
 }
 
-/// Whether a path is below the folder of outputs: the record says where they are, and
-/// a record can be damaged.
-fn is_ours(state: &Path, file: &Path) -> bool {
+/// Whether a path is below the output folder. The path comes from the record, which could
+/// be damaged.
+fn is_output(state: &Path, file: &Path) -> bool {
     let below = file.strip_prefix(state.join(FOLDER));
     below.is_ok_and(|below| {
         below.components().count() > 1
@@ -129,9 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_outputs_are_ours() {
+    fn only_paths_in_the_output_folder_are_outputs() {
         let state = Path::new("/state");
-        assert!(is_ours(state, Path::new("/state/outputs/f/id/call-1")));
+        assert!(is_output(state, Path::new("/state/outputs/f/id/call-1")));
         for other in [
             "/etc/passwd",
             "/state/outputs/../sessions.db",
@@ -139,7 +141,7 @@ mod tests {
             "/state/outputs/f",
             "outputs/f/x",
         ] {
-            assert!(!is_ours(state, Path::new(other)), "{other}");
+            assert!(!is_output(state, Path::new(other)), "{other}");
         }
     }
 }

@@ -1,42 +1,42 @@
-//! A session as text for a person.
+//! Prints a session as text.
 
-use super::pieces::{self, Piece, moment};
-use super::told;
+use super::failure;
+use super::transcript::{self, Part, moment};
 use crate::exit::Failure;
 use crate::output;
 use haft::ops::text::decode::visible;
 use haft_store::sessions::Sessions;
 use std::ops::ControlFlow;
 
-/// How many lines of a result are shown.
-const LINES: usize = 20;
+/// Maximum lines shown of a result.
+const MAX_LINES: usize = 20;
 
-/// How many characters of arguments are shown.
-const ARGUMENTS: usize = 400;
+/// Maximum characters shown of arguments.
+const MAX_ARGUMENT_CHARS: usize = 400;
 
 /// Prints a session.
 pub(super) fn show(sessions: &Sessions, id: &str) -> Result<(), Failure> {
     let mut printed = Ok(());
-    pieces::walk(sessions, id, |piece| {
-        printed = output::raw(&shown(&piece));
+    transcript::walk(sessions, id, |part| {
+        printed = output::raw(&shown(&part));
         match printed {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
     })
-    .map_err(told)?;
+    .map_err(failure)?;
     printed
 }
 
-fn shown(piece: &Piece) -> String {
-    match piece {
-        Piece::Session(info) => format!(
+fn shown(part: &Part) -> String {
+    match part {
+        Part::Session(info) => format!(
             "session {}\n{}\n{}\n",
             visible(&info.id),
-            on_a_line(&pieces::about(info)),
+            on_a_line(&transcript::about(info)),
             on_a_line(info.title.as_deref().unwrap_or_default())
         ),
-        Piece::Words {
+        Part::Words {
             who,
             message,
             time,
@@ -53,9 +53,9 @@ fn shown(piece: &Piece) -> String {
             };
             format!("\n── {who}{number} · {}\n{text}{end}", moment(*time))
         }
-        Piece::Call { tool, arguments } => {
+        Part::Call { tool, arguments } => {
             let arguments = on_a_line(arguments);
-            let cut: String = arguments.chars().take(ARGUMENTS).collect();
+            let cut: String = arguments.chars().take(MAX_ARGUMENT_CHARS).collect();
             let more = if cut.len() < arguments.len() {
                 "…"
             } else {
@@ -63,7 +63,7 @@ fn shown(piece: &Piece) -> String {
             };
             format!("  → {} {cut}{more}\n", on_a_line(tool))
         }
-        Piece::Result {
+        Part::Result {
             tool,
             text,
             is_error,
@@ -72,15 +72,15 @@ fn shown(piece: &Piece) -> String {
             let text = visible(text);
             let lines: Vec<&str> = text.lines().collect();
             let mut out = format!("  {mark} {}\n", on_a_line(tool));
-            for line in lines.iter().take(LINES) {
+            for line in lines.iter().take(MAX_LINES) {
                 out.push_str(&format!("    {line}\n"));
             }
-            if lines.len() > LINES {
-                out.push_str(&format!("    … {} more lines\n", lines.len() - LINES));
+            if lines.len() > MAX_LINES {
+                out.push_str(&format!("    … {} more lines\n", lines.len() - MAX_LINES));
             }
             out
         }
-        Piece::Unknown { call_id, note } => format!("  ? {}: {note}\n", on_a_line(call_id)),
+        Part::Unknown { call_id, note } => format!("  ? {}: {note}\n", on_a_line(call_id)),
     }
 }
 

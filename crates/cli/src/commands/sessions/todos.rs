@@ -1,15 +1,15 @@
-//! The todo list of a session.
+//! Shows the todo list of a session.
 
-use super::told;
+use super::failure;
 use crate::exit::Failure;
 use crate::output;
 use haft::ops::text::decode::visible;
 use haft_store::sessions::Sessions;
 use serde_json::Value;
 
-/// Shows it.
+/// Prints the list.
 pub(super) fn show(sessions: &Sessions, session: &str, as_json: bool) -> Result<(), Failure> {
-    let state = sessions.look(session).map_err(told)?.state;
+    let state = sessions.load(session).map_err(failure)?.state;
     let state: Value = state
         .and_then(|state| serde_json::from_str(&state).ok())
         .unwrap_or_default();

@@ -1,10 +1,10 @@
-//! One tool's page: what it does, what it takes, what it can do at most.
+//! Page about one tool: description, parameters and effect.
 
 use crate::text;
 use haft::{Definition, Effect};
 use serde_json::Value;
 
-/// The page, for a terminal.
+/// Formats the page for a terminal.
 pub(super) fn page(definition: &Definition, most: Effect) -> String {
     let mut out = format!("{}\n\n", definition.name);
     for line in text::wrap(&definition.description, text::WIDTH) {
@@ -26,14 +26,15 @@ pub(super) fn page(definition: &Definition, most: Effect) -> String {
 
 fn effect(effect: Effect) -> String {
     match effect {
-        Effect::Read => "read (looks at files)".to_owned(),
+        Effect::Read => "read (reads files)".to_owned(),
         Effect::Write => "write (changes files)".to_owned(),
-        Effect::Pure => "pure (touches nothing)".to_owned(),
+        Effect::Pure => "pure (neither reads nor changes anything)".to_owned(),
         other => format!("{other:?}").to_lowercase(),
     }
 }
 
-/// A row for each parameter: name, type, need or default and range, words.
+/// Returns a row per parameter: name, type, whether required or its default and range,
+/// description.
 fn parameters(schema: &Value) -> Vec<Vec<String>> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Vec::new();

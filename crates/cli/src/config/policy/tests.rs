@@ -1,13 +1,13 @@
-//! The example of the documentation, loaded and judged.
+//! Checks the decisions in docs/policy.md against its example rules.
 #![expect(clippy::disallowed_methods, reason = "tests read the page")]
 
 use super::*;
-use haft::{Access, Act, Resource};
+use haft::{Access, PolicyInput, Resource};
 use std::path::Path;
 
 const PAGE: &str = include_str!("../../../../../docs/policy.md");
 
-/// The rules of the page, as a file that a person has.
+/// Loads the rules of the page as the user's own file.
 fn rules() -> Policy {
     let (_, after) = PAGE.split_once("```yaml\n").unwrap();
     let (yaml, _) = after.split_once("```").unwrap();
@@ -21,7 +21,7 @@ fn rules() -> Policy {
 }
 
 #[test]
-fn the_page_says_what_is_decided() {
+fn the_table_in_the_docs_matches_the_decisions() {
     let policy = rules();
     assert_eq!(policy.rules().count(), 8);
     let mut judged = 0;
@@ -41,7 +41,7 @@ fn the_page_says_what_is_decided() {
             "read" => (Effect::Read, Resource::Path(what.to_owned(), Access::Read)),
             _ => continue,
         };
-        let act = Act {
+        let act = PolicyInput {
             bases: &[],
             tool,
             effect,
@@ -49,17 +49,21 @@ fn the_page_says_what_is_decided() {
             work_dir: Path::new("/work"),
             names: &[],
         };
-        let said = policy.judge(&act).verdict;
-        assert_eq!(said.name(), verdict.trim_end_matches([' ', '|']), "{row}");
+        let decided = policy.judge(&act).verdict;
+        assert_eq!(
+            decided.name(),
+            verdict.trim_end_matches([' ', '|']),
+            "{row}"
+        );
         judged += 1;
     }
-    assert_eq!(judged, 14, "every row of the table");
+    assert_eq!(judged, 14, "number of rows in the table");
     let lines: Vec<u64> = policy.rules().map(|rule| rule.place().line).collect();
     assert_eq!(lines, [2, 3, 4, 5, 6, 7, 8, 9]);
 }
 
 #[test]
-fn a_rule_is_written_as_it_is_read() {
+fn a_printed_rule_can_be_parsed_again() {
     for rule in rules().rules() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("haft.yaml");

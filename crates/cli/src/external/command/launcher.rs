@@ -1,7 +1,7 @@
-//! Programs that fetch a package by its name and run it. Their command lines are read up to
-//! the package, so that its own arguments can be told apart.
+//! Programs that download a package by name and run it. Their command lines are read up
+//! to the package, so that the package's own arguments are recognised.
 
-/// The launchers, and the words that make one.
+/// Launchers: a program and its subcommands.
 const LAUNCHERS: [&[&str]; 15] = [
     &["npx"],
     &["bunx"],
@@ -20,8 +20,8 @@ const LAUNCHERS: [&[&str]; 15] = [
     &["pypy", "-m"],
 ];
 
-/// Options of theirs that take no value.
-const ALONE: [&str; 25] = [
+/// Options of launchers without a value.
+const WITHOUT_VALUE: [&str; 25] = [
     "-y",
     "--yes",
     "-q",
@@ -49,7 +49,7 @@ const ALONE: [&str; 25] = [
     "--ignore-existing",
 ];
 
-/// Options of theirs whose value is the next word.
+/// Options of launchers whose value is the next word.
 const WITH_VALUE: [&str; 28] = [
     "-p",
     "--package",
@@ -81,8 +81,8 @@ const WITH_VALUE: [&str; 28] = [
     "--cache",
 ];
 
-/// The position of the package or program that a launcher runs. The outer `None` means that
-/// the program of this name is not a launcher, the inner one that an option is not known.
+/// Returns the position of the package or program that a launcher runs. The outer `None`
+/// means that this is not a launcher, the inner one that an option is unknown.
 pub(super) fn run_by(name: &str, words: &[&str]) -> Option<Option<usize>> {
     let launcher = LAUNCHERS.iter().find_map(|launcher| {
         let (program, first) = launcher.split_first()?;
@@ -95,7 +95,7 @@ pub(super) fn run_by(name: &str, words: &[&str]) -> Option<Option<usize>> {
         }
         let has_value = word.starts_with("--") && word.contains('=');
         at += match *word {
-            word if has_value || ALONE.contains(&word) => 1,
+            word if has_value || WITHOUT_VALUE.contains(&word) => 1,
             word if WITH_VALUE.contains(&word) => 2,
             _ => return Some(None),
         };
@@ -103,9 +103,9 @@ pub(super) fn run_by(name: &str, words: &[&str]) -> Option<Option<usize>> {
     Some(None)
 }
 
-/// The name of a package without its version and extras: `tsx` for `tsx@latest`, `@org/x`
-/// for `@org/x@1`, `mcp` for `mcp[cli]`, `ipython` for `ipython==8`. Of a Python module it
-/// is the package: `unittest` for `unittest.main`.
+/// Returns a package's name without version and extras: `tsx` for `tsx@latest`, `@org/x`
+/// for `@org/x@1`, `mcp` for `mcp[cli]`, `ipython` for `ipython==8`. For a Python module
+/// it is the package: `unittest` for `unittest.main`.
 pub(super) fn package_name(word: &str) -> &str {
     let is_end = |(at, c): (usize, char)| {
         let is_scope = at == 0 && c == '@';

@@ -1,4 +1,4 @@
-//! Which command lines bring code of the project along.
+//! Checks which command lines run code of the project.
 
 use super::*;
 
@@ -40,13 +40,13 @@ impl Bed {
         real(self.root.path()).unwrap().join(below)
     }
 
-    /// A command line of the person's file.
-    fn line(&self, words: &str) -> Line {
-        self.line_of(words, None, &[], Whose::Person, "config")
+    /// A command line in the user's file.
+    fn line(&self, words: &str) -> CommandLine {
+        self.line_of(words, None, &[], Owner::User, "config")
     }
 
-    fn typed(&self, words: &str) -> Line {
-        self.line_of(words, None, &[], Whose::Typed, "project")
+    fn typed(&self, words: &str) -> CommandLine {
+        self.line_of(words, None, &[], Owner::Typed, "project")
     }
 
     fn line_of(
@@ -54,9 +54,9 @@ impl Bed {
         words: &str,
         dir: Option<&str>,
         values: &[(&str, &str)],
-        whose: Whose,
+        owner: Owner,
         base: &str,
-    ) -> Line {
+    ) -> CommandLine {
         let root = self.path("").display().to_string();
         let words = words.replace("ROOT/", &root);
         let mut words = shlex::split(&words).unwrap().into_iter();
@@ -74,13 +74,13 @@ impl Bed {
         };
         let (started, config) = (self.path("project"), self.path("config"));
         let dir = dir.map(|dir| self.path(dir));
-        Written {
+        WrittenCommand {
             program: &program,
             arguments: &arguments,
             environment: &environment,
             dir: dir.as_deref(),
             base: &base,
-            whose,
+            owner,
         }
         .line(Folders {
             started: &started,
@@ -94,9 +94,10 @@ impl Bed {
 }
 
 #[test]
-fn a_file_of_the_project_is_never_found_by_a_path_of_another_file() {
+fn paths_in_another_file_never_find_files_of_the_project() {
     let bed = Bed::new();
-    // None of these looks into the project: what is not beside the file is nowhere.
+    // None of these looks in the project: a path that is not beside its file is not
+    // found.
     for words in [
         "python3 ./shout.py",
         "python3 shout.py",
@@ -128,6 +129,12 @@ fn a_file_of_the_project_is_never_found_by_a_path_of_another_file() {
         "uv run --directory . shout.py",
         "uvx --from . tool",
         "poetry run tool",
+        "pipenv run tool",
+        "micromamba run tool",
+        "rtx exec tool",
+        "corepack yarn tool",
+        "env-cmd tool",
+        "esr tool",
         "python3 .",
         "node .",
         "perl -I. x",
@@ -163,8 +170,17 @@ fn a_file_of_the_project_is_never_found_by_a_path_of_another_file() {
         let leaks = line.arguments.iter().any(|word| word.contains(&project));
         assert!(!leaks, "{words}: {line:?}");
     }
-    let said = bed.line("python3 ./shout.py").problem.unwrap();
-    assert!(said.contains("./shout.py is looked for in"), "{said}");
+    let problem = bed.line("python3 ./shout.py").problem.unwrap();
+    assert!(problem.contains("./shout.py is looked up in"), "{problem}");
+}
+
+#[test]
+fn a_file_behind_single_letter_options_needs_trust() {
+    let bed = Bed::new();
+    for words in ["awk -f shout.py", "awk -fshout.py", "sed -nfshout.py x"] {
+        assert_ne!(bed.line(words).reasons, [""; 0], "{words}");
+    }
+    assert_eq!(bed.line("sed -nfother.py x").reasons, [""; 0]);
 }
 
 #[test]
@@ -173,7 +189,7 @@ fn a_path_starts_at_the_folder_of_its_file() {
     let mine = bed.path("config/mine.py").display().to_string();
     let both = bed.path("config/both.py").display().to_string();
     let lib = bed.path("config/lib").display().to_string();
-    for (words, wanted) in [
+    for (words, expected) in [
         ("python3 ./mine.py", vec![mine.clone()]),
         ("python3 mine.py", vec![mine.clone()]),
         ("python3 both.py", vec![both.clone()]),
@@ -186,12 +202,12 @@ fn a_path_starts_at_the_folder_of_its_file() {
                 "x".into(),
             ],
         ),
-        // A bare word is no folder: it may be the name of a command.
+        // A bare word may be a command, so it is not a folder.
         ("python3 mine.py lib", vec![mine.clone(), "lib".into()]),
     ] {
         let line = bed.line(words);
-        assert_eq!(line.arguments, wanted, "{words}");
-        // Nothing of the folder can become part of it.
+        assert_eq!(line.arguments, expected, "{words}");
+        // Nothing in the folder can become part of it.
         assert_eq!(line.dir, bed.path("project"), "{words}");
         assert_eq!((line.reasons, line.problem), (vec![], None), "{words}");
     }
@@ -201,7 +217,7 @@ fn a_path_starts_at_the_folder_of_its_file() {
 }
 
 #[test]
-fn a_server_gets_the_work_folder_to_work_on() {
+fn a_server_gets_the_work_folder_as_data() {
     let bed = Bed::new();
     let project = bed.path("project").display().to_string();
     for words in [
@@ -237,7 +253,7 @@ fn a_server_gets_the_work_folder_to_work_on() {
         let last = line.arguments.last().unwrap();
         assert!(last.ends_with(&project), "{words}: {line:?}");
     }
-    // It is never the folder that a launcher is started in.
+    // Never the folder that a launcher is started in.
     for words in [
         "uvx --unknown-option x server .",
         "npx -c 'server .' .",
@@ -253,12 +269,15 @@ fn a_server_gets_the_work_folder_to_work_on() {
         assert!(line.arguments.contains(&config), "{words}: {line:?}");
     }
     for words in ["env -S 'npx -y server .'", "sh -c 'npx -y server .'"] {
-        let said = bed.line(words).problem.unwrap();
-        assert!(said.contains("and not the work folder"), "{words}: {said}");
+        let problem = bed.line(words).problem.unwrap();
+        assert!(
+            problem.contains("not the work folder"),
+            "{words}: {problem}"
+        );
     }
     let src = bed.line("npx -y server-filesystem ./src");
     assert_eq!(src.arguments[2], format!("{project}/src"));
-    // One that loads nothing from there runs there.
+    // A program that loads nothing from there runs there.
     for words in [
         "mcp-server-git --repository .",
         "node ROOT/elsewhere/server.js .",
@@ -300,22 +319,22 @@ fn files_of_the_project_need_trust_unless_they_are_named_for_this_run() {
         let line = bed.typed(words);
         assert_eq!(line.reasons, [""; 0], "{words}: typed for this run");
         assert_eq!(line.dir, bed.path("project"), "{words}");
-        // In a file of the project that is named for this run it is the same.
-        let line = bed.line_of(words, None, &[], Whose::Named, "project");
+        // The same for a project's file that is named for this run.
+        let line = bed.line_of(words, None, &[], Owner::Named, "project");
         assert_eq!(line.reasons, [""; 0], "{words}: named for this run");
         assert_eq!(line.dir, bed.path("project"), "{words}");
     }
-    // A file elsewhere means what it says, and nothing that happens to be in the project.
+    // Paths in a file elsewhere never refer to the project.
     for (words, is_asked) in [
         ("python3 ROOT/project/shout.py", false),
         ("ROOT/project/shout.py", false),
         ("mcp-server shout.py", true),
         ("mcp-server --plugin=./shout.py", true),
     ] {
-        let line = bed.line_of(words, None, &[], Whose::Named, "config");
+        let line = bed.line_of(words, None, &[], Owner::Named, "config");
         assert_eq!(!line.reasons.is_empty(), is_asked, "{words}: {line:?}");
     }
-    let line = bed.line_of("npx -y package", None, &[], Whose::Named, "config");
+    let line = bed.line_of("npx -y package", None, &[], Owner::Named, "config");
     assert_eq!(line.dir, PathBuf::from("/"));
     for words in [
         "python3 ../config/mine.py",
@@ -329,22 +348,22 @@ fn files_of_the_project_need_trust_unless_they_are_named_for_this_run() {
 }
 
 #[test]
-fn the_folder_of_the_process_is_judged_as_the_project_is() {
+fn the_current_folder_is_treated_like_the_project() {
     let bed = Bed::new();
     for file in ["current/x.py", "current/bin/tool"] {
         std::fs::write(bed.path(file), "").unwrap();
     }
     for words in ["python3 ROOT/current/x.py", "ROOT/current/bin/tool"] {
         let reasons = bed.line(words).reasons.join(" ");
-        let wanted = "is in the folder that haft was started in";
-        assert!(reasons.contains(wanted), "{words}: {reasons}");
+        let expected = "is in the folder that haft was started in";
+        assert!(reasons.contains(expected), "{words}: {reasons}");
     }
-    let line = bed.line_of("npx x", Some("current"), &[], Whose::Person, "config");
+    let line = bed.line_of("npx x", Some("current"), &[], Owner::User, "config");
     assert_eq!(line.reasons.len(), 1, "{line:?}");
 }
 
 #[test]
-fn a_link_is_judged_by_where_it_leads() {
+fn a_link_is_judged_by_its_target() {
     use std::os::unix::fs::symlink;
     let bed = Bed::new();
     symlink(bed.path("project/shout.py"), bed.path("config/link.py")).unwrap();
@@ -358,12 +377,12 @@ fn a_link_is_judged_by_where_it_leads() {
 }
 
 #[test]
-fn a_folder_of_its_own_counts_and_so_do_variables() {
+fn cwd_and_variables_are_checked() {
     let bed = Bed::new();
     let with = |words: &str, dir: Option<&str>, values: &[(&str, &str)]| {
-        bed.line_of(words, dir, values, Whose::Person, "config")
+        bed.line_of(words, dir, values, Owner::User, "config")
     };
-    // In a folder of its own its paths start there.
+    // With `cwd`, paths start there.
     let line = with("node server.js", Some("elsewhere"), &[]);
     assert_eq!((line.dir, line.reasons), (bed.path("elsewhere"), vec![]));
     for words in [
@@ -398,7 +417,7 @@ fn a_folder_of_its_own_counts_and_so_do_variables() {
 }
 
 #[test]
-fn what_looks_for_code_in_its_folder_starts_elsewhere() {
+fn programs_that_load_code_from_their_folder_run_elsewhere() {
     let bed = Bed::new();
     for words in [
         "lua mine.py",
@@ -420,14 +439,14 @@ fn what_looks_for_code_in_its_folder_starts_elsewhere() {
         assert_eq!(line.dir, Path::new("/"), "{words}");
         assert_eq!(line.reasons, [""; 0], "{words}");
     }
-    // What is run by another one gets the work folder to work on as well.
+    // A program run by another one gets the work folder as data too.
     let line = bed.line("tini -- npx -y server-filesystem .");
     let project = bed.path("project").display().to_string();
     assert_eq!(line.arguments.last(), Some(&project));
-    // What they run is not here.
+    // These run their arguments elsewhere.
     let line = bed.line("docker run -v .:/data image node");
     assert_eq!(line.dir, bed.path("project"));
-    for (file, first, wanted) in [
+    for (file, first, expected) in [
         ("config/loose", "#!/usr/bin/env lua", "/"),
         ("config/split", "#!/usr/bin/env -S node --import tsx", "/"),
         ("config/set", "#!/usr/bin/env A=b python3", "/"),
@@ -436,12 +455,12 @@ fn what_looks_for_code_in_its_folder_starts_elsewhere() {
     ] {
         std::fs::write(bed.path(file), format!("{first}\n")).unwrap();
         let line = bed.line(&format!("ROOT/{file}"));
-        assert_eq!(line.dir, bed.path(wanted), "{first}");
+        assert_eq!(line.dir, bed.path(expected), "{first}");
     }
 }
 
 #[test]
-fn variables_that_bring_code_of_the_folder_are_known() {
+fn variables_that_load_code_from_the_folder_are_recognised() {
     let bed = Bed::new();
     let with = |name: &str, value: &str| {
         let value = value.replace(
@@ -452,7 +471,7 @@ fn variables_that_bring_code_of_the_folder_are_known() {
             "python3 mine.py",
             None,
             &[(name, &value)],
-            Whose::Person,
+            Owner::User,
             "config",
         )
     };
@@ -502,7 +521,7 @@ fn variables_that_bring_code_of_the_folder_are_known() {
 }
 
 #[test]
-fn what_commands_can_write_needs_trust() {
+fn files_that_commands_can_write_need_trust() {
     let bed = Bed::new();
     for words in [
         "ROOT/root/x.py",
@@ -511,15 +530,18 @@ fn what_commands_can_write_needs_trust() {
         "python3 ROOT/state/tmp/1/x.py",
     ] {
         let line = bed.line(words);
-        let said = line.reasons.join(", ");
-        assert!(said.contains("where commands can write"), "{words}: {said}");
+        let problem = line.reasons.join(", ");
+        assert!(
+            problem.contains("where commands can write"),
+            "{words}: {problem}"
+        );
         assert_eq!(bed.typed(words).reasons, [""; 0], "{words}");
     }
 }
 
-/// Programs in a folder of `PATH` that run code of the project in some roundabout way.
+/// Programs in a folder of `PATH` that run code of the project indirectly.
 #[test]
-fn what_a_program_runs_in_turn_is_judged_too() {
+fn programs_run_indirectly_are_checked_too() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let bed = Bed::new();
     let sys = bed.path("sys");
@@ -549,7 +571,7 @@ fn what_a_program_runs_in_turn_is_judged_too() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     symlink(script, sys.join("into")).unwrap();
     let path = format!("{}:/usr/bin:/bin", sys.display());
-    let line = |words: &str| bed.line_of(words, None, &[("PATH", &path)], Whose::Person, "config");
+    let line = |words: &str| bed.line_of(words, None, &[("PATH", &path)], Owner::User, "config");
     for words in [
         "direct",
         "by-env",
@@ -594,10 +616,10 @@ fn what_a_program_runs_in_turn_is_judged_too() {
     ] {
         let value = value.replace("ROOT/", &root);
         let values = [("PATH", path.as_str()), (name, value.as_str())];
-        let line = bed.line_of("steady", None, &values, Whose::Person, "config");
+        let line = bed.line_of("steady", None, &values, Owner::User, "config");
         assert!(!line.reasons.is_empty(), "{name}: {line:?}");
     }
-    // What has nothing to do with the project stays where it is.
+    // Unrelated command lines are not changed.
     for words in [
         "steady",
         "flock F steady",
@@ -618,7 +640,7 @@ fn a_text_is_read_as_a_shell_would_read_it() {
     let home = home.trim_end_matches('/');
     let values = [("HOME", home), ("P", &format!("{home}/project"))];
     let of =
-        |words: &str, dir: Option<&str>| bed.line_of(words, dir, &values, Whose::Person, "config");
+        |words: &str, dir: Option<&str>| bed.line_of(words, dir, &values, Owner::User, "config");
     std::fs::write(bed.path("project/run.sh"), "").unwrap();
     for words in [
         "sh -c 'exec ~/project/run.sh'",
@@ -639,7 +661,7 @@ fn a_text_is_read_as_a_shell_would_read_it() {
         let line = of(words, None);
         assert!(!line.reasons.is_empty(), "{words}: {line:?}");
     }
-    // From a folder around the project.
+    // From a parent folder of the project.
     for words in [
         "sh -c 'project/run.sh'",
         "sh -c 'cd project && ./run.sh'",
@@ -651,7 +673,7 @@ fn a_text_is_read_as_a_shell_would_read_it() {
         let line = of(words, Some(""));
         assert!(!line.reasons.is_empty(), "{words}: {line:?}");
     }
-    // What has nothing to do with it needs nobody.
+    // Unrelated texts need no trust.
     for words in [
         "sh -c 'exec ~/elsewhere/server.js'",
         "sh -c 'cd ~/elsewhere && node server.js'",
@@ -664,7 +686,7 @@ fn a_text_is_read_as_a_shell_would_read_it() {
         "steady --root=~/project",
     ] {
         let line = of(words, None);
-        // A relative or a loading variable would be a reason of its own.
+        // A relative or a loading variable would be another reason.
         let reasons: Vec<_> = line
             .reasons
             .iter()

@@ -1,17 +1,17 @@
-//! The paths in a text that a shell or an interpreter may read: an argument, the value of
-//! a variable, the first line of a script.
+//! Finds paths in a text that a shell or an interpreter may read: an argument, a
+//! variable's value, a script's first line.
 
 use std::path::{Path, PathBuf};
 
-/// Whether a character separates two words of such a text.
-fn parts(c: char) -> bool {
+/// Whether a character separates words in such a text.
+fn is_separator(c: char) -> bool {
     c.is_whitespace() || "'\"`:;,=()<>|&{}[]!".contains(c)
 }
 
-/// The absolute paths in a text that may be a program or a template of paths: whether there
-/// is a file of that name does not matter, because endings may be added to it.
+/// Returns the absolute paths in a text that may be a program or a path template. Whether
+/// such a file exists does not matter, because a suffix may be added.
 pub(super) fn fragments(text: &str) -> impl Iterator<Item = &str> {
-    text.split(parts).filter_map(|piece| {
+    text.split(is_separator).filter_map(|piece| {
         let path = piece.get(piece.find('/')?..)?;
         let before = piece.strip_suffix(path).unwrap_or_default();
         let is_absolute = before.is_empty() || before.starts_with('-');
@@ -19,35 +19,35 @@ pub(super) fn fragments(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The relative paths in a text.
+/// Returns the relative paths in a text.
 pub(super) fn relative(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(parts);
+    let words = text.split(is_separator);
     words.filter(|word| !word.is_empty() && !word.starts_with(['/', '-', '~', '$']))
 }
 
-/// The folders in which a pattern of a text begins to match: `/home/me` for `/home/me/p*/x`.
+/// Returns the folders in which a pattern starts to match: `/home/me` for
+/// `/home/me/p*/x`.
 pub(super) fn searched(text: &str) -> impl Iterator<Item = &Path> {
-    text.split(parts).filter_map(|word| {
+    text.split(is_separator).filter_map(|word| {
         let begin = word.get(..wild(word)).filter(|begin| *begin != word)?;
         let folder = begin.get(..=begin.rfind('/')?)?;
         Some(Path::new(folder)).filter(|folder| folder.is_absolute())
     })
 }
 
-/// The position of the first wildcard.
+/// Returns the position of the first wildcard.
 fn wild(path: &str) -> usize {
     path.find(['?', '*']).unwrap_or(path.len())
 }
 
-/// A text with home folders and variables in place of `~`, `$NAME` and `${NAME}`, as a
-/// shell would put them in. A variable that is not known stays as it is.
+/// Expands `~`, `$NAME` and `${NAME}` as a shell would. Unknown variables stay unchanged.
 pub(super) fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(['~', '$']) {
         let (before, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
         out.push_str(before);
-        let is_first = out.chars().next_back().is_none_or(parts);
+        let is_first = out.chars().next_back().is_none_or(is_separator);
         let (taken, value) = match from.strip_prefix('~') {
             Some(after) if is_first => home(after, variable),
             Some(_) => (1, None),
@@ -60,7 +60,7 @@ pub(super) fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) ->
     out + rest
 }
 
-/// The home folder that stands after `~`, and how long that is with it.
+/// Returns the length of a `~NAME` and the home folder it refers to.
 fn home(after: &str, variable: &dyn Fn(&str) -> Option<String>) -> (usize, Option<String>) {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let name: String = after.chars().take_while(|c| is_name(*c)).collect();
@@ -76,8 +76,8 @@ fn home(after: &str, variable: &dyn Fn(&str) -> Option<String>) -> (usize, Optio
     (1 + name.len(), folder)
 }
 
-/// The value of the variable that stands after `$`, and how long that is with it. For
-/// `${NAME:-x}` that is the value of `NAME`, or `x` if it is not set.
+/// Returns the length of a variable reference and its value. For `${NAME:-x}` that is the
+/// value of `NAME`, or `x` if it is not set.
 fn value(after: &str, variable: &dyn Fn(&str) -> Option<String>) -> (usize, Option<String>) {
     let inside = after.strip_prefix('{');
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -99,14 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_would_read_it_so() {
+    fn texts_are_expanded_as_by_a_shell() {
         let variable = |name: &str| match name {
             "HOME" => Some("/home/me".to_owned()),
             "USER" => Some("me".to_owned()),
             "P" => Some("/p".to_owned()),
             _ => None,
         };
-        for (text, wanted) in [
+        for (text, expected) in [
             ("exec ~/x", "exec /home/me/x"),
             ("~", "/home/me"),
             ("ProxyCommand=~/x", "ProxyCommand=/home/me/x"),
@@ -121,7 +121,7 @@ mod tests {
             ("$P$P ä$Pö~", "/p/p ä/pö~"),
             ("cost: 5$ $", "cost: 5$ $"),
         ] {
-            assert_eq!(expanded(text, &variable), wanted, "{text}");
+            assert_eq!(expanded(text, &variable), expected, "{text}");
         }
     }
 

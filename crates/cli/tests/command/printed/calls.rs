@@ -1,4 +1,4 @@
-//! Every call that the pages of other agents print, made with the built command.
+//! Every call in the documentation of other agents, made with the built command.
 
 use super::blocks::{Block, blocks, calls};
 use crate::scratch::{Ended, Scratch};
@@ -11,7 +11,7 @@ const DEEPAGENTS: &str = include_str!("../../seeds/deepagents.md");
 
 const GO: &str = "package agent\n\nfunc ServeHandler() {}\n";
 
-/// A project with the files that the printed calls name, and programs that say how they
+/// A project with the files that the printed calls name, and programs that print how they
 /// were called.
 fn project() -> Scratch {
     let scratch = super::project();
@@ -41,7 +41,7 @@ fn printed(page: &str) -> Vec<Block> {
 
 #[test]
 fn of_the_standard_tools() {
-    // The two of the web are made elsewhere.
+    // The two web calls are tested elsewhere.
     let expected = [
         ("read", GO.to_owned()),
         ("bash", "go test ./...\n".to_owned()),
@@ -72,8 +72,11 @@ fn of_the_standard_tools() {
     ];
     let calls = printed(STANDARD);
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
-    let wanted: Vec<&str> = expected.iter().map(|(tool, _)| *tool).collect();
-    assert_eq!(tools, [&wanted[..], &["web_search", "web_fetch"]].concat());
+    let requested: Vec<&str> = expected.iter().map(|(tool, _)| *tool).collect();
+    assert_eq!(
+        tools,
+        [&requested[..], &["web_search", "web_fetch"]].concat()
+    );
     for (call, (tool, text)) in calls.iter().zip(&expected) {
         let scratch = project();
         let mut ended = made(&scratch, "standard", tool, &call.text);
@@ -133,11 +136,11 @@ fn of_the_workspace_tools() {
     ];
     let calls = printed(WORKSPACE);
     let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
-    let wanted: Vec<&str> = expected.iter().map(|(tool, _)| *tool).collect();
+    let requested: Vec<&str> = expected.iter().map(|(tool, _)| *tool).collect();
     let later = [
         "exec", "process", "process", "process", "process", "process", "message",
     ];
-    assert_eq!(tools, [&wanted[..], &later].concat());
+    assert_eq!(tools, [&requested[..], &later].concat());
     for (call, (tool, reply)) in calls.iter().zip(&expected) {
         let scratch = project();
         let ended = made(&scratch, "workspace", tool, &call.text);
@@ -155,7 +158,7 @@ fn of_the_workspace_tools() {
     }
 }
 
-/// The program that the call names need not be here. The same call with one that is shows
+/// The program in the call may not be installed. The same call with an installed one shows
 /// the printed reply.
 #[test]
 fn of_exec() {
@@ -177,7 +180,7 @@ fn of_exec() {
     let own = scratch.home("bin/go").display().to_string();
     let working_dir = scratch.work("").canonicalize().unwrap();
     // The page names the two forms of a command in its text.
-    for (arguments, command, said) in [
+    for (arguments, command, message) in [
         (
             call.text.replace(program, &own),
             format!("{own} test ./internal/agent/tool/shellx"),
@@ -192,11 +195,11 @@ fn of_exec() {
         let ended = made(&scratch, "workspace", "exec", &arguments);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let reply: Value = serde_json::from_str(&ended.out).unwrap();
-        let wanted = json!({
-            "success": true, "command": command, "exit_code": 0, "stdout": "", "stderr": said,
+        let requested = json!({
+            "success": true, "command": command, "exit_code": 0, "stdout": "", "stderr": message,
             "working_dir": working_dir.to_string_lossy().trim_end_matches('/'),
         });
-        assert_eq!(reply, wanted);
+        assert_eq!(reply, requested);
     }
     // A command that fails is a result, one that takes too long is an error.
     let ended = made(&scratch, "workspace", "exec", r#"{"command":"exit 3"}"#);
@@ -288,8 +291,8 @@ fn of_the_deepagents_tools() {
         ),
     ];
     let tools: Vec<&str> = calls.iter().map(|(tool, _)| tool.as_str()).collect();
-    let wanted: Vec<&str> = expected.iter().map(|(tool, _)| *tool).collect();
-    assert_eq!(tools, wanted);
+    let requested: Vec<&str> = expected.iter().map(|(tool, _)| *tool).collect();
+    assert_eq!(tools, requested);
     for ((tool, arguments), (_, reply)) in calls.iter().zip(&expected) {
         let scratch = project();
         let ended = made(&scratch, "deepagents", tool, &arguments.to_string());
@@ -315,7 +318,7 @@ fn of_the_deepagents_tools() {
 
 /// The note at the end of a long output, and the file that it names.
 #[test]
-fn of_a_command_that_says_too_much() {
+fn a_command_with_too_much_output() {
     let note = include_str!("../../seeds/note.txt").trim_end();
     let (before, _) = note.split_once("/tmp/").unwrap();
     let scratch = project();

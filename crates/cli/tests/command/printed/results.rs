@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 const PAGE: &str = include_str!("../../seeds/deepagents.md");
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0:~\x9bU\0\0\0\nIDATx\xdach\0\0\0\x82\0\x81\xdaE\x08;\0\0\0\0IEND\xaeB`\x82";
 
-/// Whether everything in `printed` is so in `actual`. What ends in `...` is only the
-/// beginning of a text.
+/// Whether `actual` contains everything in `printed`. Text that ends in `...` is only a
+/// prefix.
 pub(super) fn holds(printed: &Value, actual: &Value) -> bool {
     match (printed, actual) {
         (Value::Object(printed), Value::Object(actual)) => printed
@@ -30,7 +30,7 @@ pub(super) fn holds(printed: &Value, actual: &Value) -> bool {
     }
 }
 
-/// Padded with a last line to a size.
+/// Pads a text to a size with a last line.
 fn sized(text: &str, size: usize) -> String {
     format!("{text}{}\n", "#".repeat(size - text.len() - 1))
 }
@@ -121,7 +121,7 @@ fn each_printed_result_is_what_comes_back() {
             };
             let arguments = how(tool, &title);
             if (tool, title.as_str()) == ("read_todos", "With todos") {
-                // Needs a session: the test of todos.
+                // Needs a session: see the test of todos.
                 continue;
             }
             let scratch = project();
@@ -148,8 +148,8 @@ fn each_printed_result_is_what_comes_back() {
                 }
                 ("read_file", "Pagination indicator (appended to content)") => {
                     let content = actual["content"].as_str().unwrap();
-                    let wanted = printed.as_str().unwrap();
-                    assert!(content.ends_with(&format!("\n\n{wanted}")), "{wanted}");
+                    let expected = printed.as_str().unwrap();
+                    assert!(content.ends_with(&format!("\n\n{expected}")), "{expected}");
                     printed = json!({});
                 }
                 // This bash also names the line.
@@ -334,7 +334,7 @@ fn the_keys_of_the_printed_specification_are_settings() {
         entry.insert(key.to_owned(), value);
     }
     assert_eq!(entry.len(), 7);
-    // There is no model: haft reports mistakes in the settings before it connects to one.
+    // No model is needed: haft reports errors in the settings before it connects to one.
     let ran = |entry: &serde_json::Map<String, Value>| {
         let scratch = Scratch::new();
         let config = json!({

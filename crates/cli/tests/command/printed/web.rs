@@ -1,5 +1,5 @@
-//! The printed calls of the web tools, addresses and all: a proxy on this machine stands
-//! for the internet and answers in the place of the hosts that they name.
+//! The printed calls of the web tools, with their addresses: a proxy on this machine
+//! answers in place of the hosts.
 
 use super::blocks::blocks;
 use crate::scratch::Scratch;
@@ -20,7 +20,7 @@ const NOTES: &str = "<html><head><title>Go 1.24 Release Notes</title></head><bod
 <pre><code>for b.Loop() {\n\twork()\n}</code></pre>\
 <p><img src=\"gopher.png\" alt=\"a gopher\"></p></main></body></html>";
 
-/// Seven results of the page for small devices, of which five are asked for.
+/// Seven results of the Lite page, of which five are requested.
 fn found() -> String {
     let row = |number: usize| {
         format!(
@@ -32,7 +32,7 @@ fn found() -> String {
     format!("<html><body><table>{rows}</table></body></html>")
 }
 
-/// Reads the head of a request; its first line.
+/// Reads the head of a request, and returns its first line.
 fn head(stream: &mut impl BufRead) -> String {
     let mut first = String::new();
     stream.read_line(&mut first).unwrap();
@@ -43,7 +43,7 @@ fn head(stream: &mut impl BufRead) -> String {
     first.trim_end().to_owned()
 }
 
-/// One connection: through to a host, whose page is sent over TLS.
+/// Handles one connection: a tunnel to a host, whose page is sent over TLS.
 fn serve(stream: TcpStream, tls: Arc<ServerConfig>) -> (String, String) {
     let mut stream = BufReader::new(stream);
     let asked = head(&mut stream);
@@ -51,7 +51,7 @@ fn serve(stream: TcpStream, tls: Arc<ServerConfig>) -> (String, String) {
     write!(stream, "HTTP/1.1 200 OK\r\n\r\n").unwrap();
     let connection = ServerConnection::new(tls).unwrap();
     let mut stream = BufReader::new(StreamOwned::new(connection, stream));
-    let wanted = head(&mut stream);
+    let expected = head(&mut stream);
     let body = match asked.contains("go.dev") {
         true => NOTES.to_owned(),
         false => found(),
@@ -63,10 +63,10 @@ fn serve(stream: TcpStream, tls: Arc<ServerConfig>) -> (String, String) {
     stream.flush().unwrap();
     // Until the other side is done too.
     let _ = stream.read_to_end(&mut Vec::new());
-    (asked, wanted)
+    (asked, expected)
 }
 
-/// A scratch folder whose internet is a proxy, and what that is asked.
+/// A scratch folder with a proxy as its internet, and the requests to it.
 fn online() -> (Scratch, mpsc::Receiver<(String, String)>) {
     let made = rcgen::generate_simple_self_signed(HOSTS.map(str::to_owned)).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -79,7 +79,7 @@ fn online() -> (Scratch, mpsc::Receiver<(String, String)>) {
     let tls = Arc::new(tls);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let _ = tell.send(serve(stream.unwrap(), Arc::clone(&tls)));
@@ -93,7 +93,7 @@ fn online() -> (Scratch, mpsc::Receiver<(String, String)>) {
         authority.display(),
         HOSTS.join(", ")
     ));
-    (scratch, told)
+    (scratch, reported)
 }
 
 fn printed(tool: &str) -> String {
@@ -104,7 +104,7 @@ fn printed(tool: &str) -> String {
 
 #[test]
 fn web_fetch() {
-    let (scratch, told) = online();
+    let (scratch, reported) = online();
     let ended = scratch.haft(&["call", "web_fetch", &printed("web_fetch")]);
     assert_eq!(
         (ended.code, ended.out.as_str()),
@@ -114,14 +114,14 @@ fn web_fetch() {
         ),
         "{ended:?}"
     );
-    let (asked, wanted) = told.recv().unwrap();
+    let (asked, expected) = reported.recv().unwrap();
     assert_eq!(asked, "CONNECT go.dev:443 HTTP/1.1");
-    assert_eq!(wanted, "GET /doc/go1.24 HTTP/1.1");
+    assert_eq!(expected, "GET /doc/go1.24 HTTP/1.1");
 }
 
 #[test]
 fn web_search() {
-    let (scratch, told) = online();
+    let (scratch, reported) = online();
     let ended = scratch.haft(&["call", "web_search", &printed("web_search")]);
     let results: Vec<String> = (1..=5)
         .map(|number| {
@@ -130,12 +130,12 @@ fn web_search() {
             )
         })
         .collect();
-    let wanted = format!(
+    let expected = format!(
         "Search results for: \"golang 1.24 release notes\"\n\n{}",
         results.join("\n")
     );
-    assert_eq!((ended.code, &ended.out), (Some(0), &wanted), "{ended:?}");
-    let (asked, wanted) = told.recv().unwrap();
+    assert_eq!((ended.code, &ended.out), (Some(0), &expected), "{ended:?}");
+    let (asked, expected) = reported.recv().unwrap();
     assert_eq!(asked, "CONNECT lite.duckduckgo.com:443 HTTP/1.1");
-    assert_eq!(wanted, "GET /lite/?q=golang+1.24+release+notes HTTP/1.1");
+    assert_eq!(expected, "GET /lite/?q=golang+1.24+release+notes HTTP/1.1");
 }

@@ -1,34 +1,34 @@
-//! What a plugin writes, message by message: one JSON object on a line, or on
-//! several; whatever else it writes is noise, and told as such.
+//! Splitting the output of a plugin into messages: JSON objects on one line or on several.
+//! Anything else is noise.
 
-use super::mend::mended;
-use super::whose::Whose;
+use super::call_id::CallIdOnly;
+use super::sanitize::sanitized;
 use crate::json::Shape;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// No message is longer.
+/// Maximum size of a message, in bytes.
 pub const LONGEST: usize = 16 << 20;
 
-/// How much of a line that is no message is told.
-const TOLD: usize = 300;
+/// Maximum length of noise shown in messages, in characters.
+const MAX_NOISE_CHARS: usize = 300;
 
-/// Something a plugin wrote.
+/// A piece of a plugin's output.
 #[derive(Debug, PartialEq)]
 pub enum Arrived {
-    /// A message.
+    /// A complete message.
     Message(Map<String, Value>),
-    /// The beginning of a line that is no message.
+    /// The start of a line that is not a message.
     Noise(String),
-    /// A message that is not read, because it would cost too much.
+    /// A message that is too costly to parse.
     Refused {
-        /// Whose call it is about, if it says so.
+        /// Id of the call it is about, if given.
         call_id: Option<String>,
-        /// What it has too much of.
+        /// The limit that it exceeds.
         why: &'static str,
     },
-    /// A line or a message without end: nothing after it can be trusted.
+    /// A line or message that is too long. Nothing after it can be trusted.
     TooLong,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Messages<R> {
     assembler: Assembler,
 }
 
-/// Makes messages of lines.
+/// Assembles messages from lines.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    /// The lines of a message that goes on.
+    /// Lines of an incomplete message.
     begun: Vec<u8>,
-    /// What of them is still open.
+    /// Open brackets and strings of the incomplete message.
     shape: Shape,
 }
 
@@ -56,7 +56,7 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
         }
     }
 
-    /// The next one; nothing at the end. Whoever stops waiting loses nothing.
+    /// Returns the next piece; `None` at the end. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Arrived> {
         loop {
             match self.read_line().await {
@@ -64,7 +64,8 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
                 Line::TooLong => return Some(Arrived::TooLong),
                 Line::Whole => {}
             }
-            // Its memory goes with it: most lines are short, and one was not.
+            // Gives the buffer away: most lines are short, and a long one should not keep
+            // its memory.
             let line = std::mem::take(&mut self.line);
             if let Some(arrived) = self.assembler.take(line) {
                 return Some(arrived);
@@ -72,7 +73,7 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
         }
     }
 
-    /// Where they come from, while none of them is under way.
+    /// Returns the reader, unless a message is incomplete.
     pub(super) fn at_rest(&self) -> Option<&R> {
         let is_whole = self.line.is_empty() && self.assembler.begun.is_empty();
         is_whole.then_some(&self.reader)
@@ -107,7 +108,7 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
 }
 
 impl Assembler {
-    /// What a line makes, with those before it; nothing while a message goes on.
+    /// Adds a line. Returns `None` while a message is incomplete.
     pub fn take(&mut self, line: Vec<u8>) -> Option<Arrived> {
         let line = trimmed(line);
         if line.is_empty() {
@@ -116,7 +117,7 @@ impl Assembler {
         if self.begun.is_empty() {
             return self.first(line);
         }
-        if let Some(message) = self.alone(&line) {
+        if let Some(message) = self.standalone(&line) {
             self.begun = Vec::new();
             return Some(Arrived::Message(message));
         }
@@ -128,7 +129,8 @@ impl Assembler {
         if self.begun.len() > LONGEST {
             return Some(Arrived::TooLong);
         }
-        // Only what is whole is parsed: to try at every line would take for ever.
+        // Parses only complete messages: parsing again at every line would take quadratic
+        // time.
         if self.shape.is_open() {
             return None;
         }
@@ -136,10 +138,10 @@ impl Assembler {
         Some(self.whole(whole))
     }
 
-    /// A line while nothing is begun.
+    /// Handles a line while no message is incomplete.
     fn first(&mut self, line: Vec<u8>) -> Option<Arrived> {
         if !line.starts_with(b"{") && !begins_list(&line) {
-            return Some(Arrived::Noise(told(&line)));
+            return Some(Arrived::Noise(shown(&line)));
         }
         self.shape = Shape::of(&line);
         if self.shape.is_open() && self.shape.excess().is_none() && is_beginning(&line) {
@@ -149,9 +151,10 @@ impl Assembler {
         Some(self.whole(line))
     }
 
-    /// A line inside a message may be an object itself. One of ours is not inside: then
-    /// what was begun never was a message. Only the tools of a list are.
-    fn alone(&self, line: &[u8]) -> Option<Map<String, Value>> {
+    /// Returns the message that a line inside another message is by itself. A plugin
+    /// message is never inside another one, so the incomplete text was not a message. Only
+    /// tools in a list may be inside.
+    fn standalone(&self, line: &[u8]) -> Option<Map<String, Value>> {
         if !line.starts_with(b"{") || !line.ends_with(b"}") {
             return None;
         }
@@ -160,34 +163,34 @@ impl Assembler {
             return None;
         }
         let object = serde_json::from_slice(line).ok();
-        let object = object.or_else(|| serde_json::from_str(&mended(line)?).ok())?;
+        let object = object.or_else(|| serde_json::from_str(&sanitized(line)?).ok())?;
         let is_listed = || {
             self.shape.is_in_list()
                 && (begins_list(&self.begun)
                     || memchr::memmem::find(&self.begun, b"\"tools\"").is_some())
         };
-        (is_ours(&object) || is_definition(&object) && !is_listed()).then_some(object)
+        (is_message(&object) || is_definition(&object) && !is_listed()).then_some(object)
     }
 
     fn whole(&self, text: Vec<u8>) -> Arrived {
         if let Some(why) = self.shape.excess() {
-            return match serde_json::from_slice::<Whose>(&text) {
-                Ok(Whose { call_id }) => Arrived::Refused { call_id, why },
-                // Nothing says that it is noise, and somebody may wait for it.
+            return match serde_json::from_slice::<CallIdOnly>(&text) {
+                Ok(CallIdOnly { call_id }) => Arrived::Refused { call_id, why },
+                // The text may be a message, and a call may wait for it.
                 Err(_) if self.shape.is_too_deep() => Arrived::Refused { call_id: None, why },
-                Err(_) => Arrived::Noise(told(&text)),
+                Err(_) => Arrived::Noise(shown(&text)),
             };
         }
         if let Some(message) = read(&text) {
             return Arrived::Message(message);
         }
-        let told = told(&text);
-        let mended = mended(&text);
-        // So that it is there twice at most.
+        let shown = shown(&text);
+        let sanitized = sanitized(&text);
+        // Frees the text, so that it is in memory at most twice.
         drop(text);
-        match mended.and_then(|text| read(text.as_bytes())) {
+        match sanitized.and_then(|text| read(text.as_bytes())) {
             Some(message) => Arrived::Message(message),
-            None => Arrived::Noise(told),
+            None => Arrived::Noise(shown),
         }
     }
 }
@@ -198,13 +201,13 @@ enum Line {
     End,
 }
 
-/// Whether a text begins as a list of objects. Many lines of logs begin with a bracket.
+/// Whether a text starts like a list of objects. Many log lines start with a bracket.
 fn begins_list(text: &[u8]) -> bool {
     let inside = text.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
     inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(b"{"))
 }
 
-/// The message that a text is: an object, or a bare list of tools.
+/// Parses a text as a message: an object, or a list of tools.
 fn read(text: &[u8]) -> Option<Map<String, Value>> {
     if !begins_list(text) {
         return serde_json::from_slice(text).ok();
@@ -218,9 +221,9 @@ fn read(text: &[u8]) -> Option<Map<String, Value>> {
     Some(Map::from_iter([("tools".to_owned(), tools.into())]))
 }
 
-/// Whether an object is a message of a plugin, and no part of one: a schema may have a
-/// property of any name, but that is an object.
-fn is_ours(object: &Map<String, Value>) -> bool {
+/// Whether an object is a complete plugin message. A schema may have properties of any
+/// name, but those are objects.
+fn is_message(object: &Map<String, Value>) -> bool {
     let kind = object
         .get("type")
         .and_then(Value::as_str)
@@ -231,16 +234,16 @@ fn is_ours(object: &Map<String, Value>) -> bool {
         || ["init", "result", "update", "host_call", "invalid"].contains(&kind)
 }
 
-/// Whether an object could be a tool.
+/// Whether an object could be a tool definition.
 fn is_definition(object: &Map<String, Value>) -> bool {
     object.contains_key("parameters")
 }
 
-/// Whether a text could become an object, with more of it.
+/// Whether a text could be the start of an object.
 fn is_beginning(text: &[u8]) -> bool {
-    let mended = mended(text);
-    let text = mended.as_ref().map_or(text, String::as_bytes);
-    // Nothing of it is kept: it may be long.
+    let sanitized = sanitized(text);
+    let text = sanitized.as_ref().map_or(text, String::as_bytes);
+    // Discards the values, because the text may be long.
     let parsed = serde_json::from_slice::<IgnoredAny>(text);
     parsed.is_err_and(|error| error.is_eof())
 }
@@ -252,11 +255,12 @@ fn trimmed(mut line: Vec<u8>) -> Vec<u8> {
     line
 }
 
-/// The beginning of a line, harmless to show.
-fn told(line: &[u8]) -> String {
-    let text = String::from_utf8_lossy(line.get(..TOLD * 4).unwrap_or(line)).into_owned();
+/// Returns the start of a line, safe to show.
+fn shown(line: &[u8]) -> String {
+    let text =
+        String::from_utf8_lossy(line.get(..MAX_NOISE_CHARS * 4).unwrap_or(line)).into_owned();
     let shown = text.chars().filter(|c| !c.is_control());
-    shown.take(TOLD).collect()
+    shown.take(MAX_NOISE_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_come_on_a_line_or_several_among_noise() {
+    async fn messages_are_found_on_one_or_several_lines_among_noise() {
         let text = b"Starting up...\n\n{\"name\":\"a\"}\r\n{\n  \"content\": [\n    {\"type\": \"text\", \"text\": \"x\"}\n  ],\n  \"error\": false\n}\n42\n{\"tools\":[]}";
         assert_eq!(
             all(text).await,
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_only_looks_like_a_beginning_hides_nothing() {
+    async fn a_false_start_of_a_message_hides_no_message() {
         let text = b"{oops\n{\"name\":\"a\"}\n{\"begun\":\n{\"content\":[]}\n{\"x\":]\n}\n";
         assert_eq!(
             all(text).await,
@@ -311,21 +315,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_too_deep_to_be_read_is_told_from_noise() {
+    async fn a_message_that_exceeds_a_limit_is_not_noise() {
         let text = format!("{{\"a\":{}{}}}\n", "[".repeat(5_000), "]".repeat(5_000));
         let refused = |call_id: Option<&str>, why| Arrived::Refused {
             call_id: call_id.map(str::to_owned),
             why,
         };
-        let wanted = refused(None, "more than 120 levels");
-        assert_eq!(all(text.as_bytes()).await, [wanted]);
+        let expected = refused(None, "more than 120 levels");
+        assert_eq!(all(text.as_bytes()).await, [expected]);
         let many = "1,".repeat(160_000);
         let why = "more than 150,000 values";
         for (id, call_id) in [("\"7\"", Some("7")), ("8", None), ("[1,{\"a\":2}]", None)] {
             let text = format!("{{\"content\":[{many}1],\"call_id\":{id}}}\n");
             assert_eq!(all(text.as_bytes()).await, [refused(call_id, why)], "{id}");
         }
-        // What is no JSON is noise, however many commas it has.
+        // Text that is not JSON is noise, however many commas it has.
         let noise = all(format!("{{oops {many}}}\n").as_bytes()).await;
         assert!(matches!(noise.as_slice(), [Arrived::Noise(_)]));
         // In a string they are text.
@@ -334,30 +338,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_tools_of_a_list_may_have_a_line_each() {
+    async fn tools_in_a_list_may_be_on_separate_lines() {
         let tool = |name: &str| json!({ "name": name, "parameters": { "type": "object" } });
         let text = format!("{{\"tools\":[\n{},\n{}\n]}}\n", tool("a"), tool("b"));
-        let wanted = json!({ "tools": [tool("a"), tool("b")] });
-        assert_eq!(all(text.as_bytes()).await, [message(wanted)]);
-        // Nothing that was begun and is no list hides one.
+        let expected = json!({ "tools": [tool("a"), tool("b")] });
+        assert_eq!(all(text.as_bytes()).await, [message(expected)]);
+        // An incomplete text that is not a list hides no message.
         let text = format!("{{\"log\":[\n{}\n", tool("a"));
         assert_eq!(all(text.as_bytes()).await, [message(tool("a"))]);
         // A property may have any name.
         let text = b"{\"name\":\"a\",\"parameters\":{\"properties\":\n{\"content\":{\"type\":\"string\"}}\n}}\n";
         let properties = json!({ "content": { "type": "string" } });
-        let wanted = json!({ "name": "a", "parameters": { "properties": properties } });
-        assert_eq!(all(text).await, [message(wanted)]);
+        let expected = json!({ "name": "a", "parameters": { "properties": properties } });
+        assert_eq!(all(text).await, [message(expected)]);
     }
 
     #[tokio::test]
     async fn a_bare_list_of_tools_is_a_message_and_other_brackets_are_not() {
         let tool = |name: &str| json!({ "name": name, "parameters": { "type": "object" } });
-        let wanted = message(json!({ "tools": [tool("a"), tool("b")] }));
+        let expected = message(json!({ "tools": [tool("a"), tool("b")] }));
         let line = format!("[{},{}]\n", tool("a"), tool("b"));
-        assert_eq!(all(line.as_bytes()).await, [wanted]);
-        let wanted = message(json!({ "tools": [tool("a"), tool("b")] }));
+        assert_eq!(all(line.as_bytes()).await, [expected]);
+        let expected = message(json!({ "tools": [tool("a"), tool("b")] }));
         let lines = format!("[\n  {},\n  {}\n]\n", tool("a"), tool("b"));
-        assert_eq!(all(lines.as_bytes()).await, [wanted]);
+        assert_eq!(all(lines.as_bytes()).await, [expected]);
         for noise in [
             "[INFO] started",
             "[1, 2]",
@@ -368,14 +372,14 @@ mod tests {
             let line = format!("{noise}\n");
             assert_eq!(all(line.as_bytes()).await, [Arrived::Noise(noise.into())]);
         }
-        // A bracket alone hides no answer.
+        // A lone bracket hides no answer.
         let answer = json!({ "content": [] });
         let lines = format!("[\n{answer}\n");
         assert_eq!(all(lines.as_bytes()).await, [message(answer)]);
     }
 
     #[tokio::test]
-    async fn bad_bytes_and_control_characters_are_read_as_they_were_meant() {
+    async fn invalid_bytes_and_control_characters_are_repaired() {
         let text = b"{\"content\":\"a\tb\x01 \xff\"}\n";
         assert_eq!(
             all(text).await,
@@ -384,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_given_up() {
+    async fn a_line_without_an_end_is_given_up() {
         let endless = vec![b'x'; LONGEST + 2];
         assert_eq!(all(&endless).await.first(), Some(&Arrived::TooLong));
     }

@@ -1,40 +1,40 @@
-//! What messages say: definitions in every shape there is, and results.
+//! The content of plugin messages: tool definitions in all accepted shapes, and results.
 
 use crate::Content;
 use crate::external::time;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// The most that is taken of a description and of guidance, in characters.
+/// Maximum length of a description or guidance, in characters.
 const LONG_TEXT: usize = 16_000;
 
-/// The most images that are taken of a reply.
-const MOST_IMAGES: usize = 20;
+/// Maximum number of images in a reply.
+const MAX_IMAGES: usize = 20;
 
-/// What a plugin said of itself.
+/// A plugin's answer in the handshake.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Introduction {
-    /// The tools that have a name.
+    /// Its tools, including those without a name.
     pub tools: Vec<Described>,
-    /// Whether it speaks the second protocol.
+    /// Whether it uses version 2 of the protocol.
     pub is_second: bool,
     /// Whether it answered `init` rather than `describe`.
     pub is_init: bool,
 }
 
-/// How a plugin is asked to introduce itself.
+/// The question of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// `describe`, with the offer to speak the second protocol.
+    /// `describe`, with the offer of protocol version 2.
     Describe,
-    /// `describe` and nothing else, for plugins that compare the whole line.
+    /// `describe` alone, for plugins that compare the whole line.
     Plain,
     /// `init`.
     Init,
 }
 
 impl Question {
-    /// The message.
+    /// Returns the message to send.
     #[must_use]
     pub fn message(self) -> Value {
         match self {
@@ -44,7 +44,7 @@ impl Question {
         }
     }
 
-    /// Its name in a configuration: the protocol that it is of.
+    /// Returns the name of its protocol in the configuration.
     #[must_use]
     pub fn protocol(self) -> &'static str {
         match self {
@@ -55,15 +55,14 @@ impl Question {
 }
 
 impl Introduction {
-    /// Which of the questions that were asked this may be the answer to, the most likely
-    /// first.
+    /// Returns which of the questions this may answer, the most likely first.
     #[must_use]
     pub fn answers(&self, asked: &[Question]) -> Vec<Question> {
         use Question::{Describe, Init, Plain};
         let order: &[Question] = match (self.is_init, self.is_second) {
             (true, _) => &[Init],
             (false, true) => &[Describe, Plain, Init],
-            // Who answers `describe` at all answers the plain one.
+            // A plugin that answers `describe` at all answers the plain form.
             (false, false) if asked.contains(&Plain) => &[Plain, Init],
             (false, false) => &[Describe, Init],
         };
@@ -72,29 +71,29 @@ impl Introduction {
     }
 }
 
-/// One tool as it described it.
+/// A tool as the plugin described it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Described {
-    /// What it is called.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Description for the model.
     pub description: String,
-    /// The schema of its arguments.
+    /// JSON Schema of its arguments.
     pub parameters: Value,
-    /// Advice for the prompt.
+    /// Guidance for the system prompt.
     pub guidance: Option<String>,
-    /// How long a call of it may take.
+    /// Time limit of a call.
     pub timeout: Option<Duration>,
 }
 
-/// The introduction that a message is, if it is one.
+/// Parses a message as the answer in a handshake.
 #[must_use]
 pub fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
     let is_second =
         |object: &Map<String, Value>| object.get("protocol").and_then(Value::as_u64) == Some(2);
     if let Some(Value::Array(tools)) = message.get("tools") {
         let objects = || tools.iter().filter_map(Value::as_object);
-        // One without a name is there too, to be complained about.
+        // A tool without a name is kept, so that it can be reported.
         let each = |tool: &Value| tool.as_object().map(described).unwrap_or_default();
         return Some(Introduction {
             tools: tools.iter().map(each).collect(),
@@ -102,7 +101,7 @@ pub fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
             is_init: message.get("type").is_some_and(|kind| kind == "init"),
         });
     }
-    // The lines of a log may have a name as well.
+    // Log lines may have a name as well.
     let is_string = |name: &str| message.get(name).is_some_and(Value::is_string);
     let is_tool = is_string("description") || schema(message).is_some_and(Value::is_object);
     if message.contains_key("content") || !is_string("name") || !is_tool {
@@ -137,7 +136,8 @@ fn schema(object: &Map<String, Value>) -> Option<&Value> {
         .find_map(|name| object.get(*name).filter(|schema| !schema.is_null()))
 }
 
-/// A schema whose descriptions are clean. One that goes too deep is refused anyway.
+/// Returns a schema with cleaned descriptions. A schema that is nested too deeply is
+/// refused later.
 pub(in crate::external) fn cleaned(schema: &Value) -> Value {
     fn go(value: &mut Value) {
         match value {
@@ -160,13 +160,13 @@ pub(in crate::external) fn cleaned(schema: &Value) -> Value {
     schema
 }
 
-/// No schema: whatever comes is passed on.
+/// Returns a schema that accepts any arguments.
 fn anything() -> Value {
     json!({ "type": "object", "properties": {}, "additionalProperties": true })
 }
 
-/// A text of somebody else for a model and a screen: of bounded length, without
-/// what moves a cursor or hides.
+/// Cleans text from another program for the model and the terminal: limits its length and
+/// removes control and invisible characters.
 pub(crate) fn clean(text: &str) -> String {
     let hides = |c: char| {
         c.is_control() && c != '\n' && c != '\t'
@@ -179,26 +179,26 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Whose call it answers, if it says so.
+    /// Id of the call that it answers, if given.
     pub call_id: Option<String>,
-    /// What it says.
+    /// Content of the reply.
     pub content: Vec<Content>,
-    /// Whether that is an error.
+    /// Whether the call failed.
     pub is_error: bool,
-    /// What it says to the host alone.
+    /// Details that only the front end sees.
     pub details: Map<String, Value>,
 }
 
-/// The outcome that a message is, if it is one.
+/// Parses a message as the result of a call.
 #[must_use]
 pub fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
     taken(message.clone())
 }
 
-/// The same, of the very texts of the message, which may be large.
+/// Same as [`outcome`], without copying the texts, which may be large.
 pub(in crate::external) fn taken(mut message: Map<String, Value>) -> Option<Outcome> {
     let content = message.remove("content");
     let flag = |name: &str| message.get(name).is_some_and(is_true);
@@ -209,7 +209,7 @@ pub(in crate::external) fn taken(mut message: Map<String, Value>) -> Option<Outc
         Some(vec![Content::Text { text }])
     };
     let mut has_problem = false;
-    // An error may come as words instead of a flag, and a result with nothing in it.
+    // An error may be given as text instead of a flag, and a result may be empty.
     let content = match (content, message.get("error")) {
         (Some(content), _) => {
             let read = blocks(content);
@@ -242,7 +242,7 @@ pub(in crate::external) fn taken(mut message: Map<String, Value>) -> Option<Outc
     })
 }
 
-/// Whose call a message is about. An id is a text: anything else is the id of no call.
+/// Returns the id of the call that a message is about. Only strings are ids.
 #[must_use]
 pub fn call_id(message: &Map<String, Value>) -> Option<String> {
     match message.get("call_id") {
@@ -260,14 +260,14 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
-/// The content of a message.
+/// The parsed content of a message.
 pub(super) struct Blocks {
     pub(super) content: Vec<Content>,
-    /// Whether something is wrong with it; the content says what.
+    /// Whether something is wrong with it; the content describes the problem.
     has_problem: bool,
 }
 
-/// Blocks of a reply; texts that follow each other are one.
+/// Parses the blocks of a reply and joins adjacent texts.
 pub(super) fn blocks(content: Value) -> Blocks {
     let items = match content {
         Value::Array(items) => items,
@@ -285,13 +285,13 @@ pub(super) fn blocks(content: Value) -> Blocks {
         has_problem |= is_problem;
         if matches!(block, Some(Content::Image { .. })) {
             images += 1;
-            if images > MOST_IMAGES {
+            if images > MAX_IMAGES {
                 block = None;
             }
         }
         match (block, blocks.last_mut()) {
             (Some(Content::Text { text }), Some(Content::Text { text: before })) => {
-                // What is wrong stands on a line of its own.
+                // A problem starts on its own line.
                 if (is_problem || ends_line) && !before.is_empty() && !before.ends_with('\n') {
                     before.push('\n');
                 }
@@ -305,10 +305,10 @@ pub(super) fn blocks(content: Value) -> Blocks {
             (None, _) => {}
         }
     }
-    if images > MOST_IMAGES {
+    if images > MAX_IMAGES {
         let text = format!(
-            "[{} more images were left out: a reply has at most {MOST_IMAGES}]",
-            images - MOST_IMAGES
+            "[{} more images were left out: a reply has at most {MAX_IMAGES}]",
+            images - MAX_IMAGES
         );
         blocks.push(Content::Text { text });
     }
@@ -318,7 +318,7 @@ pub(super) fn blocks(content: Value) -> Blocks {
     }
 }
 
-/// A picture. The runtime decodes it before anybody keeps it.
+/// Parses an image. The runtime decodes it before it is recorded.
 fn image(data: &str, media_type: Option<&str>) -> Result<Content, String> {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
@@ -331,7 +331,7 @@ fn image(data: &str, media_type: Option<&str>) -> Result<Content, String> {
     let is_image = media_type
         .strip_prefix("image/")
         .is_some_and(|kind| !kind.is_empty() && kind.chars().all(plain));
-    // Lines of 76 characters are usual, and so are the alphabet for addresses and no padding.
+    // Accepts lines of 76 characters, the URL-safe alphabet and missing padding.
     let mut data: String = data.split_ascii_whitespace().collect();
     data.truncate(data.trim_end_matches('=').len());
     let mut data = data.replace('-', "+").replace('_', "/");
@@ -344,7 +344,7 @@ fn image(data: &str, media_type: Option<&str>) -> Result<Content, String> {
     let bytes = STANDARD.decode(&data).unwrap_or_default();
     let known = match is_image {
         true => Some(media_type).filter(|_| !bytes.is_empty()),
-        // Whatever it was called, it may be one.
+        // The data decides, whatever the declared type.
         false => haft_ops::text::sniff::image_type(&bytes),
     };
     if let Some(media_type) = known {
@@ -357,14 +357,14 @@ fn image(data: &str, media_type: Option<&str>) -> Result<Content, String> {
     ))
 }
 
-/// The media type and the base64 text of `data:image/png;base64,…`.
+/// Splits `data:image/png;base64,…` into its media type and Base64 text.
 fn data_url(text: &str) -> Option<(&str, &str)> {
     let (head, data) = text.trim_start().strip_prefix("data:")?.split_once(',')?;
     let media_type = head.strip_suffix(";base64")?;
     Some((media_type.split(';').next().unwrap_or_default(), data))
 }
 
-/// One block, or what is wrong with it.
+/// Parses one block; the error describes the problem.
 fn block(item: Value) -> Result<Option<Content>, String> {
     let text = |text: String| Ok(Some(Content::Text { text }));
     let mut object = match item {
@@ -385,11 +385,11 @@ fn block(item: Value) -> Result<Option<Content>, String> {
     }
 }
 
-/// The base64 text and the media type of an image block, in any of its spellings: `data` and
-/// `mimeType`, `Data` and `MIMEType`, or `source` with `data` and `media_type`.
+/// Returns the Base64 text and the media type of an image block, in any of its spellings:
+/// `data` and `mimeType`, `Data` and `MIMEType`, or `source` with `data` and `media_type`.
 ///
 /// # Errors
-/// Says what is wrong with a block that holds no image.
+/// When the block contains no image; the error says why.
 pub fn image_data(mut block: Map<String, Value>) -> Result<(String, Option<String>), &'static str> {
     let mut inner = match take(&mut block, "source") {
         Some(Value::Object(source)) => source,
@@ -413,7 +413,7 @@ pub fn image_data(mut block: Map<String, Value>) -> Result<(String, Option<Strin
     }
 }
 
-/// The key of an object that is a name, however it is spelled: `mimeType`, `MIMEType`,
+/// Finds the key of an object by its name, in any spelling: `mimeType`, `MIMEType`,
 /// `mime_type`.
 pub(in crate::external) fn field(object: &Map<String, Value>, name: &str) -> Option<String> {
     let is_same = |key: &str| {
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn an_introduction_comes_in_three_shapes() {
+    fn a_handshake_is_accepted_in_three_shapes() {
         let tool = json!({ "name": "a", "description": "A", "parameters": { "type": "object" } });
         let one = introduction(&map(tool.clone())).unwrap();
         let many = introduction(&map(json!({ "tools": [tool] }))).unwrap();
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_is_taken_however_it_flags_an_error() {
+    fn an_error_is_recognised_in_every_form() {
         for (message, is_error) in [
             (
                 json!({ "content": [{ "type": "text", "text": "x" }], "error": false }),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_follow_each_other_are_one_and_pictures_stay_between() {
+    fn adjacent_texts_are_joined_and_images_keep_their_place() {
         let content = json!([
             { "type": "text", "text": "a" }, { "type": "text", "text": "b" },
             { "type": "image", "data": "QQ==", "mime_type": "image/gif" },
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_taken_in_every_spelling() {
+    fn an_image_is_accepted_in_every_spelling() {
         let image = Content::Image {
             data: "QQ==".into(),
             media_type: "image/gif".into(),
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_taken_without_padding_and_from_a_data_url() {
+    fn an_image_is_accepted_without_padding_and_as_a_data_url() {
         let png = "iVBORw0KGgo";
         for data in [
             png.to_owned(),
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_image_is_an_error_on_a_line_of_its_own() {
+    fn a_problem_with_an_image_is_reported_on_its_own_line() {
         let content = json!([
             { "type": "text", "text": "before" },
             { "type": "image", "data": "not base64!" },
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_hides_nothing() {
+    fn a_description_has_no_hidden_characters() {
         let tool = json!({ "name": "a", "description": "x\u{1b}[2J\u{202e}y\u{200b}" });
         assert_eq!(
             introduction(&map(tool)).unwrap().tools[0].description,

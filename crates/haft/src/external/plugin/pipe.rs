@@ -1,4 +1,4 @@
-//! Where lines for a plugin go, and how far it has read.
+//! The input of a plugin: writes lines and tracks how much has been read.
 
 use std::io::ErrorKind;
 use std::sync::{Mutex, PoisonError};
@@ -7,11 +7,11 @@ use tokio::net::unix::pipe::Sender;
 /// The input of a plugin.
 pub(super) struct Pipe {
     sender: Sender,
-    /// How many bytes went in so far.
+    /// Bytes written so far.
     written: Mutex<u64>,
 }
 
-/// Where in the input a line ends.
+/// Position in the input where a line ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End(u64);
 
@@ -23,18 +23,18 @@ impl Pipe {
         }
     }
 
-    /// Where a line will end that is written next.
+    /// Returns where the next line will end.
     pub(super) fn end_of(&self, line: &str) -> End {
         End(*self.written.lock().unwrap_or_else(PoisonError::into_inner) + line.len() as u64)
     }
 
-    /// Writes a line. What could not be written was read by nobody, as a line is only
-    /// whole with its end.
+    /// Writes a line. If that fails, the plugin has not read the line, because it is only
+    /// complete with its end.
     pub(super) async fn write(&self, line: &str) -> Option<()> {
         let mut rest = line.as_bytes();
         while !rest.is_empty() {
             self.sender.writable().await.ok()?;
-            // Counted before anybody can ask how much of it was read.
+            // Counted before a reader can ask how much was read.
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
             match self.sender.try_write(rest) {
                 Ok(taken) => {
@@ -48,8 +48,8 @@ impl Pipe {
         Some(())
     }
 
-    /// Whether the program has taken a whole line out of its input. One that has ended
-    /// may have left it there, and then it did nothing of what the line asks.
+    /// Whether the program has read its input up to this position. A program that has
+    /// exited may have left a call unread; then it has done nothing for it.
     pub(super) fn has_read(&self, end: End) -> bool {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let left = haft_ops::executor::unread(&self.sender).unwrap_or(0);

@@ -1,6 +1,6 @@
-//! One running plugin: a line in, messages out.
+//! One running plugin process: writes lines to it and dispatches its messages.
 
-use super::desk::{Caller, Desk, Over, Then, lock};
+use super::dispatcher::{Caller, Dispatcher, Over, Then, lock};
 use super::lines::{Arrived, Messages};
 use super::pipe::{End, Pipe};
 use futures::FutureExt;
@@ -14,111 +14,111 @@ use tokio::io::BufReader;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// How long a plugin has between the request to end and its death.
+/// Time between the request to end and killing the process.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// How long one that has closed its output has to end by itself.
+/// Time for a process that closed its output to exit by itself.
 const BY_ITSELF: Duration = Duration::from_millis(500);
 
-/// How long what one has written is waited for that has ended: its children may hold
-/// its output open for ever.
+/// Time to read the remaining output of a process that has exited: its children may keep
+/// the output open forever.
 const DRAIN: Duration = Duration::from_millis(150);
 
-/// How many messages are then taken that are there already.
-const MOST_LEFT: usize = 4_096;
+/// Maximum number of messages that are read after that.
+const MAX_REMAINING: usize = 4_096;
 
-/// How long one that is asked nothing may go on to write.
+/// Time for a process without a pending call to stop writing.
 const AT_REST: Duration = Duration::from_millis(100);
 
-/// How much noise is borne between two messages.
-const MOST_NOISE: usize = 10_000;
+/// Maximum number of noise lines between two messages.
+const MAX_NOISE: usize = 10_000;
 
-/// How much of the last words of a plugin is told.
+/// Maximum length of the quoted end of a log, in bytes.
 const LAST_WORDS: usize = 2_000;
 
 /// A running plugin. Dropping it ends the program and its children.
 pub(super) struct Process {
     pipe: Arc<Pipe>,
-    /// One line at a time.
+    /// Held while a line is written.
     writing: tokio::sync::Mutex<()>,
-    desk: Arc<Mutex<Desk>>,
-    newcomers: mpsc::Sender<Newcomer>,
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    waiting_calls: mpsc::Sender<WaitingCall>,
     running: Running,
-    /// Nobody may use it any more, although it has not ended yet.
+    /// Whether no new call may use it, although it has not ended yet.
     is_retired: AtomicBool,
 }
 
-/// Somebody who wants to wait for an answer, once nothing of those before is left.
-struct Newcomer {
+/// A call that wants to wait for its answer, once all earlier output has been handled.
+struct WaitingCall {
     call_id: String,
     caller: Caller,
     is_in: oneshot::Sender<()>,
 }
 
 impl Process {
-    /// Takes over a program that has just begun, and gives every message to who
-    /// asked for its introduction.
+    /// Takes over a program that has just started. Until the handshake is complete, all
+    /// messages go to the returned receiver.
     pub(super) fn new(talk: Conversation) -> (Self, mpsc::Receiver<Map<String, Value>>) {
-        // One is enough: who waits for it takes each at once.
+        // A capacity of one is enough, because the receiver takes each message at once.
         let (introduction, introduced) = mpsc::channel(1);
-        let (newcomers, coming) = mpsc::channel(1);
+        let (waiting_calls, coming) = mpsc::channel(1);
         let pipe = Arc::new(Pipe::new(talk.input));
-        let desk = Arc::new(Mutex::new(Desk::new(introduction, &pipe)));
+        let dispatcher = Arc::new(Mutex::new(Dispatcher::new(introduction, &pipe)));
         let reading = Reading {
             messages: Messages::new(BufReader::with_capacity(64 << 10, talk.output)),
-            desk: Arc::clone(&desk),
+            dispatcher: Arc::clone(&dispatcher),
             noise: 0,
         };
         tokio::spawn(reading.run(coming, talk.running.end()));
         let process = Self {
             pipe,
             writing: tokio::sync::Mutex::default(),
-            desk,
-            newcomers,
+            dispatcher,
+            waiting_calls,
             running: talk.running,
             is_retired: AtomicBool::new(false),
         };
         (process, introduced)
     }
 
-    /// The introduction is over: from now on messages are for callers. In the second
-    /// protocol each says for which.
+    /// Ends the handshake: from now on messages go to calls. In version 2 of the protocol,
+    /// each message names its call.
     pub(super) fn introduced(&self, is_second: bool) {
-        let mut desk = lock(&self.desk);
-        desk.introduction = None;
-        desk.names_calls = is_second;
+        let mut dispatcher = lock(&self.dispatcher);
+        dispatcher.introduction = None;
+        dispatcher.names_calls = is_second;
     }
 
-    /// Whether nothing more will come.
+    /// Returns why no more messages will come, if so.
     pub(super) fn over(&self) -> Option<Over> {
-        lock(&self.desk).over
+        lock(&self.dispatcher).over
     }
 
-    /// From now on nobody uses it: an answer may come late.
+    /// Accepts no more calls, because an answer may come late.
     pub(super) fn retire(&self) {
         self.is_retired.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn is_retired(&self) -> bool {
-        let desk = lock(&self.desk);
+        let dispatcher = lock(&self.dispatcher);
         self.is_retired.load(Ordering::SeqCst)
-            || desk.is_out_of_step
-            || desk.over == Some(Over::Left)
+            || dispatcher.is_out_of_step
+            || dispatcher.over == Some(Over::Left)
     }
 
-    /// Writes one line, and says where it ends.
+    /// Writes one line and returns its end position.
     pub(super) async fn say(&self, message: &Value) -> Option<End> {
         self.write(message, |_| ()).await
     }
 
-    /// The beginning of the first line that was not a message.
+    /// Returns the start of the first line that was not a message.
     pub(super) fn noise(&self) -> Option<String> {
-        lock(&self.desk).noise.clone()
+        lock(&self.dispatcher).noise.clone()
     }
 
-    /// Writes the line of a call, and says where it ends.
+    /// Writes the line of a call and returns its end position.
     pub(super) async fn ask(&self, call: &Value, call_id: &str) -> Option<End> {
-        self.write(call, |end| lock(&self.desk).writes(call_id, end))
+        self.write(call, |end| lock(&self.dispatcher).writes(call_id, end))
             .await
     }
 
@@ -132,82 +132,82 @@ impl Process {
         Some(end)
     }
 
-    /// Whether the program has taken a whole line out of its input.
+    /// Whether the program has read its input up to this position.
     pub(super) fn has_read(&self, end: End) -> bool {
         self.pipe.has_read(end)
     }
 
-    /// Somebody waits for the answer to a call from now on.
+    /// Registers a call that waits for its answer.
     pub(super) fn expect(&self, call_id: &str, caller: Caller) {
-        lock(&self.desk).expect(call_id, caller);
+        lock(&self.dispatcher).expect(call_id, caller);
     }
 
-    /// The same once all it wrote before has been looked at, so that none of that is
-    /// taken for the answer. False when it does not come to rest, or said more than it
-    /// was asked.
+    /// Registers a call after all earlier output has been handled, so that none of it is
+    /// taken for the answer. Returns false if the plugin does not stop writing, or has sent
+    /// more than it was asked for.
     pub(super) async fn expect_at_rest(&self, call_id: &str, caller: Caller) -> bool {
         let (is_in, came_in) = oneshot::channel();
-        let newcomer = Newcomer {
+        let waiting = WaitingCall {
             call_id: call_id.to_owned(),
             caller,
             is_in,
         };
-        if let Err(mpsc::error::SendError(newcomer)) = self.newcomers.send(newcomer).await {
-            // Nobody reads any more: it says so.
-            self.expect(call_id, newcomer.caller);
+        if let Err(mpsc::error::SendError(waiting)) = self.waiting_calls.send(waiting).await {
+            // The reader has ended; the call learns that from the dispatcher.
+            self.expect(call_id, waiting.caller);
             return true;
         }
         let came_in = tokio::time::timeout(AT_REST, came_in).await;
-        // The end of it says so too, by the answer.
-        came_in.is_ok() && !lock(&self.desk).is_out_of_step
+        // If the reader ended in the meantime, the call learns that as well.
+        came_in.is_ok() && !lock(&self.dispatcher).is_out_of_step
     }
 
-    /// Nobody waits any more. Says whether the answer was still to come.
+    /// Removes a call. Returns whether it was still pending.
     pub(super) fn forget(&self, call_id: &str) -> bool {
-        lock(&self.desk).calls.remove(call_id).is_some()
+        lock(&self.dispatcher).calls.remove(call_id).is_some()
     }
 
-    /// Nobody waits for a call any more, which the plugin is still to be told.
+    /// Marks a call as cancelled, which the plugin does not know yet.
     pub(super) fn give_up(&self, call_id: &str) {
-        lock(&self.desk).give_up(call_id);
+        lock(&self.dispatcher).give_up(call_id);
     }
 
-    /// Whether nobody waits for anything of it.
+    /// Whether no calls are pending.
     pub(super) fn is_idle(&self) -> bool {
-        lock(&self.desk).calls.is_empty()
+        lock(&self.dispatcher).calls.is_empty()
     }
 
-    /// Waits until it has answered what nobody waits for.
+    /// Waits until the plugin has answered all cancelled calls.
     pub(super) async fn settled(&self) {
-        self.until(|desk| !desk.is_doubtful()).await;
+        self.until(|dispatcher| !dispatcher.is_doubtful()).await;
     }
 
-    /// Waits for the end of its output, and not for long.
+    /// Waits a short time for the end of its output.
     pub(super) async fn closed(&self) -> Option<Over> {
-        let closed = self.until(|desk| desk.over.is_some());
+        let closed = self.until(|dispatcher| dispatcher.over.is_some());
         let _ = tokio::time::timeout(BY_ITSELF, closed).await;
         self.over()
     }
 
-    async fn until(&self, is_so: impl Fn(&Desk) -> bool) {
-        let changed = lock(&self.desk).changed();
+    async fn until(&self, is_so: impl Fn(&Dispatcher) -> bool) {
+        let changed = lock(&self.dispatcher).changed();
         loop {
             let mut change = pin!(changed.notified());
             change.as_mut().enable();
-            if is_so(&lock(&self.desk)) {
+            if is_so(&lock(&self.dispatcher)) {
                 return;
             }
             change.await;
         }
     }
 
-    /// Ends it and all it started.
+    /// Ends the process and everything it started.
     pub(super) async fn end(&self) {
         self.running.kill(GRACE).await;
     }
 
-    /// How it ended, if it did so by itself, and the last it said to the log. After
-    /// that it and all it started are ended in any case.
+    /// Ends the process and everything it started. Returns its exit status, if it ended by
+    /// itself, and the end of its log.
     pub(super) async fn last_words(&self, over: Option<Over>) -> (Option<Exit>, String) {
         let mut status = None;
         if over == Some(Over::Ended) {
@@ -235,23 +235,23 @@ impl Process {
 
 type Ending = watch::Receiver<Option<Arc<haft_ops::Result<Finished>>>>;
 
-/// Who reads what the plugin writes.
+/// Reads and dispatches the plugin's messages.
 struct Reading {
     messages: Messages<BufReader<Receiver>>,
-    desk: Arc<Mutex<Desk>>,
+    dispatcher: Arc<Mutex<Dispatcher>>,
     noise: usize,
 }
 
 impl Reading {
-    async fn run(mut self, mut coming: mpsc::Receiver<Newcomer>, mut end: Ending) {
+    async fn run(mut self, mut coming: mpsc::Receiver<WaitingCall>, mut end: Ending) {
         let gone = async move {
             let _ = end.wait_for(Option::is_some).await;
             tokio::time::sleep(DRAIN).await;
         };
         let mut gone = pin!(gone);
-        let mut newcomer = None;
+        let mut waiting = None;
         let over = loop {
-            newcomer = newcomer.and_then(|newcomer| self.let_in(newcomer));
+            waiting = waiting.and_then(|waiting| self.admit(waiting));
             tokio::select! {
                 biased;
                 () = &mut gone => break self.rest(),
@@ -260,40 +260,40 @@ impl Reading {
                         break over;
                     }
                 }
-                Some(next) = coming.recv(), if newcomer.is_none() => newcomer = Some(next),
+                Some(next) = coming.recv(), if waiting.is_none() => waiting = Some(next),
             }
-            // A flood keeps nobody else from running.
+            // Yields to other tasks even if the plugin never stops writing.
             tokio::task::consume_budget().await;
         };
-        lock(&self.desk).close(over);
-        // Who came last is told that nobody will answer.
+        lock(&self.dispatcher).close(over);
+        // Tells the last calls that no answer will come.
         coming.close();
-        while let Some(last) = newcomer.take().or_else(|| coming.try_recv().ok()) {
-            self.let_in(last);
+        while let Some(last) = waiting.take().or_else(|| coming.try_recv().ok()) {
+            self.admit(last);
         }
     }
 
-    /// Lets somebody wait for an answer, unless something is still on its way.
-    fn let_in(&self, newcomer: Newcomer) -> Option<Newcomer> {
-        let mut desk = lock(&self.desk);
-        let is_at_rest = desk.over.is_some()
+    /// Registers a waiting call, unless there is still output to handle.
+    fn admit(&self, waiting: WaitingCall) -> Option<WaitingCall> {
+        let mut dispatcher = lock(&self.dispatcher);
+        let is_at_rest = dispatcher.over.is_some()
             || self.messages.at_rest().is_some_and(|reader| {
                 let left = haft_ops::executor::unread(reader.get_ref()).unwrap_or(0);
                 reader.buffer().is_empty() && left == 0
             });
-        if newcomer.is_in.is_closed() {
+        if waiting.is_in.is_closed() {
             return None;
         }
         if !is_at_rest {
-            return Some(newcomer);
+            return Some(waiting);
         }
-        desk.expect(&newcomer.call_id, newcomer.caller);
-        let _ = newcomer.is_in.send(());
+        dispatcher.expect(&waiting.call_id, waiting.caller);
+        let _ = waiting.is_in.send(());
         None
     }
 
-    /// Gives something to whom it is for, once they have room for it. Says when nothing
-    /// after it counts.
+    /// Delivers a message, waiting until the receiver has room. Returns why no more
+    /// messages count, if so.
     async fn take(&mut self, arrived: Option<Arrived>) -> Option<Over> {
         match self.sort(arrived) {
             Ok(Then::Nothing) => {}
@@ -301,15 +301,15 @@ impl Reading {
             Ok(Then::Introduce(introduction, message)) => {
                 let _ = introduction.send(message).await;
             }
-            Ok(Then::Ask(teller, ask)) => teller.ask(ask).await,
+            Ok(Then::ToolRequest(progress, request)) => progress.request(request).await,
             Err(over) => return Some(over),
         }
         None
     }
 
-    /// What is there already, when the program has ended.
+    /// Handles the output that is left when the program has ended.
     fn rest(&mut self) -> Over {
-        for _ in 0..MOST_LEFT {
+        for _ in 0..MAX_REMAINING {
             let Some(arrived) = self.messages.next().now_or_never() else {
                 break;
             };
@@ -318,8 +318,8 @@ impl Reading {
                     let _ = introduction.try_send(message);
                 }
                 Ok(Then::Close(over)) => return over,
-                // Nobody is there to be answered.
-                Ok(Then::Ask(..) | Then::Nothing) => {}
+                // The call has ended, so its request is not answered.
+                Ok(Then::ToolRequest(..) | Then::Nothing) => {}
                 Err(over) => return over,
             }
         }
@@ -332,9 +332,9 @@ impl Reading {
             Some(Arrived::TooLong) => return Err(Over::Babbling),
             Some(Arrived::Noise(line)) => {
                 self.noise += 1;
-                tracing::info!(line, "a plugin wrote what is no message");
-                lock(&self.desk).noise.get_or_insert(line);
-                if self.noise > MOST_NOISE {
+                tracing::info!(line, "a plugin wrote a line that is not a message");
+                lock(&self.dispatcher).noise.get_or_insert(line);
+                if self.noise > MAX_NOISE {
                     return Err(Over::Babbling);
                 }
                 return Ok(Then::Nothing);
@@ -345,13 +345,14 @@ impl Reading {
                 message
             }
         };
-        Ok(lock(&self.desk).deliver(message))
+        Ok(lock(&self.dispatcher).deliver(message))
     }
 }
 
-/// What stands for a message that is not read, so that nobody waits for it.
+/// Returns a message that replaces one that is too costly to parse, so that no call waits
+/// for it.
 fn unread(call_id: Option<String>, why: &str) -> Map<String, Value> {
-    let message = format!("it wrote a message with {why}, which is not read");
+    let message = format!("it wrote a message with {why}, which is too much");
     let fields = [
         ("type", Some("invalid".to_owned())),
         ("message", Some(message)),

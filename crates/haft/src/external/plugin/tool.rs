@@ -1,10 +1,10 @@
-//! The tools of a plugin, as the registry holds them.
+//! The tools of a plugin.
 
 use super::Host;
-use super::desk::{Caller, Over};
-use super::meanwhile::{self, Ask, Meanwhile};
+use super::dispatcher::{Caller, Over};
 use super::message::{Described, Outcome};
 use super::process::Process;
+use super::progress::{self, Progress, ToolRequest};
 use crate::external::standing::Standing;
 use crate::external::time::TimeLimit;
 use crate::guest;
@@ -15,28 +15,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long a plugin of the second protocol has to answer a cancelled call, before
-/// its process is ended.
+/// Time for a plugin with protocol version 2 to answer a cancelled call, before its process
+/// is ended.
 const CANCELLED: Duration = Duration::from_secs(2);
 
-/// How many tools one plugin may have.
-const MOST_TOOLS: usize = 256;
+/// Maximum number of tools of one plugin.
+const MAX_TOOLS: usize = 256;
 
-/// Starts a plugin and makes its tools; and what is wrong with some of them.
+/// Starts a plugin and returns its tools, and the problems with some of them.
 pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), Error> {
-    let described = host.introduce().await?;
+    let described = host.handshake().await?;
     let (mut tools, mut problems): (Vec<Arc<dyn AnyTool>>, _) = (Vec::new(), Vec::new());
     if described.is_empty() && !host.plugin.may_be_empty {
         problems.push(host.failed("has no tools").to_string());
     }
-    if described.len() > MOST_TOOLS {
+    if described.len() > MAX_TOOLS {
         let many = format!(
-            "has {} tools; those after the first {MOST_TOOLS} are left out",
+            "has {} tools; those after the first {MAX_TOOLS} are left out",
             described.len()
         );
         problems.push(host.failed(many).to_string());
     }
-    for one in described.into_iter().take(MOST_TOOLS) {
+    for one in described.into_iter().take(MAX_TOOLS) {
         let time = host.time(one.timeout);
         match definition(one) {
             Ok(definition) => tools.push(Arc::new(PluginTool {
@@ -50,11 +50,10 @@ pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec
     Ok((tools, problems))
 }
 
-/// What a model sees of a tool, once it is sure that it can.
+/// Checks a tool and returns its definition for the model.
 ///
 /// # Errors
-///
-/// Says what is wrong with its name or its schema.
+/// When its name or schema is invalid; the error says why.
 pub fn definition(described: Described) -> Result<Definition, String> {
     let Described {
         name,
@@ -81,8 +80,8 @@ pub fn definition(described: Described) -> Result<Definition, String> {
     })
 }
 
-/// Makes a schema say what it leaves open: without a type it is one of an object all the
-/// same, and what it does not list it does not take, unless it lists nothing.
+/// Makes implicit parts of a schema explicit: the type is `object`, and properties that are
+/// not listed are not accepted, unless none are listed.
 pub(in crate::external) fn closed(parameters: &mut Value) {
     let Value::Object(schema) = parameters else {
         return;
@@ -97,11 +96,10 @@ pub(in crate::external) fn closed(parameters: &mut Value) {
         .or_insert_with(|| lists_none.into());
 }
 
-/// Whether a tool would be called with these arguments.
+/// Checks arguments against the schema of a tool.
 ///
 /// # Errors
-///
-/// Says what its schema has against them.
+/// When they do not match; the error says why.
 pub fn accepts(definition: &Definition, arguments: &Value) -> Result<(), String> {
     schema::Checker::new(&definition.parameters, schema::Ranges::Refuse)
         .prepare(arguments.clone())
@@ -129,7 +127,7 @@ impl AnyTool for PluginTool {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        Some(self.time.alone())
+        Some(self.time.without_session())
     }
 
     fn limit(&self, session: Option<Duration>) -> Option<Duration> {
@@ -159,7 +157,7 @@ impl AnyTool for PluginTool {
                 reply = self.host.converse(&self.definition.name, arguments, cx) => reply,
                 () = cx.cancel().cancelled() => Err(Error::Cancelled),
                 () = cx.time_is_up() => {
-                    let after = cx.limit().unwrap_or_else(|| self.time.alone());
+                    let after = cx.limit().unwrap_or_else(|| self.time.without_session());
                     Err(self.time.exceeded(after))
                 }
             }
@@ -168,10 +166,10 @@ impl AnyTool for PluginTool {
 }
 
 impl Host {
-    /// How long a call may take of a tool that asks for a limit of its own.
+    /// Returns the time limit for a tool that requests the given limit.
     fn time(&self, own: Option<Duration>) -> TimeLimit {
         let plugin = &self.plugin;
-        // What a project says only shortens.
+        // A project can only shorten the limit.
         let (by_user, by_project) = match plugin.standing.is_guest() {
             true => (None, plugin.timeout),
             false => (plugin.timeout, None),
@@ -183,7 +181,7 @@ impl Host {
         }
     }
 
-    /// Calls a tool of the plugin, for as long as somebody waits for it.
+    /// Calls a tool of the plugin. The call is cancelled by dropping the future.
     async fn converse(
         self: &Arc<Self>,
         name: &str,
@@ -193,8 +191,8 @@ impl Host {
         let call = json!({
             "type": "call", "name": name, "call_id": cx.call_id(), "params": without_nulls(params),
         });
-        // Before the wait for a turn, so that others who wait for the same start lose no
-        // time to it either.
+        // Starts the process before waiting for the turn, so that time spent on starting
+        // does not count for other waiting calls either.
         cx.off_the_clock(self.process()).await?;
         let mut turn = Some(self.turn.lock().await);
         let (mut is_again, mut was_restless) = (false, false);
@@ -204,48 +202,49 @@ impl Host {
                 turn = None;
             }
             let (answer, mut answered) = oneshot::channel();
-            let (teller, mut told) = meanwhile::channel();
-            let caller = Caller::new(answer, teller);
-            let mut flight = Flight {
+            let (sender, mut updates) = progress::channel();
+            let caller = Caller::new(answer, sender);
+            let mut sent = SentCall {
                 host: Arc::clone(self),
                 process: Arc::clone(&process),
                 call_id: cx.call_id().to_owned(),
-                heeds: false,
-                landed: false,
+                can_cancel: false,
+                is_answered: false,
             };
             if is_second || was_restless {
                 process.expect(cx.call_id(), caller);
             } else if !process.expect_at_rest(cx.call_id(), caller).await {
-                // What it writes nobody asked for: the next one starts afresh.
-                flight.landed = true;
+                // The plugin writes unrequested output, so the next call starts a new
+                // process.
+                sent.is_answered = true;
                 process.forget(cx.call_id());
                 process.retire();
                 was_restless = true;
                 continue;
             }
             let Some(end) = process.ask(&call, cx.call_id()).await else {
-                flight.landed = true;
+                sent.is_answered = true;
                 process.forget(cx.call_id());
                 if process.closed().await == Some(Over::Left) {
                     continue;
                 }
-                let failure = self.broke(&process, Over::Ended).await;
+                let failure = self.process_failed(&process, Over::Ended).await;
                 if is_again {
                     break Err(failure);
                 }
                 is_again = true;
                 continue;
             };
-            flight.heeds = is_second;
+            sent.can_cancel = is_second;
             let outcome = loop {
                 tokio::select! {
                     biased;
-                    what = told.next() => self.meanwhile(what, &process, cx).await,
+                    what = updates.next() => self.progress(what, &process, cx).await,
                     outcome = &mut answered => break outcome,
                 }
             };
-            flight.landed = true;
-            for content in told.rest() {
+            sent.is_answered = true;
+            for content in updates.rest() {
                 show(content, cx);
             }
             match outcome {
@@ -253,44 +252,46 @@ impl Host {
                     self.answered().await;
                     break Ok(worded(outcome.into(), cx));
                 }
-                // It ended for the sake of another, and had not begun this one.
+                // The process ended because of another call and had not started this one.
                 Ok(Err(Over::Left)) => {}
                 Ok(Err(over)) => {
-                    let failure = self.broke(&process, over).await;
-                    // Only now that it has ended it cannot read on.
+                    let failure = self.process_failed(&process, over).await;
+                    // Only a process that has ended cannot read any further.
                     let may_be_unread = matches!(over, Over::Ended | Over::Unnamed);
                     let was_read = !may_be_unread || process.has_read(end);
                     if was_read || is_again {
                         break Err(failure);
                     }
-                    // It had ended before it could read the call: another one gets
-                    // it, once.
+                    // The process ended before it read the call, so the call is repeated
+                    // once.
                     is_again = true;
                 }
                 Err(_) => break Err(self.failed("gave no answer")),
             }
         };
-        // Not before what came of this call is known to the next.
+        // Released only after the result of this call has been handled.
         drop(turn);
         reply
     }
 
-    async fn meanwhile(&self, what: Meanwhile, process: &Process, cx: &Context) {
+    async fn progress(&self, what: Progress, process: &Process, cx: &Context) {
         match what {
-            Meanwhile::Update(content) => show(content, cx),
-            Meanwhile::Ask(Ask { id, params, .. }) if self.plugin.guest.is_some() => {
+            Progress::Update(content) => show(content, cx),
+            Progress::ToolRequest(ToolRequest { id, params, .. })
+                if self.plugin.guest.is_some() =>
+            {
                 let guest = self.plugin.guest.clone().unwrap_or_default();
-                let told = match serde_json::from_value(params) {
+                let response = match serde_json::from_value(params) {
                     Ok(ask) => guest.answer(cx, ask).await,
-                    Err(error) => guest::Told::Refused {
+                    Err(error) => guest::GuestResponse::Refused {
                         why: guest::Refusal::Failed,
-                        message: format!("that is no question: {error}"),
+                        message: format!("not a valid request: {error}"),
                     },
                 };
-                let answer = json!({ "type": "host_result", "id": id, "told": told });
+                let answer = json!({ "type": "host_result", "id": id, "told": response });
                 process.say(&answer).await;
             }
-            Meanwhile::Ask(Ask {
+            Progress::ToolRequest(ToolRequest {
                 id, name, params, ..
             }) => {
                 let reply = cx.call_tool(&name, params).await;
@@ -312,9 +313,9 @@ fn show(content: Vec<Content>, cx: &Context) {
     });
 }
 
-/// A failure begins as the toolset begins its own.
+/// Adds the prefix that the toolset's own failures have.
 pub(in crate::external) fn worded(mut reply: Reply, cx: &Context) -> Reply {
-    let start = cx.failure_start();
+    let start = cx.failure_prefix();
     if !reply.is_error || start.is_empty() {
         return reply;
     }
@@ -330,7 +331,7 @@ pub(in crate::external) fn worded(mut reply: Reply, cx: &Context) -> Reply {
     reply
 }
 
-/// Simple programs stumble over what is not there.
+/// Removes nulls, because simple programs fail on them.
 fn without_nulls(params: Value) -> Value {
     match params {
         Value::Object(fields) => {
@@ -352,24 +353,23 @@ impl From<Outcome> for Reply {
     }
 }
 
-/// A call that is under way. If nobody waits for it any more, no late answer may
-/// reach the next one.
-struct Flight {
+/// A call that was sent. If it is dropped, a late answer must not reach the next call.
+struct SentCall {
     host: Arc<Host>,
     process: Arc<Process>,
     call_id: String,
-    /// Whether it has been sent to one that knows what to cancel is.
-    heeds: bool,
-    landed: bool,
+    /// Whether the plugin supports cancellation.
+    can_cancel: bool,
+    is_answered: bool,
 }
 
-impl Drop for Flight {
+impl Drop for SentCall {
     fn drop(&mut self) {
-        if self.landed {
+        if self.is_answered {
             return;
         }
-        // At once: whoever waits for this call's turn gets it next.
-        if self.heeds {
+        // At once, because the next call may already wait for its turn.
+        if self.can_cancel {
             self.process.give_up(&self.call_id);
         } else {
             self.process.retire();
@@ -378,9 +378,9 @@ impl Drop for Flight {
             return;
         };
         let (host, process) = (Arc::clone(&self.host), Arc::clone(&self.process));
-        let (call_id, heeds) = (std::mem::take(&mut self.call_id), self.heeds);
+        let (call_id, can_cancel) = (std::mem::take(&mut self.call_id), self.can_cancel);
         runtime.spawn(async move {
-            if heeds {
+            if can_cancel {
                 let cancel = json!({ "type": "cancel", "call_id": call_id });
                 let confirmed = async {
                     process.say(&cancel).await;
@@ -388,8 +388,8 @@ impl Drop for Flight {
                 };
                 let _ = tokio::time::timeout(CANCELLED, confirmed).await;
             }
-            // Answered, it may live.
-            if !process.forget(&call_id) && heeds {
+            // The cancelled call was answered, so the process can stay.
+            if !process.forget(&call_id) && can_cancel {
                 return;
             }
             host.discard(&process).await;

@@ -1,11 +1,11 @@
-//! `$'…'`, in which a backslash begins an escape.
+//! Parsing `$'…'`, in which a backslash starts an escape.
 
 use super::cursor::Reader;
 use super::word::{Item, UNQUOTED};
 use super::{Dialect, Stop};
 
 impl Reader<'_> {
-    /// Behind `$'`.
+    /// Parses the text after `$'`.
     pub(super) fn ansi(&mut self, items: &mut Vec<Item>) -> Result<(), Stop> {
         if self.dialect == Dialect::Posix {
             return Err("$'…' in text for sh");
@@ -27,7 +27,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind a backslash. `None` for a NUL.
+    /// Parses an escape, after its backslash. `None` for a NUL.
     fn escape(&mut self) -> Result<Option<Item>, Stop> {
         let c = self.next_raw().ok_or(UNQUOTED)?;
         let code = match c {
@@ -56,13 +56,13 @@ impl Reader<'_> {
                 }
                 u32::from(c) & 0x1f
             }
-            // Any other keeps its backslash: such a word is not one of a rule.
+            // Any other character keeps its backslash: such a word matches no rule.
             _ => return Ok(Some(Item::Hole { splits: false })),
         };
         Ok(known(code))
     }
 
-    /// A character by its number in hexadecimal digits.
+    /// Parses the hexadecimal code of a character.
     fn coded(&mut self, most: usize) -> Option<Item> {
         match self.digits(16, most) {
             Some(code) => known(code),
@@ -88,7 +88,7 @@ impl Reader<'_> {
     }
 }
 
-/// The character of a number; bytes beyond ASCII depend on what is around them.
+/// Returns the character with this code; bytes beyond ASCII depend on their neighbours.
 fn known(code: u32) -> Option<Item> {
     match char::from_u32(code) {
         _ if code == 0 => None,

@@ -3,12 +3,12 @@
 use super::word::Item;
 use super::{Script, Stop};
 
-/// Maximum number of words that one word becomes.
+/// Maximum number of words that one word can become.
 const WORDS: usize = 64;
 /// Maximum nesting of braces.
 const NESTED: usize = 8;
 
-/// Expands a word. One whose braces are not certain becomes unknown.
+/// Expands a word. If its braces are ambiguous, the word becomes unknown.
 pub(super) fn expand(items: &[Item], script: &mut Script) -> Result<Vec<Vec<Item>>, Stop> {
     let braces = items.iter().filter(|item| **item == Item::Plain('{'));
     match braces.count() {
@@ -16,7 +16,7 @@ pub(super) fn expand(items: &[Item], script: &mut Script) -> Result<Vec<Vec<Item
         1..=WORDS => {}
         _ => return Ok(vec![vec![Item::Hole { splits: true }]]),
     }
-    // The words that it can become are counted before they are made.
+    // The resulting words are counted before they are created.
     let commas = items.iter().filter(|item| **item == Item::Plain(','));
     let most = 1 << commas.count().min(WORDS.ilog2() as usize);
     script.charge(items.len().saturating_mul(most))?;
@@ -80,14 +80,14 @@ fn expanded(items: &[Item], depth: usize) -> Result<Vec<Vec<Item>>, Uncertain> {
             })
             .collect();
     }
-    // An empty word of several disappears.
+    // An empty word among several disappears.
     if depth == 0 && words.len() > 1 {
         words.retain(|word| !word.is_empty());
     }
     Ok(words)
 }
 
-/// What stands before and behind the brace that closes.
+/// Returns the text before and after the closing brace.
 fn braced(items: &[Item]) -> Option<(&[Item], &[Item])> {
     let mut open = 0usize;
     for (at, item) in items.iter().enumerate() {
@@ -103,7 +103,7 @@ fn braced(items: &[Item]) -> Option<(&[Item], &[Item])> {
     None
 }
 
-/// The parts between commas that are in no inner braces.
+/// Splits at commas outside inner braces.
 fn split(items: &[Item]) -> Vec<&[Item]> {
     let mut open = 0usize;
     items

@@ -11,7 +11,7 @@ const GROUP: &str = "a brace";
 const PAREN: &str = "a subshell or function";
 
 impl Reader<'_> {
-    /// Reads a compound command, if one begins here. `word` is the plain word at this
+    /// Parses a compound command, if one starts here. `word` is the plain word at this
     /// position.
     pub(super) fn compound(&mut self, word: Option<&str>) -> Result<bool, Stop> {
         if self.peek() == Some('(') {
@@ -99,7 +99,7 @@ impl Reader<'_> {
         self.take_word(word);
     }
 
-    /// The body of a function, behind its name. It counts as if it ran.
+    /// Parses the body of a function, after its name. It counts as if it ran.
     pub(super) fn function(&mut self) -> Result<(), Stop> {
         self.note(PAREN);
         self.newlines()?;
@@ -111,7 +111,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind `for` or `select`.
+    /// Parses a loop, after `for` or `select`.
     fn for_loop(&mut self) -> Result<(), Stop> {
         self.blanks();
         if self.take_both('(', '(') {
@@ -162,7 +162,7 @@ impl Reader<'_> {
         self.at_both('<', '(') || self.at_both('>', '(')
     }
 
-    /// Behind `case`.
+    /// Parses a `case`, after the keyword.
     fn case(&mut self) -> Result<(), Stop> {
         self.blanks();
         let start = self.at;
@@ -201,11 +201,11 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind `[[`, up to `]]`.
+    /// Parses a condition, after `[[` and up to `]]`.
     fn condition(&mut self) -> Result<(), Stop> {
         let mut begins = true;
         let mut items = Vec::new();
-        // What is evaluated here, or is kept in BASH_REMATCH.
+        // Operands that are evaluated, or saved in BASH_REMATCH.
         let mut operands = Numbers::default();
         let mut keeps = false;
         let mut open = 0usize;
@@ -248,7 +248,7 @@ impl Reader<'_> {
                 c if begins || matches!(c, '*' | '?' | '{' | '}' | '~') => {}
                 c => self.part(c, &mut items)?,
             }
-            // A dollar sign that nothing follows begins nothing.
+            // A lone dollar sign starts nothing.
             let is_alone = c == '$' && items == [Item::Quoted('$')];
             if !is_alone || matches!(self.peek(), Some('\\' | '\'' | '"')) {
                 self.script.numbers.look_at(&items);
@@ -258,7 +258,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The plain characters up to the next separator. Nothing is taken.
+    /// Returns the plain characters up to the next separator, without consuming them.
     fn condition_word(&mut self) -> String {
         let start = self.at;
         let mut word = String::new();
@@ -270,7 +270,7 @@ impl Reader<'_> {
         word
     }
 
-    /// Behind `coproc`: a command, or a name and a compound command.
+    /// Parses a coprocess, after `coproc`: a command, or a name and a compound command.
     fn coprocess(&mut self) -> Result<(), Stop> {
         self.blanks();
         let word = self.plain_word();

@@ -1,20 +1,20 @@
-//! The position in a text, and what is shared by everything that reads it.
+//! The position in a text, and helpers for all parts of the parser.
 
 use super::heredoc::Pending;
 use super::{DEPTH, Dialect, Script, Stop, TOO_DEEP};
 
-/// Reads one text.
+/// Parser of one text.
 pub(in crate::policy) struct Reader<'s> {
     chars: Vec<char>,
     pub(super) at: usize,
     pub(super) script: &'s mut Script,
     pub(super) dialect: Dialect,
     pub(super) depth: usize,
-    /// Here-documents whose bodies begin after this line.
+    /// Here-documents whose bodies start after this line.
     pub(super) pending: Vec<Pending>,
     /// Number of `$(` and `<(` around the current position.
     pub(super) substitutions: usize,
-    /// Whether `name=(` begins an array here. Elsewhere the parenthesis is an operator.
+    /// Whether `name=(` starts an array here. Elsewhere the parenthesis is an operator.
     pub(super) arrays: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// A reader of a text inside this one.
+    /// Returns a parser for a text inside this one.
     pub(super) fn inner(&mut self, text: &str) -> Result<Reader<'_>, Stop> {
         Reader::new(text, self.dialect, self.depth + 1, self.script)
     }
@@ -63,7 +63,7 @@ impl<'s> Reader<'s> {
         result
     }
 
-    /// The next character. A backslash before a newline disappears with it.
+    /// Returns the next character. A backslash before a newline disappears with it.
     pub(super) fn peek(&mut self) -> Option<char> {
         while self.raw() == Some('\\') && self.chars.get(self.at + 1) == Some(&'\n') {
             self.at += 2;
@@ -71,7 +71,7 @@ impl<'s> Reader<'s> {
         self.raw()
     }
 
-    /// The next character, whatever it is.
+    /// Returns the next character, even a backslash before a newline.
     pub(super) fn raw(&self) -> Option<char> {
         self.chars.get(self.at).copied()
     }
@@ -80,14 +80,14 @@ impl<'s> Reader<'s> {
         self.at += 1;
     }
 
-    /// The name of a variable that comes next. Nothing is taken.
+    /// Returns the variable name that comes next, without consuming it.
     pub(super) fn name(&self) -> String {
         let is_name = |c: &&char| c.is_ascii_alphanumeric() || **c == '_';
         let rest = self.chars.get(self.at..).unwrap_or_default();
         rest.iter().take_while(is_name).collect()
     }
 
-    /// Takes the next character, whatever it is.
+    /// Consumes the next character, whatever it is.
     pub(super) fn next_raw(&mut self) -> Option<char> {
         let c = self.raw()?;
         self.bump();
@@ -102,7 +102,7 @@ impl<'s> Reader<'s> {
         there
     }
 
-    /// Takes two characters, or none.
+    /// Consumes two characters, or none.
     pub(super) fn take_both(&mut self, first: char, second: char) -> bool {
         let start = self.at;
         let both = self.take(first) && self.take(second);
@@ -112,7 +112,7 @@ impl<'s> Reader<'s> {
         both
     }
 
-    /// The text from a position to here.
+    /// Returns the text from a position to here.
     pub(super) fn since(&self, start: usize) -> String {
         self.chars
             .get(start..self.at)
@@ -121,7 +121,7 @@ impl<'s> Reader<'s> {
             .collect()
     }
 
-    /// Takes the rest of the line without its newline; `None` at the end of the text.
+    /// Consumes the rest of the line and its newline; `None` at the end of the text.
     pub(super) fn rest_of_line(&mut self) -> Option<String> {
         self.raw()?;
         let start = self.at;
@@ -150,7 +150,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Skips blanks, comments and newlines, and reads the here-documents behind them.
+    /// Skips blanks, comments and newlines, and reads the here-documents after them.
     pub(super) fn newlines(&mut self) -> Result<(), Stop> {
         loop {
             self.blanks();
@@ -162,8 +162,8 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The plain word that stands here, if it is short and followed by a separator.
-    /// Nothing is taken.
+    /// Returns the plain word at this position, if it is short and followed by a separator,
+    /// without consuming it.
     pub(super) fn plain_word(&mut self) -> Option<String> {
         let start = self.at;
         let mut word = String::new();
@@ -182,7 +182,7 @@ impl<'s> Reader<'s> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// Takes a reserved word.
+    /// Consumes a reserved word.
     pub(super) fn take_word(&mut self, wanted: &str) -> bool {
         if self.plain_word().as_deref() != Some(wanted) {
             return false;

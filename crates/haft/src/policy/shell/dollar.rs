@@ -7,15 +7,15 @@ use super::word::{Item, Quote};
 use super::{Dialect, Stop};
 
 const DOLLAR: &str = "an expansion or substitution ($)";
-/// Variables that hold a folder, whose name is taken to have no blank in it.
+/// Variables with a folder whose name is assumed to contain no blanks.
 pub(super) const FOLDERS: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR"];
-/// Variables that decide what those hold, or whether that is one word.
+/// Variables that decide about the value of those, or whether it is one word.
 pub(in crate::policy) const MOVING: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR", "CDPATH", "IFS"];
 const UNBALANCED: Stop = "parentheses in arithmetic that do not balance";
 const TICK: &str = "a command substitution (`)";
 
 impl Reader<'_> {
-    /// Behind `$`.
+    /// Parses an expansion, after `$`.
     pub(super) fn dollar(&mut self, items: &mut Vec<Item>, quote: Quote) -> Result<(), Stop> {
         self.note(DOLLAR);
         let is_quoted = quote != Quote::None;
@@ -77,7 +77,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Behind `$(`, `<(` or `>(`: commands up to the parenthesis that closes.
+    /// Parses a substitution, after `$(`, `<(` or `>(`: commands up to the closing
+    /// parenthesis.
     fn substitution(&mut self) -> Result<(), Stop> {
         let start = self.at;
         let outside = std::mem::take(&mut self.pending);
@@ -95,7 +96,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// At the parenthesis of `<(` or `>(`.
+    /// Parses a process substitution, at its parenthesis.
     pub(super) fn process_substitution(&mut self) -> Result<Item, Stop> {
         if self.dialect == Dialect::Posix {
             return Err("a process substitution in text for sh");
@@ -106,7 +107,8 @@ impl Reader<'_> {
         Ok(Item::Hole { splits: false })
     }
 
-    /// Behind `${`. Whether it can be several words even in quotes.
+    /// Parses `${…}`, after the brace. Returns whether it can be several words even in
+    /// quotes.
     fn parameter(&mut self, quote: Quote) -> Result<bool, Stop> {
         const ENDS: Stop = "an expansion (${) that does not end";
         if matches!(self.peek(), Some(' ' | '\t' | '\n' | '|' | '(')) {
@@ -114,7 +116,7 @@ impl Reader<'_> {
         }
         let start = self.at;
         let mut ignored = Vec::new();
-        // `${#x}` and `${x#y}`: neither is a comment, and nothing else begins one here.
+        // `${#x}` and `${x#y}`: neither is a comment, and nothing else starts one here.
         loop {
             let c = self.peek().ok_or(ENDS)?;
             self.bump();
@@ -181,12 +183,15 @@ impl Reader<'_> {
         self.script.numbers.bracket |= text.contains('[');
         self.script.numbers.dollar |= has(&['$', '`']);
         self.script.numbers.evaluates |= is_indirect || evaluates(operator);
-        self.script.numbers.unknown |= evaluates(operator) && names_words(operator);
+        // `${a[$1]}`, `${b:$1}` and `${!1}`: an argument of a function or of `bash -c` is not
+        // assigned anywhere, so its text is unknown.
+        self.script.numbers.unknown |= is_indirect
+            || (evaluates(operator) && (names_words(operator) || operator.contains(['$', '`'])));
         Ok(body.contains('@'))
     }
 
-    /// Behind a single quote in `${ }` in quotes, where it may be a quote or not. What is
-    /// between two of them must mean the same either way.
+    /// Parses text after a single quote in a quoted `${ }`, where it may be a quote or not.
+    /// The text between two of them must mean the same either way.
     fn plain_quotes(&mut self) -> Result<(), Stop> {
         loop {
             match self.next_raw() {
@@ -197,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind `((`, up to `))`.
+    /// Parses arithmetic, after `((` and up to `))`.
     pub(super) fn arithmetic(&mut self) -> Result<(), Stop> {
         let start = self.at;
         self.nested(|reader| {
@@ -213,7 +218,7 @@ impl Reader<'_> {
                     ')' => return Err("two parentheses that are not arithmetic"),
                     '$' => {
                         reader.script.numbers.evaluates = true;
-                        // What a command prints, or the words of a function.
+                        // The output of a command, or the arguments of a function.
                         reader.script.numbers.unknown |=
                             matches!(reader.peek(), Some('(' | '{' | '@' | '*' | '0'..='9'));
                         reader.evaluated();
@@ -236,8 +241,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The shell counts the parentheses of arithmetic without regard to what is between
-    /// them. If they do not balance, it takes the text for commands.
+    /// Checks the parentheses of arithmetic, which the shell counts regardless of the text
+    /// between them. If they do not balance, the shell parses the text as commands.
     fn balanced(&self, start: usize) -> Result<(), Stop> {
         let mut open = 2usize;
         for c in self.since(start).chars() {
@@ -253,8 +258,8 @@ impl Reader<'_> {
         }
     }
 
-    /// At the name of a variable that is evaluated, which stays. The shell itself sets
-    /// some, to words of the commands before.
+    /// Handles the name of a variable that is evaluated, without consuming it. The shell
+    /// itself sets some variables to words of earlier commands.
     ///
     /// Returns the length of the name.
     fn evaluated(&mut self) -> usize {
@@ -266,7 +271,7 @@ impl Reader<'_> {
         name.len()
     }
 
-    /// Behind a backtick: the commands up to the next one.
+    /// Parses a backtick substitution, after the backtick.
     pub(super) fn backticks(&mut self, quote: Quote) -> Result<(), Stop> {
         self.note(TICK);
         let mut text = String::new();
@@ -280,7 +285,7 @@ impl Reader<'_> {
                     }
                     c => text.extend(['\\', c]),
                 },
-                // Whether a comment hides the backtick behind it is not certain.
+                // Whether a comment hides the next backtick is not certain.
                 '#' if text.is_empty() || text.ends_with([' ', '\t', '\n', ';', '&', '|', '(']) => {
                     return Err("a comment in backticks");
                 }

@@ -6,11 +6,11 @@ use super::redirect::Redirected;
 use super::word::{Item, Word, assigned, is_open_subscript, plain};
 use super::{Dialect, Hidden, Input, Simple, Stop};
 
-/// What ends a list of commands.
+/// Tokens that end a list of commands.
 pub(super) struct Ends {
     end_of_text: bool,
     paren: bool,
-    /// `;;`, `;&` and `;;&`, behind a branch of `case`.
+    /// `;;`, `;&` and `;;&`, after a branch of `case`.
     branch: bool,
     words: &'static [&'static str],
 }
@@ -32,7 +32,7 @@ impl Ends {
         ..Self::words(&["esac"])
     };
 
-    /// One of these reserved words.
+    /// Creates an end at one of these reserved words.
     pub(super) const fn words(words: &'static [&'static str]) -> Self {
         Self {
             end_of_text: false,
@@ -45,16 +45,16 @@ impl Ends {
 
 const MISSING: Stop = "a command is missing";
 
-/// Reserved words that cannot begin a command.
+/// Reserved words that cannot start a command.
 const MISPLACED: &[&str] = &["then", "else", "elif", "fi", "do", "done", "esac", "}"];
 
-/// Variables that the shell expands: what they hold is run.
+/// Variables whose value the shell expands and runs.
 const EXPANDED: &[&str] = &["PS0", "PS1", "PS2", "PS4"];
 
-/// Variables that name a file, after expansion, whose commands a shell runs when it starts.
+/// Variables that name a file, after expansion, whose commands a shell runs at its start.
 const STARTUP: &[&str] = &["BASH_ENV", "ENV"];
 
-/// Variables that hold a command for the shell or for many programs.
+/// Variables with a command for the shell or for many programs.
 const COMMANDS: &[&str] = &[
     "PROMPT_COMMAND",
     "EDITOR",
@@ -93,13 +93,12 @@ const NUMBERS: &[&str] = &[
     "EUID",
 ];
 
-/// Whether the shell evaluates whatever this variable is set to.
+/// Whether the shell evaluates the value of this variable.
 pub(in crate::policy) fn is_number(name: &str) -> bool {
     NUMBERS.contains(&name)
 }
 
-/// Variables that change which command a word runs, or what text means to a shell that
-/// gets them.
+/// Variables that change which command a word runs, or how another shell parses text.
 const TABLES: &[&str] = &[
     "BASH_CMDS",
     "BASH_ALIASES",
@@ -120,7 +119,7 @@ pub(in crate::policy) fn is_run(name: &str) -> bool {
         || name == "GIT_CONFIG_PARAMETERS"
 }
 
-/// What setting a variable to a known value runs later, or why that is not known.
+/// Returns the text that setting a variable runs later, or why that is not known.
 pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Option<Hidden>, String> {
     if !is_run(name) {
         return Ok(None);
@@ -129,11 +128,11 @@ pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Optio
         Some(value) if EXPANDED.contains(&name) => Ok(Some(Hidden::Expanded(value.to_owned()))),
         Some("") if STARTUP.contains(&name) => Ok(None),
         None if name == "ENV" => Ok(Some(Hidden::Startup)),
-        // A quote or a backslash would mean something else in quotes.
+        // A quote or a backslash would have another meaning in quotes.
         Some(value) if STARTUP.contains(&name) && !value.contains(['"', '\\', '\n']) => {
             Ok(Some(Hidden::Line(format!(". \"{value}\""))))
         }
-        // Text that is given to one of these is read as theirs.
+        // Text for one of these shells is parsed as such.
         Some("/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash" | "/bin/dash")
             if name == "SHELL" =>
         {
@@ -148,7 +147,7 @@ pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Optio
     }
 }
 
-/// Where the input comes from after one more redirection, of the file of this number.
+/// Returns the source of the input after another redirection of this file descriptor.
 fn redirected(input: Input, from: Option<Input>, number: Option<String>) -> Input {
     match (from, number) {
         (Some(from), None) => from,
@@ -160,7 +159,7 @@ fn redirected(input: Input, from: Option<Input>, number: Option<String>) -> Inpu
     }
 }
 
-/// Whether the words behind a command can be arrays.
+/// Whether the words after a command can be arrays.
 fn declares(command: &Word) -> bool {
     let names = [
         "alias", "declare", "eval", "export", "let", "local", "readonly", "typeset",
@@ -169,7 +168,7 @@ fn declares(command: &Word) -> bool {
 }
 
 impl Reader<'_> {
-    /// The whole text.
+    /// Parses the whole text.
     pub(in crate::policy) fn script(&mut self) -> Result<(), Stop> {
         self.list(&Ends::TEXT)?;
         if self.pending.is_empty() {
@@ -179,17 +178,17 @@ impl Reader<'_> {
         }
     }
 
-    /// Commands up to what ends them. A parenthesis stays; a reserved word is taken and
-    /// returned.
+    /// Parses commands up to their end. A parenthesis is not consumed; a reserved word is
+    /// consumed and returned.
     pub(super) fn list(&mut self, ends: &Ends) -> Result<&'static str, Stop> {
-        // Behind an operator that needs a command.
-        let mut wanted = false;
+        // Whether the last operator needs another command.
+        let mut expects_word = false;
         let mut any = false;
         loop {
             self.newlines()?;
             let end = self.end(ends);
             if let Some(end) = end {
-                if wanted {
+                if expects_word {
                     return Err("it ends before its last command");
                 }
                 if !any && !ends.end_of_text && !ends.branch && !ends.paren {
@@ -205,7 +204,7 @@ impl Reader<'_> {
             }
             let is_compound = self.command()?;
             any = true;
-            wanted = false;
+            expects_word = false;
             self.blanks();
             match self.peek() {
                 None | Some('\n' | ')') => {}
@@ -218,7 +217,7 @@ impl Reader<'_> {
                 Some('&') => {
                     self.bump();
                     if self.take('&') {
-                        wanted = true;
+                        expects_word = true;
                     } else {
                         self.note("a command in the background or a redirection (&)");
                         self.blanks();
@@ -237,9 +236,9 @@ impl Reader<'_> {
                     } else {
                         self.take('|');
                     }
-                    wanted = true;
+                    expects_word = true;
                 }
-                // A reserved word may follow at once: `do (make) done`.
+                // A reserved word may follow directly: `do (make) done`.
                 Some(_) if is_compound && self.at_end(ends) => {}
                 Some(_) => return Err("a word where a separator should be"),
             }
@@ -252,7 +251,7 @@ impl Reader<'_> {
         word.is_some_and(|word| ends.words.contains(&word.as_str()))
     }
 
-    /// What ends the list here, if anything does.
+    /// Returns the token that ends the list here, if there is one.
     fn end(&mut self, ends: &Ends) -> Option<&'static str> {
         match self.peek() {
             None if ends.end_of_text => return Some(""),
@@ -272,8 +271,8 @@ impl Reader<'_> {
         Some(word)
     }
 
-    /// One command of a pipeline, with `!` and `time` in front of it. Returns whether it
-    /// ended with a compound command that has no redirections.
+    /// Parses one command of a pipeline, with `!` and `time` before it. Returns whether it
+    /// ended with a compound command without redirections.
     fn command(&mut self) -> Result<bool, Stop> {
         let word = self.plain_word();
         if let Some(word) = word.as_deref() {
@@ -290,7 +289,7 @@ impl Reader<'_> {
                     self.note("a reserved word of the shell");
                     self.take_word("time");
                     self.blanks();
-                    // Other options than these are for the program of that name.
+                    // Any other option belongs to the program `time`.
                     while self.peek() == Some('-') {
                         let known = self.take_both('-', 'p') || self.take_both('-', '-');
                         if !known || !self.peek().is_none_or(is_meta) {
@@ -312,7 +311,7 @@ impl Reader<'_> {
         Ok(false)
     }
 
-    /// The command behind `!` or `time`, which may be missing.
+    /// Parses the command after `!` or `time`, which may be missing.
     fn after_prefix(&mut self) -> Result<bool, Stop> {
         self.blanks();
         match self.peek() {
@@ -321,7 +320,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A simple command, or the definition of a function.
+    /// Parses a simple command, or the definition of a function.
     pub(super) fn simple(&mut self) -> Result<(), Stop> {
         let mut words = Vec::new();
         let mut input = Input::Inherited;
@@ -368,8 +367,12 @@ impl Reader<'_> {
                     {
                         return Err("a quoted substitution in the subscript of an array");
                     }
-                    self.script.numbers.evaluates |=
-                        is_number(&name) || items.get(name.len()) == Some(&Item::Plain('['));
+                    let is_element = items.get(name.len()) == Some(&Item::Plain('['));
+                    self.script.numbers.evaluates |= is_element || is_number(&name);
+                    self.script.numbers.unknown |= is_element
+                        && subscript.iter().any(|item| {
+                            !matches!(item, Item::Plain(_) | Item::Quoted(_) | Item::Number)
+                        });
                     match subscript.ends_with(&[Item::Plain('+'), Item::Plain('=')]) {
                         true => self.append(&name, value),
                         false => self.assign(&name, value),
@@ -397,7 +400,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A variable gets a value.
+    /// Records that a variable gets a value.
     fn assign(&mut self, name: &str, value: &[Item]) {
         self.script.moves |= MOVING.contains(&name);
         self.script.numbers.assign(value);
@@ -408,13 +411,13 @@ impl Reader<'_> {
         }
     }
 
-    /// A variable gets more text behind the value that it has, which is not known here.
+    /// Records that text is appended to a variable, whose value is not known here.
     fn append(&mut self, name: &str, value: &[Item]) {
         self.script.numbers.assign(value);
         self.sets(name);
     }
 
-    /// A variable gets a value that is not known.
+    /// Records that a variable gets an unknown value.
     pub(super) fn sets(&mut self, name: &str) {
         self.script.moves |= MOVING.contains(&name);
         self.script.numbers.evaluates |= is_number(name);

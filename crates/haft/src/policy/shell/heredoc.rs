@@ -1,24 +1,24 @@
-//! Here-documents: their bodies begin behind the line that names them.
+//! Here-documents: their bodies start after the line that names them.
 
 use super::Stop;
 use super::cursor::Reader;
 use super::word::{Item, Quote, Word};
 
-/// A here-document whose body has not been read.
+/// A here-document whose body has not been read yet.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
-    /// Its number in the script.
+    /// Index in the script.
     id: usize,
     /// The line that ends it.
     delimiter: String,
-    /// Whether tabs at the beginning of each line are left out (`<<-`).
+    /// Whether tabs at the start of each line are removed (`<<-`).
     tabs: bool,
     /// Whether nothing in it is expanded.
     literal: bool,
 }
 
 impl Reader<'_> {
-    /// Behind `<<` or `<<-`: the delimiter. Returns the document's number.
+    /// Parses the delimiter, after `<<` or `<<-`. Returns the index of the document.
     pub(super) fn document(&mut self, tabs: bool) -> Result<usize, Stop> {
         self.note("a here-document");
         self.blanks();
@@ -69,7 +69,7 @@ impl Reader<'_> {
         Ok(id)
     }
 
-    /// Behind a newline: the bodies of all documents that were named before it.
+    /// Reads the bodies of all documents named on the line before, after its newline.
     pub(super) fn documents(&mut self) -> Result<(), Stop> {
         for pending in std::mem::take(&mut self.pending) {
             let mut body = String::new();
@@ -102,7 +102,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// One line of a body. In one that is expanded, a backslash joins it with the next.
+    /// Reads one line of a body. In an expanded one, a backslash joins it with the next
+    /// line.
     fn document_line(&mut self, pending: &Pending) -> Result<String, Stop> {
         const ENDS: Stop = "a here-document that does not end";
         let mut line = self.rest_of_line().ok_or(ENDS)?;
@@ -116,7 +117,7 @@ impl Reader<'_> {
         Ok(line)
     }
 
-    /// All of a text in which the shell expands, but finds no quotes.
+    /// Parses a text in which the shell expands, but ignores quotes.
     pub(super) fn document_text(&mut self) -> Result<Word, Stop> {
         let mut items = Vec::new();
         while let Some(c) = self.peek() {

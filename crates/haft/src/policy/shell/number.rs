@@ -1,45 +1,47 @@
-//! Text that the shell evaluates: a number may be `a[$(command)]`, and then the command
-//! in the subscript is run.
+//! Text that the shell evaluates: a number may be `a[$(command)]`, which runs the command
+//! in the subscript.
 //!
-//! What matters is what the text itself can put into a variable. Quoted text in the words
-//! of an ordinary command matters only if the output of commands gets into a variable.
+//! Only text that the script itself can put into a variable matters. Quoted text in the
+//! words of an ordinary command matters only if the output of commands gets into a
+//! variable.
 
 use super::word::{EMPTY, Item, Word};
 
-/// What was seen of it.
+/// Findings about evaluated text.
 #[derive(Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each says that something was seen anywhere in the text"
 )]
 pub(super) struct Numbers {
-    /// A variable is evaluated as a number or as the name of another one.
+    /// Whether a variable is evaluated as a number or as the name of another one.
     pub(super) evaluates: bool,
-    /// A value that is assigned has `[` in it.
+    /// Whether an assigned value contains `[`.
     pub(super) bracket: bool,
-    /// A value that is assigned has a quoted `$` or backtick in it.
+    /// Whether an assigned value contains a quoted `$` or backtick.
     pub(super) dollar: bool,
-    /// A value is not literal, or is what a command printed.
+    /// Whether a value is not literal, or is the output of a command.
     pub(super) unknown: bool,
-    /// Any word has text in it that runs a command when it is evaluated.
+    /// Whether any word contains text that runs a command when it is evaluated.
     pub(super) subscript: bool,
-    /// Any word has a quoted `$` or backtick in it.
+    /// Whether any word contains a quoted `$` or backtick.
     pub(super) quoted: bool,
-    /// Any word begins with a quoted parenthesis and has a quoted `$` or backtick in it.
+    /// Whether any word starts with a quoted parenthesis and contains a quoted `$` or
+    /// backtick.
     pub(super) paren: bool,
-    /// There is an array.
+    /// Whether there is an array.
     pub(super) arrays: bool,
-    /// An array is given a subscript that is not literal.
+    /// Whether an array has a subscript that is not literal.
     pub(super) index: bool,
-    /// A command like `declare` is given a value that is not literal. If the variable is an
-    /// array, a value in parentheses is expanded once more.
+    /// Whether a command like `declare` gets a value that is not literal. If the variable
+    /// is an array, a value in parentheses is expanded again.
     pub(super) list: bool,
-    /// `export` is given what a command prints.
+    /// Whether `export` gets the output of a command.
     pub(super) exports: bool,
 }
 
 impl Numbers {
-    /// Why a command could be run that was not seen.
+    /// Returns why a command could be run that was not found.
     pub(super) fn fault(&self) -> Option<&'static str> {
         let runs = (self.bracket && self.dollar) || (self.unknown && self.subscript);
         if self.evaluates && runs {
@@ -57,7 +59,7 @@ impl Numbers {
             .then_some("\"export\" may set a variable that decides what is run")
     }
 
-    /// A variable gets a value of these parts.
+    /// Records that a variable gets a value with these parts.
     pub(super) fn assign(&mut self, value: &[Item]) {
         for item in value {
             match item {
@@ -71,27 +73,27 @@ impl Numbers {
         }
     }
 
-    /// A variable gets a value that is in a word.
+    /// Records that a variable gets the value of a word.
     pub(super) fn assign_word(&mut self, word: &Word) {
         self.bracket |= word.is_pattern() || word.has(&['[', '\\']);
         self.dollar |= word.is_pattern() || word.has(&['$', '`', '\\']);
         self.unknown |= word.known().is_none();
     }
 
-    /// Looks at the text of a here-document.
+    /// Examines the text of a here-document.
     pub(super) fn look_at_document(&mut self, items: &[Item]) {
         for line in items.split(|item| *item == Item::Quoted('\n')) {
             self.look_at(&subscripts(line));
         }
     }
 
-    /// Looks for text that would run a command as the subscript of an array.
+    /// Searches for text that would run a command as the subscript of an array.
     pub(super) fn look_at(&mut self, items: &[Item]) {
         let mut open = None;
         let mut paren = false;
         for (at, item) in items.iter().enumerate() {
             match item {
-                // A parenthesis where a word can begin.
+                // A parenthesis where a word can start.
                 Item::Quoted('(')
                     if at.checked_sub(1).and_then(|at| items.get(at)).is_none_or(
                         |item| matches!(item, Item::Quoted(c) if c.is_whitespace() || *c == EMPTY),
@@ -99,7 +101,7 @@ impl Numbers {
                 {
                     paren = true;
                 }
-                // A colour for the terminal.
+                // A color sequence for the terminal.
                 Item::Quoted('[') if is_escape(items.get(..at).unwrap_or_default()) => {}
                 Item::Plain('[') | Item::Quoted('[') => open = Some(item),
                 Item::Plain(']') | Item::Quoted(']') => open = None,
@@ -112,7 +114,7 @@ impl Numbers {
             }
         }
         self.subscript |= open == Some(&Item::Quoted('['));
-        // Escapes that `printf` and `echo -e` turn into a character that matters.
+        // Escapes that `printf` and `echo -e` turn into a special character.
         let backslashes = items.iter().enumerate();
         let backslashes = backslashes.filter(|(_, item)| **item == Item::Quoted('\\'));
         let mut escapes = backslashes.filter_map(|(at, _)| items.get(at + 1..));
@@ -123,8 +125,8 @@ impl Numbers {
     }
 }
 
-/// The parts of a line of a document without the brackets that cannot be the beginning of
-/// a subscript: a name stands in front of those, or what they run right behind them.
+/// Returns the parts of a line without brackets that cannot start a subscript: a subscript
+/// follows a name, and its substitution follows the bracket directly.
 fn subscripts(line: &[Item]) -> Vec<Item> {
     let is_name = |item: &Item| match item {
         Item::Plain(c) | Item::Quoted(c) => c.is_ascii_alphanumeric() || *c == '_',
@@ -141,8 +143,8 @@ fn subscripts(line: &[Item]) -> Vec<Item> {
         .collect()
 }
 
-/// Whether the parts end in a way to write the control character that begins a sequence
-/// for a terminal. No name ends in it.
+/// Whether the parts end with a spelling of the escape character that starts a terminal
+/// sequence. No name ends with it.
 fn is_escape(parts: &[Item]) -> bool {
     let start = parts.len().saturating_sub(5);
     let quoted = |item: &Item| match item {
@@ -154,8 +156,9 @@ fn is_escape(parts: &[Item]) -> bool {
     ways.iter().any(|way| text.ends_with(way))
 }
 
-/// The character that an escape stands for, of which this is what follows the backslash.
-/// How many digits count differs between programs: the first that make one that matters do.
+/// Returns the character that an escape stands for, given the text after the backslash.
+/// Programs differ in the number of digits they use: the first digits that make a special
+/// character count.
 fn escaped(behind: &[Item]) -> Option<char> {
     let quoted = |item: &Item| match item {
         Item::Quoted(c) => Some(*c),
@@ -176,14 +179,14 @@ fn escaped(behind: &[Item]) -> Option<char> {
     values.into_iter().find(matters)
 }
 
-/// Whether text that is evaluated names a variable that the shell itself sets, to words of
-/// the commands before.
+/// Whether evaluated text names a variable that the shell itself sets to words of earlier
+/// commands.
 pub(in crate::policy) fn names_words(text: &str) -> bool {
     let mut names = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     names.any(|name| name == "_" || name.starts_with("BASH_"))
 }
 
-/// Whether the shell evaluates what stands behind the name in `${name…}`.
+/// Whether the shell evaluates the text after the name in `${name…}`.
 pub(super) fn evaluates(operator: &str) -> bool {
     let mut rest = operator;
     if let Some(subscript) = operator.strip_prefix('[') {

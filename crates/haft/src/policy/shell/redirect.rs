@@ -1,4 +1,4 @@
-//! Redirections.
+//! Redirections and their targets.
 
 use super::cursor::Reader;
 use super::word::{Item, Word, plain};
@@ -6,16 +6,16 @@ use super::{Dialect, Input, Stop};
 
 const NO_NUMBER: Stop = "what stands before a redirection is not the number of a file everywhere";
 
-/// What an operator with `<` or `>` turned out to be.
+/// The meaning of an operator with `<` or `>`.
 pub(super) enum Redirected {
-    /// A redirection that may say where the input comes from.
+    /// A redirection, with the input it sets.
     To(Option<Input>),
-    /// The beginning of a word: a process substitution.
+    /// The start of a word: a process substitution.
     Word(Item),
 }
 
 impl Reader<'_> {
-    /// At `<`, `>` or `&>`.
+    /// Parses a redirection, at `<`, `>` or `&>`.
     pub(super) fn redirection(&mut self) -> Result<Redirected, Stop> {
         if self.take('&') {
             if self.dialect == Dialect::Posix {
@@ -61,7 +61,7 @@ impl Reader<'_> {
         })))
     }
 
-    /// The word behind an operator.
+    /// Parses the word after an operator.
     fn target(&mut self) -> Result<Word, Stop> {
         self.blanks();
         let start = self.at;
@@ -72,11 +72,11 @@ impl Reader<'_> {
         Ok(self.word(&items))
     }
 
-    /// Whether a word that was just read is the number of a file, or `{name}`, for the
-    /// redirection right behind it.
+    /// Whether the word just read is a file descriptor, or `{name}`, for the redirection
+    /// right after it.
     ///
     /// # Errors
-    /// Where shells do not agree about that.
+    /// When shells disagree about it.
     pub(super) fn is_file_number(&mut self, items: &[Item]) -> Result<bool, Stop> {
         if !matches!(self.peek(), Some('<' | '>')) {
             return Ok(false);
@@ -111,7 +111,7 @@ impl Reader<'_> {
         self.is_number(&text)
     }
 
-    /// Whether text right in front of a redirection is the number of a file.
+    /// Whether text right before a redirection is a file descriptor.
     fn is_number(&self, text: &str) -> Result<bool, Stop> {
         if text.is_empty() || !text.chars().all(|c| c.is_ascii_digit()) {
             return Ok(false);
@@ -123,7 +123,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The redirections behind a compound command. Returns whether there are any.
+    /// Parses the redirections after a compound command. Returns whether there are any.
     pub(super) fn redirections(&mut self) -> Result<bool, Stop> {
         let mut any = false;
         loop {

@@ -1,36 +1,36 @@
-//! Words: quoting, and what is known of a word before the shell expands it.
+//! Words: quoting, and what is known about a word before the shell expands it.
 
 use super::cursor::{Reader, is_meta};
 use super::{Dialect, Stop, brace};
 use haft_ops::text::decode::visible;
 
-/// Stands in a word for what cannot be known. No text that is read contains it.
+/// Stands for an unknown part of a word. No parsed text contains it.
 const HOLE: char = '\0';
 
 pub(super) const UNQUOTED: Stop = "a quote that does not end";
 
-/// A word as far as it is known.
+/// A word, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::policy) struct Word {
-    /// Its text, with a mark for each part that is not known.
+    /// Text, with a mark for each unknown part.
     text: String,
-    /// Whether it can become any words at all, or none.
+    /// Whether it can become any number of words.
     splits: bool,
-    /// Whether it is a pattern: it can become several names, each like it, or none.
+    /// Whether it is a pattern: it can become several matching names, or none.
     pattern: bool,
-    /// What is unknown in it, where that makes a difference.
+    /// Origin of the unknown part, if it matters.
     source: Source,
 }
 
-/// Where the unknown part of a word comes from.
+/// Origin of the unknown part of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Any,
-    /// All of it is what a command prints.
+    /// All of it is the output of a command.
     Output,
-    /// It begins with a folder that a well-known variable holds; the rest is known.
+    /// It starts with a folder in a well-known variable; the rest is known.
     Folder,
-    /// It ends in an array, whose words have been read.
+    /// It ends in an array, whose words have been parsed.
     List,
 }
 
@@ -44,7 +44,7 @@ impl Word {
         }
     }
 
-    /// Any number of words of which nothing is known.
+    /// Returns any number of unknown words.
     pub(in crate::policy) fn unknown() -> Self {
         Self {
             text: HOLE.to_string(),
@@ -54,17 +54,17 @@ impl Word {
         }
     }
 
-    /// Its text, if all of it is known.
+    /// Returns the text, if all of it is known.
     pub(in crate::policy) fn known(&self) -> Option<&str> {
         (!self.splits && !self.text.contains(HOLE)).then_some(&self.text)
     }
 
-    /// What stands in front of the first unknown part.
+    /// Returns the text before the first unknown part.
     pub(in crate::policy) fn prefix(&self) -> &str {
         self.text.split(HOLE).next().unwrap_or_default()
     }
 
-    /// What stands behind the last unknown part, if the word stays one word.
+    /// Returns the text after the last unknown part, if the word stays one word.
     pub(in crate::policy) fn suffix(&self) -> &str {
         if self.splits {
             return "";
@@ -72,17 +72,17 @@ impl Word {
         self.text.rsplit(HOLE).next().unwrap_or_default()
     }
 
-    /// Whether it can become any words at all, or none.
+    /// Whether it can become any number of words.
     pub(in crate::policy) fn splits(&self) -> bool {
         self.splits
     }
 
-    /// Whether it can become several names of files, or none.
+    /// Whether it can become several file names, or none.
     pub(in crate::policy) fn is_pattern(&self) -> bool {
         self.pattern
     }
 
-    /// The name of the program without its folder, if that is known.
+    /// Returns the name of the program without its folder, if known.
     pub(in crate::policy) fn program(&self) -> Option<&str> {
         if let Some(text) = self.known() {
             return Some(base(text));
@@ -104,7 +104,7 @@ impl Word {
         }
     }
 
-    /// The same word with every occurrence of a mark replaced by something unknown.
+    /// Returns the word with every occurrence of a mark replaced by an unknown part.
     pub(in crate::policy) fn without(&self, mark: &str) -> Self {
         Self {
             text: self.text.replace(mark, &HOLE.to_string()),
@@ -114,39 +114,40 @@ impl Word {
         }
     }
 
-    /// Whether all of it is what a command prints.
+    /// Whether all of it is the output of a command.
     pub(in crate::policy) fn is_output(&self) -> bool {
         self.source == Source::Output
     }
 
-    /// Whether it begins with a well-known folder.
+    /// Whether it starts with a well-known folder.
     pub(in crate::policy) fn is_folder(&self) -> bool {
         self.source == Source::Folder
     }
 
-    /// Whether it ends in an array whose words have been read.
+    /// Whether it ends in an array whose words have been parsed.
     pub(in crate::policy) fn is_list(&self) -> bool {
         self.source == Source::List
     }
 
-    /// The names of variables that may be in it, and parts of words that look like one.
+    /// Returns the names of variables that may be in it, and parts of words that look like
+    /// one.
     pub(in crate::policy) fn names(&self) -> impl Iterator<Item = &str> {
         self.text
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
     }
 
-    /// Whether one of these characters is in it.
+    /// Whether it contains one of these characters.
     pub(in crate::policy) fn has(&self, characters: &[char]) -> bool {
         self.text.contains(characters)
     }
 
-    /// The size of its text.
+    /// Returns the size of its text in bytes.
     pub(in crate::policy) fn len(&self) -> usize {
         self.text.len()
     }
 }
 
-/// The name of a program without its folder.
+/// Returns the name of a program without its folder.
 pub(in crate::policy) fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
@@ -154,25 +155,25 @@ pub(in crate::policy) fn base(word: &str) -> &str {
 /// A part of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item {
-    /// A character that may still have a meaning.
+    /// A character that may still have a special meaning.
     Plain(char),
-    /// A character that only stands for itself.
+    /// A literal character.
     Quoted(char),
-    /// Something that is not known; it may make several words of one.
+    /// An unknown part; it may split the word.
     Hole { splits: bool },
-    /// A part of a pattern of file names.
+    /// A part of a file name pattern.
     Pattern,
-    /// What a command prints, not in quotes.
+    /// The unquoted output of a command.
     Output,
-    /// The value of a variable that holds a folder, not in quotes.
+    /// The unquoted value of a variable with a folder.
     Folder,
     /// The result of arithmetic.
     Number,
-    /// An array.
+    /// The words of an array.
     List,
 }
 
-/// How a part of a text is quoted.
+/// Quoting of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
     None,
@@ -181,7 +182,7 @@ pub(super) enum Quote {
 }
 
 impl Reader<'_> {
-    /// Reads a word, of which some parts may have been read already.
+    /// Parses a word, of which some parts may have been parsed already.
     pub(super) fn items(&mut self, mut items: Vec<Item>) -> Result<Vec<Item>, Stop> {
         let start = self.at;
         let arrays = std::mem::take(&mut self.arrays);
@@ -218,7 +219,7 @@ impl Reader<'_> {
         Ok(items)
     }
 
-    /// One part of a word, behind its first character.
+    /// Parses one part of a word, after its first character.
     pub(super) fn part(&mut self, c: char, items: &mut Vec<Item>) -> Result<(), Stop> {
         match c {
             '\'' => self.single(items)?,
@@ -245,7 +246,7 @@ impl Reader<'_> {
                 self.note("a brace");
                 items.push(Item::Plain(c));
             }
-            // The home folder, also behind what looks like an assignment.
+            // The home folder, also after what looks like an assignment.
             '~' => {
                 if matches!(items.last(), None | Some(Item::Plain('=' | ':'))) {
                     self.note("an expansion (~)");
@@ -263,7 +264,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Behind a single quote.
+    /// Parses text after a single quote.
     pub(super) fn single(&mut self, items: &mut Vec<Item>) -> Result<(), Stop> {
         items.push(Item::Quoted(EMPTY));
         loop {
@@ -278,7 +279,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Behind a double quote.
+    /// Parses text after a double quote.
     pub(super) fn double(&mut self, items: &mut Vec<Item>) -> Result<(), Stop> {
         items.push(Item::Quoted(EMPTY));
         loop {
@@ -292,7 +293,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// One part of text in double quotes or of a here-document.
+    /// Parses one part of text in double quotes or in a here-document.
     pub(super) fn quoted_part(
         &mut self,
         c: char,
@@ -324,7 +325,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A character that stands for itself, to the shell if not to a person.
+    /// Returns a literal character, and notes one that people cannot see.
     pub(super) fn quoted(&mut self, c: char) -> Item {
         match c {
             '\n' | '\t' => {}
@@ -335,7 +336,7 @@ impl Reader<'_> {
         Item::Quoted(c)
     }
 
-    /// The words of `name=( … )`, behind the parenthesis.
+    /// Parses the words of `name=( … )`, after the parenthesis.
     fn array(&mut self) -> Result<(), Stop> {
         if self.dialect == Dialect::Posix {
             return Err("an array in text for sh");
@@ -378,17 +379,17 @@ impl Reader<'_> {
         })
     }
 
-    /// The words that parts become: several where braces are expanded.
+    /// Returns the words that parts become: several if braces are expanded.
     pub(super) fn words(&mut self, items: &[Item]) -> Result<Vec<Word>, Stop> {
         let lists = brace::expand(items, self.script)?;
         if self.dialect == Dialect::Posix && lists.len() != 1 {
-            // Some expand braces and some do not.
+            // Some shells expand braces and some do not.
             return Ok(vec![Word::unknown()]);
         }
         Ok(lists.iter().map(|items| self.word(items)).collect())
     }
 
-    /// The word that parts become without brace expansion.
+    /// Returns the word that parts become without brace expansion.
     pub(super) fn word(&self, items: &[Item]) -> Word {
         let mut word = Word::literal("");
         let mut rest = items;
@@ -445,17 +446,18 @@ impl Reader<'_> {
     }
 }
 
-/// Marks where a quote began, so that an empty word is one. It never reaches a text.
+/// Marks the start of a quote, so that an empty quoted word counts as a word. It never
+/// becomes part of a text.
 pub(super) const EMPTY: char = '\0';
 
 const PATTERN: &str = "a pattern of file names";
 
-/// Whether a word is `name=` or `name+=`, so that a parenthesis begins an array.
+/// Whether a word is `name=` or `name+=`, so that a parenthesis starts an array.
 fn is_array(items: &[Item]) -> bool {
     assigned(items).is_some_and(|(_, value)| value.is_empty())
 }
 
-/// The variable that a word sets, and the parts of the value.
+/// Returns the variable that a word sets, and the parts of the value.
 pub(super) fn assigned(items: &[Item]) -> Option<(String, &[Item])> {
     let mut name = String::new();
     let mut rest = items;
@@ -486,7 +488,7 @@ pub(super) fn assigned(items: &[Item]) -> Option<(String, &[Item])> {
     is_name.then_some((name, rest))
 }
 
-/// Whether a word begins like an element of an array, of which the end is not in it.
+/// Whether a word starts like an element of an array but does not contain its end.
 pub(super) fn is_open_subscript(items: &[Item]) -> bool {
     let name = items
         .iter()
@@ -495,7 +497,7 @@ pub(super) fn is_open_subscript(items: &[Item]) -> bool {
     name > 0 && items.get(name) == Some(&Item::Plain('[')) && !items.contains(&Item::Plain(']'))
 }
 
-/// The text of a word without any quote or expansion in it.
+/// Returns the text of a word without any quotes or expansions.
 pub(super) fn plain(items: &[Item]) -> Option<String> {
     items
         .iter()

@@ -1,4 +1,4 @@
-//! The reader of command lines against the shell itself.
+//! Compares the parser of command lines with the shell itself.
 #![expect(
     clippy::disallowed_methods,
     reason = "the shell is what the reader is compared with"
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What the reader makes of a line.
+/// The parser's result for a line.
 struct Read {
     commands: Vec<Vec<String>>,
     obstacle: Option<String>,
@@ -37,14 +37,14 @@ fn read(line: &str) -> Read {
     }
 }
 
-/// The commands that `bash` runs for a line, if each of them returns `status`; `None` if
-/// the line is not correct.
+/// Returns the commands that `bash` runs for a line if each returns `status`; `None` if the
+/// line has a syntax error.
 fn ran(line: &str, status: u8) -> Option<BTreeSet<Vec<String>>> {
     let (commands, is_correct) = run(line, status);
     is_correct.then_some(commands)
 }
 
-/// The commands that `bash` runs for a line, correct or not.
+/// Returns the commands that `bash` runs for a line, valid or not.
 fn ran_until_error(line: &str, status: u8) -> BTreeSet<Vec<String>> {
     run(line, status).0
 }
@@ -52,8 +52,8 @@ fn ran_until_error(line: &str, status: u8) -> BTreeSet<Vec<String>> {
 fn run(line: &str, status: u8) -> (BTreeSet<Vec<String>>, bool) {
     let folder = tempfile::TempDir::new().unwrap();
     let log = folder.path().join("log");
-    // Nothing is found, so that every command comes here with its words. One
-    // write each, as the parts of a pipe run at once.
+    // No program is found, so that every command ends up here with its words. Each is
+    // written at once, because the parts of a pipe run in parallel.
     let script = format!(
         "ulimit -t 2; FUNCNEST=3; command_not_found_handle() {{ printf '%s\\0' begin \"$@\" >&3; return {status}; }}; exec 3>>\"$LOG\"\n{line}"
     );
@@ -78,7 +78,7 @@ fn run(line: &str, status: u8) -> (BTreeSet<Vec<String>>, bool) {
     (commands, is_correct)
 }
 
-/// Pieces of every construct of the shell.
+/// Fragments of every construct of the shell.
 const PIECES: &[&str] = &[
     "$(",
     "\"$(",
@@ -170,8 +170,8 @@ const PIECES: &[&str] = &[
     "\t",
 ];
 
-/// Lines of which many are more than literal words.
-fn soup() -> impl Strategy<Value = String> {
+/// Generates lines, many with more than literal words.
+fn fragments() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         5 => prop::sample::select(vec!["w", "x", "y", "z"]).prop_map(str::to_owned),
         4 => Just(" ".to_owned()),
@@ -181,8 +181,8 @@ fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..16).prop_map(|pieces| pieces.concat())
 }
 
-/// Lines that are whole: every construct ends.
-fn whole() -> impl Strategy<Value = String> {
+/// Generates complete lines, in which every construct ends.
+fn complete() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "w",
         "x",
@@ -266,14 +266,14 @@ fn whole() -> impl Strategy<Value = String> {
     })
 }
 
-/// Every command that the shell ran is among those that were read, or the line is one
-/// that was not read.
+/// Checks that every command the shell ran was found, or that the line counts as
+/// unreadable.
 fn nothing_is_missed(line: &str) -> Result<(), TestCaseError> {
     let read = read(line);
     if !read.readable {
         return Ok(());
     }
-    // A syntax error further on does not undo what ran before it.
+    // A later syntax error does not undo commands that ran before it.
     for status in [0, 1] {
         for ran in ran_until_error(line, status) {
             let Some(name) = ran.first() else { continue };
@@ -295,23 +295,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_command_of_a_soup_is_missed(line in soup()) {
+    fn no_command_in_fragments_is_missed(line in fragments()) {
         nothing_is_missed(&line)?;
     }
 
     #[test]
-    fn no_command_of_a_whole_line_is_missed(line in whole()) {
+    fn no_command_in_a_complete_line_is_missed(line in complete()) {
         nothing_is_missed(&line)?;
     }
 }
 
-/// Whether the shell would not look for a program: its own words, and paths.
+/// Whether the shell would not look up a program: its builtins, and paths.
 fn is_elsewhere(word: &str) -> bool {
     word.is_empty() || word.contains('/') || matches!(word, ":" | "." | "[" | "%" | "begin")
 }
 
-/// What the shell is asked about: every character with a meaning, and words
-/// that it does not know.
+/// Generates lines with every special character, and words that the shell does not know.
 fn line() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => "[wxyz]{1,2}",
@@ -332,7 +331,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_global_rejects: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_line_that_is_read_is_what_the_shell_runs(line in line()) {
+    fn an_analysed_line_is_exactly_what_the_shell_runs(line in line()) {
         let read = read(&line);
         prop_assume!(read.obstacle.is_none());
         let words = |command: &Vec<String>| command.first().cloned().unwrap_or_default();
@@ -341,10 +340,10 @@ proptest! {
         let (Some(good), Some(bad)) = (good, bad) else {
             return Err(TestCaseError::fail(format!("the shell does not take {line:?}")));
         };
-        // Behind `&&` only the first runs it, behind `||` only the other.
+        // After `&&` only a success runs the next command, after `||` only a failure.
         let all: BTreeSet<Vec<String>> = good.union(&bad).cloned().collect();
-        let wanted: BTreeSet<Vec<String>> = read.commands.into_iter().collect();
-        prop_assert_eq!(all, wanted, "{:?}", line);
+        let expected: BTreeSet<Vec<String>> = read.commands.into_iter().collect();
+        prop_assert_eq!(all, expected, "{:?}", line);
     }
 }
 
@@ -352,29 +351,29 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_read(line in any::<String>()) {
+    fn any_text_can_be_parsed(line in any::<String>()) {
         let _ = read(&line);
     }
 
     #[test]
-    fn any_mixture_of_what_has_a_meaning_is_read(line in line()) {
+    fn any_mixture_of_special_characters_can_be_parsed(line in line()) {
         let _ = read(&line);
     }
 
     #[test]
-    fn any_mixture_of_constructs_is_read(line in soup()) {
+    fn any_mixture_of_constructs_can_be_parsed(line in fragments()) {
         let _ = read(&line);
     }
 
     #[test]
-    fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_can_be_parsed(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = read(&String::from_utf8_lossy(&bytes));
     }
 }
 
 #[test]
-fn hostile_text_costs_little() {
-    // A longer text is not read at all.
+fn hostile_text_is_cheap() {
+    // Longer text is not parsed at all.
     let many = |piece: &str| piece.repeat(130_000 / piece.len());
     for piece in [
         "(",
@@ -447,11 +446,10 @@ fn hostile_text_costs_little() {
         read(&text);
         read(&format!("ls {text}"));
         let took = start.elapsed();
-        // Well below a second where the machine is idle; what grows with the square of
-        // the length takes hours.
+        // Well below a second on an idle machine; quadratic time would take hours.
         assert!(took < Duration::from_secs(30), "{piece:?} took {took:?}");
     }
-    // What a line becomes is counted, and not only what it is.
+    // The size of the result is counted, not only that of the line.
     for line in [
         format!("ls {}", "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} ".repeat(4_000)),
         format!(
@@ -468,7 +466,7 @@ fn hostile_text_costs_little() {
         let words: usize = read.commands.iter().map(Vec::len).sum();
         assert!(words < 200_000, "{words} words");
     }
-    // Each level doubles the escapes, so that deep ones are long.
+    // Each level doubles the escapes, so deep nesting is long.
     let mut line = "rm x".to_owned();
     for _ in 0..12 {
         line = format!(
@@ -485,7 +483,7 @@ fn hostile_text_costs_little() {
 }
 
 #[test]
-fn what_the_shell_would_do_to_a_word_is_done() {
+fn words_are_unquoted_as_the_shell_does() {
     for (line, words) in [
         (r#"a 'b c' "d e" f\ g"#, &["a", "b c", "d e", "f g"][..]),
         (r#"a"b"'c'\d"#, &["abcd"]),

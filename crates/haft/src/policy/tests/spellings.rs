@@ -1,4 +1,4 @@
-//! Ways to write `rm`, each tried in the real shell, and ordinary lines.
+//! Ways to run `rm`, each tried in the real shell, and ordinary lines.
 #![expect(
     clippy::disallowed_methods,
     reason = "the shell shows that a spelling runs the program"
@@ -12,9 +12,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Lines that run `rm` in the shell of this machine. They are run as whoever runs the
-/// tests, so none may reach the real program: `@` is the folder of a fake one that
-/// removes nothing, and lines that would look elsewhere belong in `WOULD`.
+/// Lines that run `rm` in the shell of this machine. They run with the rights of the test,
+/// so none may reach the real program: `@` is the folder of a fake one that removes
+/// nothing, and lines that would look elsewhere belong in `WOULD`.
 const RUN: &[&str] = &[
     // Joined.
     "rm x",
@@ -58,7 +58,7 @@ const RUN: &[&str] = &[
     "echo $'a\\'; ' ; rm x",
     "echo \"a\\\"; \"; rm x",
     "echo 'a\\'; rm x",
-    // Expansions that leave the word as it is, or do not.
+    // Expansions that keep the word, or change it.
     "{rm,x}",
     "r{m,} x",
     "{,}rm x",
@@ -343,7 +343,7 @@ const RUN: &[&str] = &[
     "git init -q; git -c alias.y='!rm x' y",
 ];
 
-/// Lines that would run `rm` where the program, the right or the network is there.
+/// Lines that would run `rm` if the program, the right or the network were available.
 const WOULD: &[&str] = &[
     "sudo rm x",
     "sudo -u root rm x",
@@ -413,7 +413,7 @@ const WOULD: &[&str] = &[
     "bash -lc 'rm x'",
     "env - /bin/rm x",
     "/bin/r* x",
-    // Text that cannot be followed is not run past.
+    // Text that cannot be followed makes the line unreadable.
     "ls 'a",
     "ls \"$(rm x",
     "ls !(a)",
@@ -524,13 +524,13 @@ const ORDINARY: &[&str] = &[
     "exec 2>&1; ls",
 ];
 
-/// Runs a line in the shell and says whether `rm` was run: a fake one, which only leaves
+/// Runs a line in the shell and returns whether `rm` was run: a fake one, which only leaves
 /// a mark.
 fn runs_rm(line: &str) -> bool {
     runs("rm", line)
 }
 
-/// Runs a line in the shell and says whether the fake program of this name was run.
+/// Runs a line in the shell and returns whether the fake program of this name was run.
 pub(super) fn runs(program: &str, line: &str) -> bool {
     let folder = tempfile::TempDir::new().unwrap();
     let (work, home) = (folder.path().join("work"), folder.path().join("home"));
@@ -556,7 +556,7 @@ pub(super) fn runs(program: &str, line: &str) -> bool {
         .spawn()
         .unwrap();
     child.wait().unwrap();
-    // Processes in the background are not waited for.
+    // Background processes are not waited for.
     let end = Instant::now() + Duration::from_secs(5);
     while !mark.exists() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(10));
@@ -601,7 +601,7 @@ fn ordinary_lines_are_not_denied() {
 }
 
 #[test]
-fn every_spelling_runs_it() {
+fn every_spelling_runs_rm() {
     for line in RUN {
         let own = line.replace("$HOME/bin", "").replace("~/bin", "");
         let own = own.replace("${HOME}/bin", "").replace("\"$HOME\"/bin", "");
@@ -631,7 +631,7 @@ fn every_spelling_runs_it() {
 #[test]
 fn a_word_that_a_rule_compares_must_be_literal() {
     let rules = policy(&["deny bash git push"]);
-    for (line, wanted) in [
+    for (line, expected) in [
         ("git push", Deny),
         ("git $X", Deny),
         ("git \"$X\"", Deny),
@@ -650,13 +650,13 @@ fn a_word_that_a_rule_compares_must_be_literal() {
         ("npm $X", Verdict::Ask),
         ("ls $X", Verdict::Ask),
     ] {
-        assert_eq!(bash(&rules, line), wanted, "{line}");
+        assert_eq!(bash(&rules, line), expected, "{line}");
     }
 }
 
 #[test]
 fn a_line_is_refused_only_where_a_rule_denies_commands() {
-    for (rules, wanted) in [
+    for (rules, expected) in [
         (&["deny bash rm"][..], Deny),
         (&["deny * rm"], Deny),
         (&["ask bash rm"], Verdict::Ask),
@@ -667,7 +667,7 @@ fn a_line_is_refused_only_where_a_rule_denies_commands() {
         (&["allow bash ls", "deny bash rm"], Deny),
         (&[], Verdict::Allow),
     ] {
-        assert_eq!(bash(&policy(rules), "$C x"), wanted, "{rules:?}");
+        assert_eq!(bash(&policy(rules), "$C x"), expected, "{rules:?}");
     }
     let policy = policy(&["deny bash rm"]);
     let resources = [Resource::Command("$C x".to_owned())];
@@ -682,7 +682,7 @@ fn a_line_is_refused_only_where_a_rule_denies_commands() {
 }
 
 #[test]
-fn a_program_is_looked_into_too() {
+fn commands_run_by_a_program_are_checked_too() {
     let policy = policy(&["deny bash rm"]);
     let verdict = |argv: &[&str]| {
         let argv = argv.iter().map(|word| (*word).to_owned()).collect();

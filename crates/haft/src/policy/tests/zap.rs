@@ -1,4 +1,4 @@
-//! More ways to run a denied program. It is called `zap`, which no system has.
+//! More ways to run a denied program. It is called `zap`, a name that no system has.
 
 use super::spellings::runs;
 use super::{bash, policy};
@@ -60,10 +60,27 @@ const RUN: &[&str] = &[
     "set -- 'a[$(zap x)]'; (($1))",
     "f() { local n=$1; echo $((n)); }; f 'a[$(zap x)]'",
     "f() { echo $(($1)); }; f 'a[$(zap x)]'",
+    "f() { echo ${a[$1]}; }; f 'z[$(zap x)]'",
+    "f() { a[$1]=1; }; f 'z[$(zap x)]'",
+    "f() { b=c; echo \"${b:$1}\"; }; f 'z[$(zap x)]'",
+    "f() { b=c; echo ${b:${1}}; }; f 'z[$(zap x)]'",
+    "f() { echo \"${@:$1}\"; }; f 'z[$(zap x)]'",
+    "f() { echo \"${*:1:$2}\"; }; f a 'z[$(zap x)]'",
+    "f() { echo ${!1}; }; f 'z[$(zap x)]'",
+    "f() { echo ${!1:-no}; }; f 'z[$(zap x)]'",
+    "f() { a=([$1]=1); }; f 'z[$(zap x)]'",
+    "f() { [ -v \"$1\" ]; }; f 'z[$(zap x)]'",
+    "f() { let \"$1\"; }; f 'z[$(zap x)]'",
+    "f() { local -i n=$1; }; f 'z[$(zap x)]'",
+    "f() { read \"$1\" <<< a; }; f 'z[$(zap x)]'",
+    "f() { unset \"$1\"; }; z=(1); f 'z[$(zap x)]'",
+    "bash -c 'echo ${a[$1]}' _ 'z[$(zap x)]'",
+    "bash -c 'echo ${a[$0]}' 'z[$(zap x)]'",
+    "bash -c '(($1))' _ 'z[$(zap x)]'",
     "n=$(echo 'a[$(zap x)]'); ((n))",
     "(( $(echo 'a[$(zap x)]') ))",
     ": ${n:='a[$(zap x)]'}; ((n))",
-    // Names that are not seen at once.
+    // Names that are not obvious.
     "x='$(zap x >&2)'; : ${x@\\\nP}",
     ": ${PS\\\n4='$(zap x >&2)'}; unset PS4; : ${PS\\\n4='$(zap x >&2)'}; set -x; :",
     "declare -n r=PS4; r='$(zap x >&2)'; set -x; :",
@@ -89,13 +106,13 @@ const RUN: &[&str] = &[
     "shopt -s nullglob; bash n*/f -c 'zap x'",
     "shopt -s nullglob; . n*/f /dev/stdin <<< 'zap x'",
     "shopt -s nullglob; git n* -c alias.q='!zap x' q",
-    // Programs that run what they are given.
+    // Programs that run their arguments.
     "git init -q; X='-c alias.qq=!zap'; git $X qq",
     "/proc/self/exe -c 'zap x'",
     "\"/proc/$$/exe\" -c 'zap x'",
     "cd /proc/self; ./exe -c 'zap x'",
     "sh -c '{ zap x; }'",
-    // What the shell reads otherwise than it looks.
+    // Text that the shell parses in another way than it looks.
     "[[ a =~ ( ]] # ) ]]; zap x",
     "[[ a == @( ]] # ) ]]; zap x",
     "[[ a != !( ]] # ) ]]; zap x",
@@ -152,7 +169,7 @@ const RUN: &[&str] = &[
     "mkdir d; cd d; touch ./-v 'a[$(zap x)]'; [ * ]",
     ": 'a[$(zap x >&2)]'; echo ${x[_]}",
     "bash -c 'let BASH_ARGV0' 'a[$(zap)]'",
-    // Commands that a shell reads from something that is not in the line.
+    // Commands that a shell reads from outside the line.
     "BASH_ENV=/dev/stdin bash -c ls <<< 'zap x'",
     "BASH_ENV=/dev/fd/3 bash -c ls 3<<< 'zap x'",
     "export BASH_ENV=/dev/stdin; bash -c ls <<< 'zap x'",
@@ -323,7 +340,7 @@ const RUN: &[&str] = &[
     "echo \"${x:-'$(zap>&2)'}\"",
 ];
 
-/// Lines that would run `zap` where the program or the repository is there.
+/// Lines that would run `zap` if the program or the repository existed.
 const WOULD: &[&str] = &[
     "ionice -c\"$NOPE\" 3 zap x",
     "wait -np 'a[$(zap x)]'",
@@ -526,7 +543,7 @@ fn every_further_spelling_is_denied() {
 }
 
 #[test]
-fn every_further_spelling_runs_it() {
+fn every_further_spelling_runs_zap() {
     for line in RUN {
         assert!(!line.contains("/bin/") && !line.contains("rm "), "{line:?}");
     }

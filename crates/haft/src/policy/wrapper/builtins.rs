@@ -1,4 +1,4 @@
-//! Words of the shell itself that run text, name commands or evaluate names.
+//! Shell builtins that run text, name commands or evaluate names.
 
 use super::options::{self, Extra, Spec};
 use super::{Inside, assignment, is_number, is_run, setting, texts, unclear, unknown};
@@ -14,7 +14,7 @@ const NONE: Spec = Spec {
     extra: Extra::Nothing,
 };
 
-/// What such a word runs; `None` if it is not one.
+/// Returns what a builtin runs; `None` for any other word.
 pub(super) fn inside(name: &str, words: &[Word]) -> Option<Result<Vec<Inside>, String>> {
     Some(match name {
         "command" => command(name, words),
@@ -51,7 +51,7 @@ fn command(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     parsed.run(name)
 }
 
-/// The text that a signal runs.
+/// Handles `trap`: the text that a signal runs.
 fn trap(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut words = words.iter();
     loop {
@@ -67,19 +67,19 @@ fn trap(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     }
 }
 
-/// What the new names run, with any words behind them.
+/// Handles `alias`: the command of each new name, with any words after it.
 fn alias(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
     for text in texts(name, words)? {
         let Some((alias, value)) = text.split_once('=') else {
             continue;
         };
-        // It must not stand for a part of the grammar.
+        // The name must not be part of the shell's grammar.
         let is_name = |c: char| c.is_alphanumeric() || "_-.".contains(c);
         if !alias.chars().all(is_name) || RESERVED.contains(&alias) {
             return Err("an alias for a word of the shell's grammar".to_owned());
         }
-        // The value becomes part of the text, so it must be one command and nothing else.
+        // The value becomes part of the script, so it must be exactly one command.
         let is_plain = |c: char| c.is_alphanumeric() || " _-./=:,@+%".contains(c);
         let first = value.split(' ').find(|word| !word.is_empty());
         let is_command =
@@ -94,7 +94,7 @@ fn alias(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(inside)
 }
 
-/// Words of the shell's grammar.
+/// Reserved words of the shell's grammar.
 const RESERVED: &[&str] = &[
     "time", "if", "then", "else", "elif", "fi", "for", "select", "while", "until", "do", "done",
     "case", "esac", "in", "function", "coproc",
@@ -177,8 +177,8 @@ fn variables(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         .collect())
 }
 
-/// Checks the name of a variable that gets a value, or is looked at. The shell evaluates
-/// a subscript in it.
+/// Checks the name of a variable that is set or read: the shell evaluates a subscript in
+/// it.
 fn variable(name: &str, word: &Word) -> Result<(), String> {
     let text = word.known().ok_or_else(|| unclear(name))?;
     if text.contains(['$', '`']) {
@@ -195,7 +195,7 @@ fn variable(name: &str, word: &Word) -> Result<(), String> {
 
 fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
-    // Later values become numbers, arrays or other letters.
+    // Whether later values become numbers, arrays or other letters.
     let mut converts = false;
     for word in words {
         // A number is evaluated, and so is the name of another variable.
@@ -238,8 +238,8 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(inside)
 }
 
-/// What happens if the variable in `name=value` is an array: the shell reads a value in
-/// parentheses once more, whatever quotes were around it.
+/// Handles the case that the variable in `name=value` is an array: the shell then parses a
+/// value in parentheses again, whatever quotes were around it.
 fn as_array(name: &str, word: &Word) -> Result<Option<Inside>, String> {
     let (_, value) = word.prefix().split_once('=').unwrap_or_default();
     if word.is_list() || !(value.is_empty() || value.starts_with('(')) {
@@ -264,7 +264,7 @@ fn getopts(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(inside)
 }
 
-/// Arithmetic in words.
+/// Handles arithmetic in words.
 fn evaluate(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let all = texts(name, words)?;
@@ -349,7 +349,7 @@ fn wait(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         values: "p",
         ..NONE
     };
-    // A process that is not literal cannot be told from an option.
+    // A process id that is not literal cannot be distinguished from an option.
     let options = words
         .iter()
         .take_while(|word| word.prefix().starts_with('-'));
@@ -371,7 +371,7 @@ fn wait(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     variables(name, &targets.collect::<Vec<_>>())
 }
 
-/// Options of the shell, and words for its functions.
+/// Handles `set`: options of the shell, and positional parameters.
 fn set(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut rest = words;
     while let Some((word, behind)) = rest.split_first() {
@@ -406,8 +406,8 @@ fn set(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(rest.iter().cloned().map(Inside::Assigns).collect())
 }
 
-/// Why the text that follows means something else once this option of the shell is turned
-/// on or off, if it does.
+/// Returns why the rest of the script is parsed differently after this shell option is
+/// turned on or off, if it is.
 pub(super) fn changes_text(option: &str, on: bool) -> Option<&'static str> {
     match (option, on) {
         ("keyword", true) => Some("words behind a command become variables (set -k)"),
@@ -426,7 +426,7 @@ fn shopt(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let texts = texts(name, words)?;
     let (options, names): (Vec<&str>, Vec<&str>) =
         texts.iter().partition(|text| text.starts_with('-'));
-    // Without one of them it only tells, and with both it is an error.
+    // Without one of these options it only prints, and with both it fails.
     for (letter, on) in [('s', true), ('u', false)] {
         if !options.iter().any(|option| option.contains(letter)) {
             continue;
@@ -438,7 +438,7 @@ fn shopt(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(Vec::new())
 }
 
-/// Builtins that load code or run text in some of their options.
+/// Handles builtins that load code or run text with some of their options.
 fn loaded(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let runs = match name {
         "enable" => 'f',

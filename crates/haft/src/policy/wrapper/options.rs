@@ -3,7 +3,7 @@
 use super::{Inside, assignment, is_number, is_run, setting, unclear};
 use crate::policy::shell::Word;
 
-/// Options of a program, and what stands in front of the command.
+/// Options of a program, and the words before the command.
 #[derive(Debug)]
 pub(super) struct Spec {
     pub(super) names: &'static [&'static str],
@@ -11,7 +11,7 @@ pub(super) struct Spec {
     pub(super) flags: &'static str,
     /// Letters with a value.
     pub(super) values: &'static str,
-    /// Long options without a value, or with one behind `=`.
+    /// Long options without a value, or with one after `=`.
     pub(super) long_flags: &'static [&'static str],
     /// Long options with a value.
     pub(super) long_values: &'static [&'static str],
@@ -20,7 +20,7 @@ pub(super) struct Spec {
     pub(super) extra: Extra,
 }
 
-/// What else may stand in front of the command.
+/// Other words that may precede the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extra {
     Nothing,
@@ -30,7 +30,7 @@ pub(super) enum Extra {
     Number,
 }
 
-/// What was found in front of a command.
+/// The words found before a command.
 #[derive(Debug, Default)]
 pub(super) struct Parsed<'w> {
     /// Options without their dashes, with their values.
@@ -38,7 +38,7 @@ pub(super) struct Parsed<'w> {
     /// Values of variables that are run later.
     pub(super) set: Vec<Inside>,
     pub(super) operands: Vec<&'w Word>,
-    /// The command.
+    /// The command that the wrapper runs.
     pub(super) command: &'w [Word],
 }
 
@@ -47,7 +47,7 @@ impl Parsed<'_> {
         self.options.iter().any(|(name, _)| name == option)
     }
 
-    /// What a wrapper runs that starts its command as it is.
+    /// Returns the command of a wrapper that runs it unchanged.
     pub(super) fn run(self, name: &str) -> Result<Vec<Inside>, String> {
         let starts_shell = ["chroot", "unshare", "nsenter"].contains(&name)
             || (matches!(name, "sudo" | "doas")
@@ -79,7 +79,7 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
         if options && prefix == "--" && is_known {
             options = false;
         } else if word.known() == Some("-") && spec.extra == Extra::Assignments {
-            // `env -` is `env -i`, also behind `--`, and ends the options.
+            // `env -` is `env -i`, even after `--`, and ends the options.
             options = false;
         } else if options && prefix.starts_with("--") {
             let (option, value) = match prefix.split_once('=') {
@@ -150,7 +150,7 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
     Ok(parsed)
 }
 
-/// Options of one letter in one word. Returns the words behind them.
+/// Parses single-letter options in one word. Returns the words after them.
 fn letters<'w>(
     word: &Word,
     behind: &'w [Word],
@@ -171,7 +171,7 @@ fn letters<'w>(
             } else if is_known {
                 (Word::literal(glued), behind)
             } else if glued.is_empty() {
-                // If it is nothing, the value is in the next word.
+                // If the word ends here, the value is the next word.
                 return None;
             } else {
                 (Word::unknown(), behind)
@@ -184,6 +184,6 @@ fn letters<'w>(
         }
         parsed.options.push((letter.to_string(), None));
     }
-    // What follows a flag in the same word must be known too.
+    // The rest of the word after a flag must be known too.
     word.known().map(|_| behind)
 }

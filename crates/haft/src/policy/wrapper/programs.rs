@@ -1,9 +1,9 @@
-//! Programs with their own ways to say which command they run.
+//! Programs with their own ways to specify the command they run.
 
 use super::{Inside, options, table, texts, unclear, unknown};
 use crate::policy::shell::{Dialect, Word};
 
-/// What such a program runs; `None` if it is not one.
+/// Returns what such a program runs; `None` for any other program.
 pub(super) fn inside(name: &str, words: &[Word]) -> Option<Result<Vec<Inside>, String>> {
     Some(match name {
         "env" => env(name, words),
@@ -27,7 +27,7 @@ fn env(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         }
         return parsed.run(name);
     };
-    // The text is split into words, and those are options of `env` again.
+    // The text is split into words, which are options of `env` again.
     let option = first.known().ok_or_else(|| unclear(name))?;
     let glued = match option.split_once('=') {
         Some((_, text)) if option.starts_with("--") => Some(text),
@@ -39,7 +39,7 @@ fn env(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         (None, Some((next, behind))) => (next.known().ok_or_else(|| unclear(name))?, behind),
         (None, None) => return Err(unclear(name)),
     };
-    // `env` splits at more blanks than a shell does.
+    // `env` splits at more kinds of blanks than a shell does.
     let is_blank = |c: char| c.is_control() && !matches!(c, '\t' | '\n');
     if text.contains(['\\', '$', '#']) || text.contains(is_blank) {
         return Err(unclear(name));
@@ -54,8 +54,8 @@ fn env(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     env(name, &again)
 }
 
-/// What follows the S in options of one letter, if one of them is -S. The rest of the
-/// word behind u and C is their value.
+/// Returns the text after the S in single-letter options, if one of them is -S. The rest of
+/// the word after u and C is their value.
 fn split_string(option: &str) -> Option<&str> {
     let letters = option.strip_prefix('-')?;
     let (flags, text) = letters.split_once('S')?;
@@ -82,7 +82,7 @@ fn xargs(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         command = command.iter().map(|word| word.without(mark)).collect();
         replaces = true;
     }
-    // One of these takes the effect of -I away if it stands behind it.
+    // These options cancel -I if they come after it.
     let adds = ["n", "L", "l", "max-args", "max-lines"];
     if !replaces || adds.iter().any(|option| parsed.has(option)) {
         command.push(Word::unknown());
@@ -112,7 +112,8 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
             {
                 return Err(unclear(name));
             }
-            // It may be an option that runs the words behind it, if something can end them.
+            // The word may be an option that runs the words after it, if something can end
+            // them.
             None if EXEC.iter().any(|option| word.can_be(option)) && can_end(behind) => {
                 match behind.first() {
                     Some(next) if next.known().is_none() => return Err(unclear(name)),
@@ -136,14 +137,14 @@ fn find(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         inside.push(Inside::Words(
             command.iter().map(|word| word.without("{}")).collect(),
         ));
-        // Another command may begin behind a plus sign, or what may be a semicolon.
+        // Another command may start after a plus sign, or after what may be a semicolon.
         let end = command.iter().position(is_end).unwrap_or(command.len());
         rest = behind.get(end..).unwrap_or_default();
     }
     Ok(inside)
 }
 
-/// Whether a command of at least one word can end in these words.
+/// Whether a command of at least one word can end within these words.
 fn can_end(words: &[Word]) -> bool {
     words.iter().skip(1).any(is_end)
 }
@@ -155,13 +156,13 @@ fn is_end(word: &Word) -> bool {
 
 /// Maximum number of commands of one `find`.
 const MANY: usize = 32;
-/// Maximum number of words of all of them.
+/// Maximum number of words in all of them.
 const COPIED: usize = 20_000;
 
-/// Its words are text for a shell, with others put in.
+/// Handles `parallel`: its words are text for a shell, with others inserted.
 fn parallel(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     let parsed = options::parse(name, words, &table::PARALLEL)?;
-    // Anything may then stand for what is put in.
+    // Any text may then be a placeholder.
     if parsed.has("I") {
         return Err(unknown(name));
     }
@@ -186,7 +187,7 @@ fn parallel(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(vec![Inside::Words(words)])
 }
 
-/// Settings of git that hold a command.
+/// Whether a setting of git contains a command.
 fn is_command_key(key: &str) -> bool {
     const NAMES: &[&str] = &[
         "core.pager",
@@ -234,14 +235,14 @@ const GIT_FLAGS: &[&str] = &[
     "--info-path",
 ];
 
-/// Options of git itself with a value, in the same word or in the next.
+/// Options of git itself with a value, in the same word or the next one.
 const GIT_VALUES: &[&str] = &["--git-dir", "--work-tree", "--namespace", "--attr-source"];
 
-/// What git is told to run.
+/// Returns the commands that git runs because of its arguments.
 pub(super) fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
     let mut rest = words;
-    // Options of git itself, up to its command.
+    // Options of git itself, before its subcommand.
     let command = loop {
         let Some((word, behind)) = rest.split_first() else {
             return Ok(inside);
@@ -308,14 +309,15 @@ pub(super) fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(inside)
 }
 
-/// The text that an option of `git rebase` or `git filter-branch` gives to a shell.
+/// Returns the text that an option of `git rebase` or `git filter-branch` passes to a
+/// shell.
 fn given_to_run<'w>(
     command: &str,
     word: &'w Word,
     next: impl Fn() -> Option<&'w str>,
 ) -> Result<Option<&'w str>, String> {
     let Some(text) = word.known() else {
-        // It may be such an option, unless it begins with something else.
+        // It may be such an option, unless its start rules that out.
         let prefix = word.prefix();
         return match !prefix.is_empty() && !prefix.starts_with('-') && !word.splits() {
             true => Ok(None),
@@ -328,7 +330,7 @@ fn given_to_run<'w>(
             Some((option, value)) => (option, Some(value)),
             None => (long, None),
         };
-        // Long options can be cut short.
+        // Long options can be abbreviated.
         let runs = match command {
             "rebase" => option.starts_with('e') && "exec".starts_with(option),
             _ => option.ends_with("-filter") || option == "setup",
@@ -338,7 +340,7 @@ fn given_to_run<'w>(
             false => Ok(None),
         };
     }
-    // Letters with a value keep the rest of the word.
+    // The rest of the word after a letter with a value is that value.
     let Some((before, behind)) = text.strip_prefix('-').and_then(|text| text.split_once('x'))
     else {
         return Ok(None);
@@ -352,7 +354,7 @@ fn given_to_run<'w>(
     }
 }
 
-/// Options of `git config` that take no word behind them.
+/// Options of `git config` without a value in the next word.
 const CONFIG_FLAGS: &[&str] = &[
     "--global",
     "--system",
@@ -391,11 +393,11 @@ const CONFIG_FLAGS: &[&str] = &[
     "--no-type",
 ];
 
-/// The commands in what `git config` sets.
+/// Returns the commands in the values that `git config` sets.
 fn set_by_git(words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
-    // Whether the word may be the value of the option in front of it, and whether the key
-    // has been seen. Whatever looks like the key of a command counts as one.
+    // Whether the word may be the value of the option before it, and whether the key has
+    // been seen. Anything that looks like the key of a command counts as one.
     let (mut is_value, mut has_key) = (false, false);
     for (at, word) in words.iter().enumerate() {
         let may_be_value = std::mem::take(&mut is_value);
@@ -443,13 +445,13 @@ fn set_by_git(words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(inside)
 }
 
-/// Whether a key of which the middle is not known holds no command for certain.
+/// Whether a key with an unknown middle certainly contains no command.
 fn is_other_key(word: &Word) -> bool {
     let (prefix, suffix) = (word.prefix(), word.suffix());
     prefix.contains('.') && suffix.contains('.') && !is_command_key(&format!("{prefix}{suffix}"))
 }
 
-/// Checks the names behind `--rename-section`. Settings must not become commands.
+/// Checks the names after `--rename-section`: settings must not become commands.
 fn check_renamed(names: &[Word]) -> Result<(), String> {
     let harmless = ["branch.", "remote.", "submodule.", "url."];
     let is_harmless = |word: &Word| {
@@ -462,7 +464,7 @@ fn check_renamed(names: &[Word]) -> Result<(), String> {
     }
 }
 
-/// The command in `-c key=value`.
+/// Returns the command in `-c key=value`.
 fn setting_of_git(setting: &Word) -> Result<Option<Inside>, String> {
     if setting.splits() || setting.is_pattern() {
         return Err(unclear("git"));

@@ -1,11 +1,11 @@
-//! Shells, and programs that give text to one.
+//! Shells, and programs that pass text to a shell.
 
 use super::builtins::changes_text;
 use super::options::{self, Parsed, Spec};
 use super::{Inside, table, texts, unclear, unknown};
 use crate::policy::shell::{Dialect, Input, Simple, Word};
 
-/// Shells whose language is not read here.
+/// Shells whose language is not supported here.
 const OTHERS: &[&str] = &["csh", "fish", "ksh", "mksh", "tcsh", "zsh"];
 
 /// The long options of bash, without their dashes.
@@ -30,7 +30,7 @@ const LONG_NAMES: &[&str] = &[
     "wordexp",
 ];
 
-/// What such a program runs; `None` if it is not one.
+/// Returns what such a program runs; `None` for any other program.
 pub(super) fn inside(
     name: &str,
     words: &[Word],
@@ -72,7 +72,7 @@ fn file(word: &Word) -> bool {
     let (prefix, suffix) = (word.prefix(), word.suffix());
     let is_device = |part: &str| matches!(part, "dev" | "proc");
     let is_device = prefix.contains('/') && prefix.split('/').any(is_device);
-    // Names that the kernel gives to open files, also from their folder.
+    // Names that the kernel gives to open files, also relative to their folder.
     let last = suffix.rsplit('/').next().unwrap_or_default();
     let is_made_up = ["stdin", "cmdline", "environ", "comm"].contains(&last);
     let is_open_file = is_made_up || last.chars().all(|c| c.is_ascii_digit());
@@ -99,7 +99,7 @@ fn shell(
     input: impl Fn(Dialect) -> Result<Vec<Inside>, String>,
 ) -> Result<Vec<Inside>, String> {
     const FLAGS: &str = "abefhilmnprtuvxBCDEPTcs";
-    // Off by default, or of no consequence when they are turned off.
+    // Off by default, or harmless when turned off.
     const OFF: &str = "abefhklmnprtuvxCDEHPT";
     const LONG: &[&str] = &[
         "--norc",
@@ -119,7 +119,7 @@ fn shell(
             if takes_text {
                 return Err(not_literal(name));
             }
-            // It may be an option, unless it is a file.
+            // The word may be an option, unless it is a file.
             if !file(word) {
                 return Err(unclear(name));
             }
@@ -148,7 +148,7 @@ fn shell(
         };
         let on = text.starts_with('-');
         let not_known = || format!("the option {text} of \"{name}\" is not known");
-        // bash takes its long options with one dash too, but not in every place.
+        // bash accepts its long options with one dash too, but not everywhere.
         if LONG_NAMES.contains(&letters) {
             return Err(not_known());
         }
@@ -165,7 +165,7 @@ fn shell(
                 'c' if on => takes_text = true,
                 's' if on => reads_input = true,
                 'i' if on => interactive = true,
-                // bash takes +c and +s for -c and -s; others do not.
+                // bash accepts +c and +s for -c and -s; other shells do not.
                 letter if on && FLAGS.contains(letter) => {}
                 letter if !on && OFF.contains(letter) => {}
                 _ => return Err(not_known()),
@@ -187,13 +187,13 @@ fn shell(
             true => Ok(inside),
             false => Err(unknown_file(name)),
         },
-        // It replaces `!` in what it reads.
+        // An interactive shell replaces `!` in its input.
         _ if interactive => Err(unknown(name)),
         _ => input(dialect),
     }
 }
 
-/// What a shell reads from its input.
+/// Returns the commands that a shell reads from its input.
 fn stdin(
     name: &str,
     input: &Input,
@@ -219,8 +219,8 @@ fn stdin(
     Ok(vec![Inside::Line(text.to_owned(), dialect)])
 }
 
-/// Without a command it changes the input of the shell itself, which may be what the shell
-/// reads its commands from.
+/// Handles `exec`: without a command it changes the input of the shell itself, which the
+/// shell may read its commands from.
 fn exec(
     name: &str,
     words: &[Word],
@@ -248,7 +248,7 @@ fn watch(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     Ok(vec![joined(name, parsed.command)?])
 }
 
-/// Options wherever they stand among other words.
+/// Parses options anywhere among other words.
 fn everywhere<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Parsed<'w>, String> {
     let mut all = Parsed::default();
     let mut rest = words;
@@ -266,7 +266,7 @@ fn everywhere<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Parsed<'
     }
 }
 
-/// The texts that options give to a shell.
+/// Returns the texts that options pass to a shell.
 fn texts_of(
     name: &str,
     words: &[Word],
@@ -318,7 +318,7 @@ fn flock(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     }
 }
 
-/// Options of ssh that run or load something in other ways than a command.
+/// Options of ssh that run or load something other than a command.
 const UNFOLLOWED: &[&str] = &[
     "match",
     "include",
@@ -335,7 +335,7 @@ fn ssh(
     let parsed = options::parse(name, words, &table::SSH)?;
     let mut options = parsed.options;
     let mut command = parsed.command;
-    // Options may also follow the host.
+    // Options may also come after the host.
     if command
         .first()
         .is_some_and(|word| word.prefix().starts_with('-'))
@@ -361,7 +361,7 @@ fn ssh(
         }
         if key.ends_with("command") {
             let text = text.trim_start_matches([' ', '\t', '=', '\n', '\r', '\x0c']);
-            // ssh puts the host or the user there.
+            // ssh inserts the host or the user there.
             if text.contains('%') {
                 return Err(unknown(name));
             }

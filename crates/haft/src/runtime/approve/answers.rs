@@ -1,4 +1,4 @@
-//! What a person may say beyond yes and no, and calls that always wait for them.
+//! Answers other than yes and no, and calls that always need approval.
 
 use super::tests::{Bench, bench, person, rules};
 use super::*;
@@ -7,13 +7,13 @@ use crate::{FromSchema, Narrow};
 use serde_json::json;
 use std::time::Duration;
 
-fn says(answer: Answer) -> Arc<dyn Approver> {
+fn says(answer: ApprovalAnswer) -> Arc<dyn Approver> {
     person(move |_| Some(answer.clone()))
 }
 
 #[tokio::test]
-async fn changed_arguments_run_and_are_judged_anew() {
-    let change = |command: &str| Answer::ApproveWith {
+async fn changed_arguments_are_checked_again_before_they_run() {
+    let change = |command: &str| ApprovalAnswer::ApproveWith {
         arguments: json!({ "command": command }),
     };
     let one = bench(|builder| builder.policy(rules()).approver(says(change("echo safe"))));
@@ -23,14 +23,14 @@ async fn changed_arguments_run_and_are_judged_anew() {
     let changed = &reply.details()["changed_arguments"];
     assert_eq!(*changed, json!({ "command": "echo safe" }));
 
-    // What is denied stays denied, whoever types it.
+    // A denied call stays denied, even if the user typed it.
     let one = bench(|builder| builder.policy(rules()).approver(says(change("rm -r x"))));
     let reply = one.runtime.call("run", json!({ "command": "make" })).await;
     assert!(reply.is_error() && reply.text().contains("denies this call"));
     assert!(one.ran.lock().unwrap().is_empty());
 
-    // And so does what does not fit.
-    let wrong = Answer::ApproveWith {
+    // Arguments that do not match the schema are refused too.
+    let wrong = ApprovalAnswer::ApproveWith {
         arguments: json!({ "command": [] , "other": 1 }),
     };
     let one = bench(|builder| builder.policy(rules()).approver(says(wrong)));
@@ -41,8 +41,8 @@ async fn changed_arguments_run_and_are_judged_anew() {
 
 #[tokio::test]
 async fn always_is_asked_once() {
-    let somebody = person(|_| Some(Answer::Always));
-    let one = bench(|builder| builder.policy(rules()).approver(somebody.clone()));
+    let user = person(|_| Some(ApprovalAnswer::Always));
+    let one = bench(|builder| builder.policy(rules()).approver(user.clone()));
     for _ in 0..3 {
         let reply = one
             .runtime
@@ -51,14 +51,18 @@ async fn always_is_asked_once() {
         assert!(!reply.is_error(), "{}", reply.text());
     }
     assert_eq!(one.ran.lock().unwrap().len(), 3);
-    assert_eq!(somebody.asked.lock().unwrap().len(), 1);
+    assert_eq!(user.asked.lock().unwrap().len(), 1);
     let reply = one.runtime.call("run", json!({ "command": "rm x" })).await;
     assert!(reply.is_error());
 }
 
 #[tokio::test]
-async fn later_leaves_it_undone_until_it_is_answered() {
-    let one = bench(|builder| builder.policy(rules()).approver(says(Answer::Later)));
+async fn a_postponed_call_runs_once_it_is_answered() {
+    let one = bench(|builder| {
+        builder
+            .policy(rules())
+            .approver(says(ApprovalAnswer::Later))
+    });
     let call = || Call::new("run", json!({ "command": "make" })).id("c1");
     let reply = one.runtime.run(call()).await;
     assert!(reply.is_pending(), "{}", reply.text());
@@ -72,24 +76,27 @@ async fn later_leaves_it_undone_until_it_is_answered() {
         .collect();
     assert_eq!(kinds, ["approval_needed"]);
 
-    let no = Answer::Reject { reason: None };
+    let no = ApprovalAnswer::Reject { reason: None };
     let reply = one.runtime.run(call().answered(no)).await;
     assert!(reply.is_error() && !reply.is_pending());
-    let reply = one.runtime.run(call().answered(Answer::Approve)).await;
+    let reply = one
+        .runtime
+        .run(call().answered(ApprovalAnswer::Approve))
+        .await;
     assert!(!reply.is_error(), "{}", reply.text());
     assert_eq!(*one.ran.lock().unwrap(), ["make"]);
 }
 
 #[tokio::test]
-async fn interrupt_on_waits_for_a_person_also_under_auto() {
-    let somebody = person(|_| Some(Answer::Approve));
+async fn interrupt_on_asks_even_with_approve_auto() {
+    let user = person(|_| Some(ApprovalAnswer::Approve));
     let one = bench(|builder| {
         let builder = builder.approve(Approve::Auto).interrupt_on(["run"]);
-        builder.approver(somebody.clone())
+        builder.approver(user.clone())
     });
     let reply = one.runtime.call("run", json!({ "command": "ls" })).await;
     assert!(!reply.is_error(), "{}", reply.text());
-    assert_eq!(somebody.asked.lock().unwrap().len(), 1);
+    assert_eq!(user.asked.lock().unwrap().len(), 1);
 
     for approve in [Approve::Auto, Approve::Ask] {
         let alone = bench(|builder| builder.approve(approve).interrupt_on(["run"]));
@@ -98,7 +105,7 @@ async fn interrupt_on_waits_for_a_person_also_under_auto() {
         assert!(alone.ran.lock().unwrap().is_empty());
     }
     let no = person(|_| {
-        Some(Answer::Reject {
+        Some(ApprovalAnswer::Reject {
             reason: Some("not\nnow".to_owned()),
         })
     });
@@ -115,9 +122,9 @@ async fn interrupt_on_waits_for_a_person_also_under_auto() {
 }
 
 #[tokio::test]
-async fn a_session_within_another_has_fewer_tools_and_waits_more() {
-    let somebody = person(|_| Some(Answer::Reject { reason: None }));
-    let outer = bench(|builder| builder.policy(rules()).approver(somebody.clone()));
+async fn an_inner_session_has_fewer_tools_and_asks_more() {
+    let user = person(|_| Some(ApprovalAnswer::Reject { reason: None }));
+    let outer = bench(|builder| builder.policy(rules()).approver(user.clone()));
     let inner = outer.runtime.narrowed(Narrow {
         id: "inner".to_owned(),
         granted: Vec::new(),
@@ -130,13 +137,13 @@ async fn a_session_within_another_has_fewer_tools_and_waits_more() {
     let reply = inner.call("run", json!({ "command": "ls" })).await;
     assert!(reply.is_error(), "{}", reply.text());
     {
-        let asked = somebody.asked.lock().unwrap();
+        let asked = user.asked.lock().unwrap();
         assert_eq!(asked.len(), 1);
         assert_eq!(asked[0].agent.as_deref(), Some("helper"));
     }
     let reply = inner.call("read", json!({ "path": "x" })).await;
     assert!(reply.text().contains("unknown tool"), "{}", reply.text());
-    // The outer one is as it was.
+    // The outer session is unchanged.
     let reply = outer.runtime.call("run", json!({ "command": "ls" })).await;
     assert!(!reply.is_error(), "{}", reply.text());
 }
@@ -157,13 +164,17 @@ fn confirming(runtime: &Runtime, timeout: Duration) {
 }
 
 #[tokio::test]
-async fn a_tool_may_ask_for_itself() {
+async fn a_tool_can_ask_the_user_while_it_runs() {
     let short = Duration::from_millis(20);
     for (approve, answer, expected) in [
-        (Approve::Ask, Answer::Approve, "done"),
-        (Approve::Ask, Answer::Reject { reason: None }, "left alone"),
-        (Approve::Auto, Answer::Later, "done"),
-        (Approve::Never, Answer::Approve, "left alone"),
+        (Approve::Ask, ApprovalAnswer::Approve, "done"),
+        (
+            Approve::Ask,
+            ApprovalAnswer::Reject { reason: None },
+            "left alone",
+        ),
+        (Approve::Auto, ApprovalAnswer::Later, "done"),
+        (Approve::Never, ApprovalAnswer::Approve, "left alone"),
     ] {
         let one = bench(|builder| builder.approve(approve).approver(says(answer)));
         confirming(&one.runtime, short);
@@ -177,7 +188,7 @@ async fn a_tool_may_ask_for_itself() {
         "left alone"
     );
 
-    let one = bench(|builder| builder.approver(says(Answer::Later)));
+    let one = bench(|builder| builder.approver(says(ApprovalAnswer::Later)));
     confirming(&one.runtime, short);
     let reply = one.runtime.call("sure", json!({})).await;
     assert!(
@@ -185,17 +196,17 @@ async fn a_tool_may_ask_for_itself() {
         "{}",
         reply.text()
     );
-    let again = Call::new("sure", json!({})).answered_within(Answer::Approve);
+    let again = Call::new("sure", json!({})).answered_within(ApprovalAnswer::Approve);
     assert_eq!(one.runtime.run(again).await.text(), "done");
 }
 
 #[tokio::test]
-async fn a_no_from_before_holds_whatever_is_asked_today() {
-    let no = || Answer::Reject { reason: None };
-    let change = || Answer::ApproveWith {
+async fn an_earlier_no_counts_even_if_nothing_would_be_asked_now() {
+    let no = || ApprovalAnswer::Reject { reason: None };
+    let change = || ApprovalAnswer::ApproveWith {
         arguments: json!({ "command": "echo safe" }),
     };
-    // Nothing asks any more: the session says yes to all, or a rule allows it.
+    // Nothing would ask now: the session approves everything, or a rule allows the call.
     for (approve, command) in [
         (Approve::Auto, "make"),
         (Approve::Ask, "ls"),
@@ -206,7 +217,10 @@ async fn a_no_from_before_holds_whatever_is_asked_today() {
         let reply = one.runtime.run(call().answered(no())).await;
         assert!(reply.is_error(), "{approve:?} {command}");
         assert!(one.ran.lock().unwrap().is_empty(), "{approve:?} {command}");
-        let reply = one.runtime.run(call().answered(Answer::Approve)).await;
+        let reply = one
+            .runtime
+            .run(call().answered(ApprovalAnswer::Approve))
+            .await;
         assert!(!reply.is_error(), "{approve:?}: {}", reply.text());
         if approve == Approve::Auto {
             one.runtime.run(call().answered(change())).await;
@@ -216,13 +230,20 @@ async fn a_no_from_before_holds_whatever_is_asked_today() {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_call_is_none_to_what_it_asks_while_it_runs() {
-    let one = bench(|builder| builder.approver(says(Answer::Later)).interrupt_on(["sure"]));
+async fn approving_a_call_does_not_answer_its_own_questions() {
+    let one = bench(|builder| {
+        builder
+            .approver(says(ApprovalAnswer::Later))
+            .interrupt_on(["sure"])
+    });
     confirming(&one.runtime, Duration::from_secs(5));
     let call = || Call::new("sure", json!({}));
     let reply = one.runtime.run(call()).await;
     assert!(reply.is_pending() && !reply.text().contains("Really?"));
-    let reply = one.runtime.run(call().answered(Answer::Approve)).await;
+    let reply = one
+        .runtime
+        .run(call().answered(ApprovalAnswer::Approve))
+        .await;
     assert!(
         reply.is_pending() && reply.text().contains("Really?"),
         "{}",
@@ -230,17 +251,17 @@ async fn a_yes_to_a_call_is_none_to_what_it_asks_while_it_runs() {
     );
     let reply = one
         .runtime
-        .run(call().answered_within(Answer::Approve))
+        .run(call().answered_within(ApprovalAnswer::Approve))
         .await;
     assert_eq!(reply.text(), "done");
-    let no = Answer::Reject { reason: None };
+    let no = ApprovalAnswer::Reject { reason: None };
     let reply = one.runtime.run(call().answered_within(no)).await;
     assert_eq!(reply.text(), "left alone");
 }
 
 #[tokio::test]
-async fn changed_arguments_do_not_wait_for_calls_behind_them() {
-    let mine = Answer::ApproveWith {
+async fn a_call_with_changed_arguments_does_not_wait_for_later_calls() {
+    let mine = ApprovalAnswer::ApproveWith {
         arguments: json!({ "content": "mine" }),
     };
     let temp = tempfile::TempDir::new().unwrap();
@@ -250,13 +271,13 @@ async fn changed_arguments_do_not_wait_for_calls_behind_them() {
     let write = |content: &str| Call::new("write", json!({ "path": "a", "content": content }));
     let all = runtime.run_all(vec![write("one"), write("two"), write("three")]);
     let replies = tokio::time::timeout(Duration::from_secs(20), all).await;
-    let replies = replies.expect("they wait for each other");
+    let replies = replies.expect("the calls deadlocked");
     assert!(replies.iter().all(|reply| !reply.is_error()));
 }
 
 #[tokio::test]
-async fn what_was_allowed_for_a_session_is_not_for_another() {
-    let always = person(|_| Some(Answer::Always));
+async fn an_always_answer_is_limited_to_its_session() {
+    let always = person(|_| Some(ApprovalAnswer::Always));
     let first = bench(|builder| builder.approver(Arc::clone(&always) as Arc<dyn Approver>));
     let run = async |runtime: &Runtime| {
         let reply = runtime.call("run", json!({ "command": "make" })).await;
@@ -264,35 +285,39 @@ async fn what_was_allowed_for_a_session_is_not_for_another() {
         always.asked.lock().unwrap().len()
     };
     assert_eq!(run(&first.runtime).await, 1);
-    assert_eq!(run(&first.runtime).await, 1, "it was allowed from now on");
+    assert_eq!(
+        run(&first.runtime).await,
+        1,
+        "allowed for the rest of the session"
+    );
     let other = first.runtime.sibling(crate::Sibling::default()).unwrap();
-    assert_eq!(run(&other).await, 2, "and is asked about here");
+    assert_eq!(run(&other).await, 2, "asked about again in another session");
     assert_eq!(run(&other).await, 2);
     let denied = other.call("run", json!({ "command": "rm x" })).await;
     assert!(denied.text().contains("denies this call"));
 }
 
 #[tokio::test]
-async fn a_call_may_bring_whom_to_ask() {
-    let nobody = bench(|builder| builder);
-    let own = person(|_| Some(Answer::Approve));
+async fn a_call_can_have_its_own_approver() {
+    let without_approver = bench(|builder| builder);
+    let own = person(|_| Some(ApprovalAnswer::Approve));
     let call = Call::new("run", json!({ "command": "make" }));
-    let reply = nobody.runtime.run(call.clone()).await;
+    let reply = without_approver.runtime.run(call.clone()).await;
     assert!(
         reply.text().contains("no user can be asked"),
         "{}",
         reply.text()
     );
     let asks = call.approver(Arc::clone(&own) as Arc<dyn Approver>);
-    assert!(!nobody.runtime.run(asks.clone()).await.is_error());
+    assert!(!without_approver.runtime.run(asks.clone()).await.is_error());
     let question = own.asked.lock().unwrap()[0].clone();
     assert!(
         question.reason().contains("haft.yaml:3 requires approval"),
         "{}",
         question.reason()
     );
-    // Before whom the session would ask, and also for what it calls itself.
-    let sessions = person(|_| Some(Answer::Reject { reason: None }));
+    // It takes precedence over the session's approver, and covers inner calls too.
+    let sessions = person(|_| Some(ApprovalAnswer::Reject { reason: None }));
     let inner = FromSchema::new(
         "outer",
         "Calls another.",
@@ -312,23 +337,22 @@ async fn a_call_may_bring_whom_to_ask() {
     assert!(sessions.asked.lock().unwrap().is_empty());
 }
 
-/// Thinks for a while before each yes, and knows how long that took altogether.
+/// Waits before each yes and records the total waiting time.
 #[derive(Default)]
 struct Slow(std::sync::Mutex<Duration>);
 
 #[async_trait]
 impl Approver for Slow {
-    async fn ask(&self, _: &Question) -> Answer {
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
         let begun = std::time::Instant::now();
         tokio::time::sleep(Duration::from_millis(100)).await;
         *self.0.lock().unwrap() += begun.elapsed();
-        Answer::Approve
+        ApprovalAnswer::Approve
     }
 }
 
-/// Makes a call and checks that every duration that is told of it leaves out the time in
-/// which the person thought.
-async fn takes_no_persons_time(slow: &Slow, bench: &Bench, tool: &str, asked: usize) {
+/// Makes a call and checks that no reported duration includes the time the user took.
+async fn excludes_waiting_time(slow: &Slow, bench: &Bench, tool: &str, asked: usize) {
     let begun = std::time::Instant::now();
     let reply = bench.runtime.call(tool, json!({ "command": "make" })).await;
     let all = begun.elapsed();
@@ -349,15 +373,15 @@ async fn takes_no_persons_time(slow: &Slow, bench: &Bench, tool: &str, asked: us
 }
 
 #[tokio::test]
-async fn the_time_that_a_person_takes_is_in_no_duration() {
+async fn durations_exclude_the_time_the_user_takes() {
     let slow = Arc::new(Slow::default());
     let one = bench(|builder| builder.approver(slow.clone()));
-    takes_no_persons_time(&slow, &one, "run", 1).await;
+    excludes_waiting_time(&slow, &one, "run", 1).await;
 
     confirming(&one.runtime, Duration::from_secs(60));
-    takes_no_persons_time(&slow, &one, "sure", 1).await;
+    excludes_waiting_time(&slow, &one, "sure", 1).await;
 
-    // Calls that a tool makes, in this session and in one within it.
+    // Calls that a tool makes, in this session and in an inner one.
     let around = FromSchema::new(
         "around",
         "Calls others.",
@@ -385,5 +409,5 @@ async fn the_time_that_a_person_takes_is_in_no_duration() {
         .tools()
         .add_any(Arc::new(around.unwrap()))
         .unwrap();
-    takes_no_persons_time(&slow, &one, "around", 3).await;
+    excludes_waiting_time(&slow, &one, "around", 3).await;
 }

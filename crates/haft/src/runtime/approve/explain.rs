@@ -1,17 +1,17 @@
-//! What would be decided about a call, without making it.
+//! Explaining what the policy would decide about a call, without making it.
 
 use super::super::{Call, Runtime};
 use super::{interrupted, shown, suggested};
-use crate::policy::{self, Act, Decision, Place};
+use crate::policy::{self, Decision, PolicyInput, RuleLocation};
 use crate::{Effect, Error, Judgement, Repair, Resource, Rule, Verdict};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Why something is refused before any rule is consulted.
+/// A refusal that is made before any rule is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
-    /// The refusal itself: `path not allowed: /etc/passwd`.
+    /// The refusal itself, such as `path not allowed: /etc/passwd`.
     pub what: String,
     /// The reason, and what the user can do about it.
     pub remedy: Option<String>,
@@ -32,31 +32,32 @@ impl From<&Error> for Refused {
     }
 }
 
-/// What would be decided about a call, and why.
+/// The decision about a call and the reasons for it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Explained {
-    /// The arguments as they were repaired.
+    /// Arguments after repair.
     pub arguments: Value,
-    /// What was repaired.
+    /// Repairs that were made.
     pub repairs: Vec<Repair>,
-    /// What the tool can do at most.
+    /// The most that the tool can do.
     pub effect: Effect,
-    /// Each path as it was given, and where it is or why it is out of reach.
+    /// Each path as given, with its real path or why it is out of reach.
     pub paths: Vec<(String, Result<PathBuf, Refused>)>,
-    /// Why the tool itself would refuse the call, whatever the rules say.
+    /// Refusal by the tool itself, which no rule can change.
     pub refusal: Option<Refused>,
-    /// What the rules say. A path out of reach is refused before they are asked.
+    /// Decision of the rules. A path that is out of reach is refused before they are
+    /// checked.
     pub judgement: Judgement,
-    /// A rule that would allow such calls from now on.
+    /// Rule that would allow such calls from now on.
     pub suggestion: Option<Rule>,
-    /// What commands of the tool cannot read: each glob, and where it is written. Only
+    /// Paths that commands of the tool cannot read: each glob and the rule's location. Only
     /// for tools that run commands.
-    pub hidden: Vec<(String, Place)>,
+    pub hidden: Vec<(String, RuleLocation)>,
 }
 
 impl Explained {
-    /// What is decided, before anybody is asked.
+    /// Returns the decision before asking the user.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         if self.refusal.is_some() || self.paths.iter().any(|(_, real)| real.is_err()) {
@@ -68,10 +69,10 @@ impl Explained {
 }
 
 impl Runtime {
-    /// What would be decided about a call. Nothing runs and nobody is asked.
+    /// Explains what would be decided about a call. Nothing runs, and the user is not asked.
     ///
     /// # Errors
-    /// When there is no such tool, or the arguments do not fit.
+    /// When the tool does not exist, or the arguments are invalid.
     pub fn explain(&self, call: &Call) -> Result<Explained, Error> {
         let session = &self.session;
         let entry = session
@@ -98,7 +99,7 @@ impl Runtime {
             }
         }
         let names = self.names(&resources, &checked);
-        let act = Act {
+        let act = PolicyInput {
             tool: &call.tool,
             effect,
             resources: &resources,

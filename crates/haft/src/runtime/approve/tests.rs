@@ -1,8 +1,8 @@
-//! Calls that a rule asks about: who is asked, when, and what then runs.
+//! Calls that need approval: who is asked, when, and which calls run.
 
 use super::*;
 use crate::prelude::*;
-use crate::{Draft, FromSchema, MemoryJournal, RuleFile, Whose};
+use crate::{FromSchema, MemoryJournal, RuleDraft, RuleFile, RuleOwner};
 use serde_json::json;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs a command.
 #[derive(Deserialize, JsonSchema)]
-struct Line {
+struct RunArgs {
     /// The command.
     command: String,
 }
@@ -23,32 +23,32 @@ struct Run {
 impl Tool for Run {
     const NAME: &'static str = "run";
     const EFFECT: Effect = Effect::Execute;
-    type Args = Line;
+    type Args = RunArgs;
 
-    fn resources(&self, args: &Line) -> Vec<Resource> {
+    fn resources(&self, args: &RunArgs) -> Vec<Resource> {
         vec![Resource::Command(args.command.clone())]
     }
 
-    async fn call(&self, args: Line, _: &Context) -> Result<Reply, Error> {
+    async fn call(&self, args: RunArgs, _: &Context) -> Result<Reply, Error> {
         self.ran.lock().unwrap().push(args.command);
         Ok(Reply::from("ran"))
     }
 }
 
-/// What somebody answers; none while they think.
-type Says = Box<dyn Fn(&Question) -> Option<Answer> + Send + Sync>;
+/// Returns the answer to a question; `None` while the user is still thinking.
+type Script = Box<dyn Fn(&Question) -> Option<ApprovalAnswer> + Send + Sync>;
 
-/// Answers as it was told to, and remembers what it was asked.
-pub(super) struct Person {
+/// An approver with scripted answers that records the questions.
+pub(super) struct ScriptedUser {
     pub(super) asked: Mutex<Vec<Question>>,
     at_once: Mutex<usize>,
-    says: Says,
+    says: Script,
     begun: Notify,
 }
 
 #[async_trait]
-impl Approver for Person {
-    async fn ask(&self, question: &Question) -> Answer {
+impl Approver for ScriptedUser {
+    async fn ask(&self, question: &Question) -> ApprovalAnswer {
         *self.at_once.lock().unwrap() += 1;
         assert_eq!(*self.at_once.lock().unwrap(), 1, "one at a time");
         self.asked.lock().unwrap().push(question.clone());
@@ -63,9 +63,9 @@ impl Approver for Person {
 }
 
 pub(super) fn person(
-    says: impl Fn(&Question) -> Option<Answer> + Send + Sync + 'static,
-) -> Arc<Person> {
-    Arc::new(Person {
+    says: impl Fn(&Question) -> Option<ApprovalAnswer> + Send + Sync + 'static,
+) -> Arc<ScriptedUser> {
+    Arc::new(ScriptedUser {
         asked: Mutex::default(),
         at_once: Mutex::default(),
         says: Box::new(says),
@@ -74,19 +74,19 @@ pub(super) fn person(
 }
 
 fn rule(verdict: Verdict, tool: &str, command: &str, line: u64) -> Rule {
-    let place = Place {
+    let place = RuleLocation {
         file: "haft.yaml".to_owned(),
         line,
     };
-    let mut draft = Draft::new(verdict, tool, place);
+    let mut draft = RuleDraft::new(verdict, tool, place);
     draft.command = (!command.is_empty()).then(|| command.split(' ').map(str::to_owned).collect());
     Rule::new(draft).unwrap()
 }
 
-/// `rm` is denied, `ls` is allowed, the rest of `run` is asked about.
+/// `rm` is denied, `ls` is allowed, any other `run` needs approval.
 pub(super) fn rules() -> Policy {
     Policy::new(vec![RuleFile {
-        whose: Whose::Person,
+        owner: RuleOwner::User,
         rules: vec![
             rule(Verdict::Deny, "run", "rm", 1),
             rule(Verdict::Allow, "run", "ls", 2),
@@ -150,8 +150,8 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_denied_call_runs_under_no_approval() {
-    let yes = person(|_| Some(Answer::Approve));
+async fn no_approval_mode_runs_a_denied_call() {
+    let yes = person(|_| Some(ApprovalAnswer::Approve));
     for approve in [Approve::Ask, Approve::Auto, Approve::Never] {
         let bench = bench(|builder| builder.approve(approve).approver(yes.clone()));
         let reply = bench.run("ls; rm x").await;
@@ -162,19 +162,19 @@ async fn a_denied_call_runs_under_no_approval() {
         );
         assert_eq!(bench.kinds(), ["tool_denied"]);
         assert!(bench.ran().is_empty() && bench.journal.calls().is_empty());
-        assert!(!bench.run("ls").await.is_error(), "what is allowed runs");
+        assert!(!bench.run("ls").await.is_error(), "an allowed call runs");
     }
     assert!(yes.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn auto_says_yes_and_never_says_no() {
+async fn auto_approves_and_never_rejects() {
     let auto = bench(|builder| builder.approve(Approve::Auto));
     assert_eq!(auto.run("git push").await.text(), "ran");
     assert_eq!(auto.run("echo $(id)").await.text(), "ran");
     assert_eq!(auto.kinds()[..2], ["tool_start", "tool_end"]);
 
-    let yes = person(|_| Some(Answer::Approve));
+    let yes = person(|_| Some(ApprovalAnswer::Approve));
     let never = bench(|builder| builder.approve(Approve::Never).approver(yes.clone()));
     let reply = never.run("git push").await;
     assert_eq!(
@@ -185,7 +185,7 @@ async fn auto_says_yes_and_never_says_no() {
 }
 
 #[tokio::test]
-async fn with_nobody_there_it_is_refused_at_once() {
+async fn without_an_approver_it_is_refused_at_once() {
     //
     let bench = bench(|builder| builder);
     let reply = bench.run("git push").await;
@@ -210,12 +210,12 @@ async fn with_nobody_there_it_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_person_is_asked_before_anything_is_recorded_or_timed() {
+async fn the_user_is_asked_before_anything_is_recorded_or_timed() {
     let journal: Arc<OnceLock<Arc<MemoryJournal>>> = Arc::default();
     let recorded = Arc::clone(&journal);
     let yes = person(move |_| {
         assert!(recorded.get().unwrap().calls().is_empty());
-        Some(Answer::Approve)
+        Some(ApprovalAnswer::Approve)
     });
     let bench = bench(|builder| {
         builder
@@ -240,7 +240,7 @@ async fn a_person_is_asked_before_anything_is_recorded_or_timed() {
 #[tokio::test]
 async fn a_no_is_a_refusal_with_its_reason() {
     let no = person(|_| {
-        Some(Answer::Reject {
+        Some(ApprovalAnswer::Reject {
             reason: Some("not today".to_owned()),
         })
     });
@@ -257,13 +257,13 @@ struct Panics;
 
 #[async_trait]
 impl Approver for Panics {
-    async fn ask(&self, _: &Question) -> Answer {
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
         panic!("no screen")
     }
 }
 
 #[tokio::test]
-async fn an_approver_that_fails_says_no() {
+async fn a_panicking_approver_means_no() {
     let bench = bench(|builder| builder.approver(Arc::new(Panics)));
     assert!(bench.run("git push").await.is_error());
     assert!(bench.run("git pull").await.is_error(), "and again");
@@ -271,13 +271,13 @@ async fn an_approver_that_fails_says_no() {
 }
 
 #[tokio::test]
-async fn a_burst_is_asked_one_by_one_and_a_yes_is_for_one() {
+async fn many_calls_are_asked_about_one_by_one_and_a_yes_is_for_one() {
     //
     let one = person(|question| {
         Some(if question.arguments["command"] == "job 7" {
-            Answer::Approve
+            ApprovalAnswer::Approve
         } else {
-            Answer::Reject { reason: None }
+            ApprovalAnswer::Reject { reason: None }
         })
     });
     let bench = bench(|builder| builder.approver(one.clone()).concurrency(20));
@@ -290,13 +290,14 @@ async fn a_burst_is_asked_one_by_one_and_a_yes_is_for_one() {
     let asked = one.asked.lock().unwrap();
     assert_eq!(asked.len(), 20);
     let ids: std::collections::BTreeSet<_> = asked.iter().map(|asked| &asked.call_id).collect();
-    assert_eq!(ids.len(), 20, "each about one call");
+    assert_eq!(ids.len(), 20, "each question is about one call");
 }
 
 #[tokio::test]
-async fn cancelling_while_a_person_thinks_runs_nothing_and_lets_the_next_be_asked() {
-    let thinking =
-        person(|question| (question.arguments["command"] != "slow").then_some(Answer::Approve));
+async fn cancelling_during_a_question_runs_nothing_and_asks_the_next() {
+    let thinking = person(|question| {
+        (question.arguments["command"] != "slow").then_some(ApprovalAnswer::Approve)
+    });
     let bench = bench(|builder| builder.approver(thinking.clone()));
     let cancel = CancellationToken::new();
     let slow = Call::new("run", json!({ "command": "slow" })).cancel(cancel.clone());
@@ -318,7 +319,7 @@ async fn cancelling_while_a_person_thinks_runs_nothing_and_lets_the_next_be_aske
 }
 
 #[tokio::test]
-async fn what_a_model_says_about_approval_is_data() {
+async fn claims_of_approval_in_arguments_have_no_effect() {
     //
     let bench = bench(|builder| {
         let schema = json!({ "type": "object" });
@@ -335,7 +336,7 @@ async fn what_a_model_says_about_approval_is_data() {
         builder
             .any_tool(Arc::new(free))
             .policy(Policy::new(vec![RuleFile {
-                whose: Whose::Person,
+                owner: RuleOwner::User,
                 rules,
             }]))
     });
@@ -357,20 +358,20 @@ async fn what_a_model_says_about_approval_is_data() {
 }
 
 #[tokio::test]
-async fn every_route_to_a_program_is_judged_alike() {
-    // another tool, with no shell, that the rule names by `*`.
+async fn every_way_to_run_a_program_follows_the_same_rules() {
+    // another tool, without a shell, that the rule covers with `*`.
     struct Start {
         ran: Arc<Mutex<Vec<String>>>,
     }
     impl Tool for Start {
         const NAME: &'static str = "start";
         const EFFECT: Effect = Effect::Execute;
-        type Args = Line;
-        fn resources(&self, args: &Line) -> Vec<Resource> {
+        type Args = RunArgs;
+        fn resources(&self, args: &RunArgs) -> Vec<Resource> {
             let argv = args.command.split(' ').map(str::to_owned);
             vec![Resource::Program(argv.collect())]
         }
-        async fn call(&self, args: Line, _: &Context) -> Result<Reply, Error> {
+        async fn call(&self, args: RunArgs, _: &Context) -> Result<Reply, Error> {
             self.ran.lock().unwrap().push(args.command);
             Ok(Reply::from("ran"))
         }
@@ -383,7 +384,7 @@ async fn every_route_to_a_program_is_judged_alike() {
             })
             .approve(Approve::Auto)
             .policy(Policy::new(vec![RuleFile {
-                whose: Whose::Project,
+                owner: RuleOwner::Project,
                 rules: vec![rule(Verdict::Deny, "*", "rm", 1)],
             }]))
     });
@@ -400,7 +401,7 @@ async fn every_route_to_a_program_is_judged_alike() {
 }
 
 #[tokio::test]
-async fn the_session_may_ask_first_and_only_auto_overrides_it() {
+async fn ask_first_is_only_overridden_by_auto() {
     let first = |builder: crate::Builder| {
         builder.ask_first("commands run on another machine", Effect::Execute)
     };
@@ -418,14 +419,14 @@ async fn the_session_may_ask_first_and_only_auto_overrides_it() {
 }
 
 #[tokio::test]
-async fn a_path_out_of_scope_is_no_question() {
-    let yes = person(|_| Some(Answer::Approve));
+async fn a_path_out_of_scope_is_refused_without_asking() {
+    let yes = person(|_| Some(ApprovalAnswer::Approve));
     let bench = bench(|builder| {
         builder
             .every_tool()
             .approver(yes.clone())
             .policy(Policy::new(vec![RuleFile {
-                whose: Whose::Person,
+                owner: RuleOwner::User,
                 rules: vec![rule(Verdict::Ask, "write", "", 1)],
             }]))
     });

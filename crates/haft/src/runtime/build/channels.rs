@@ -1,4 +1,4 @@
-//! Telling the model which channels for messages there are.
+//! Listing the message channels in tool descriptions.
 
 use crate::tool::Redefined;
 use crate::{AnyTool, Definition};
@@ -6,24 +6,24 @@ use haft_ops::text::brief;
 use haft_ops::text::decode::visible;
 use std::sync::Arc;
 
-/// Maximum number of channels that are named. A wrong name is answered with all of them.
-const MOST_NAMED: usize = 30;
+/// Maximum number of channels listed. The reply to a wrong name lists all of them.
+const MAX_LISTED: usize = 30;
 
-/// Maximum length of a name, in bytes.
-const LONGEST: usize = 60;
+/// Maximum length of a channel name, in bytes.
+const MAX_NAME_BYTES: usize = 60;
 
-/// A tool as a model sees it: one that sends messages names the channels.
+/// Returns the tool with the channels in its description, if it sends messages.
 pub(super) fn named(tool: &Arc<dyn AnyTool>, channels: &[String]) -> Arc<dyn AnyTool> {
     if !tool.sends_messages() || channels.is_empty() {
         return Arc::clone(tool);
     }
     let mut names: Vec<String> = channels
         .iter()
-        .take(MOST_NAMED)
-        .map(|name| visible(&brief(name, LONGEST)).replace('\n', "\\n"))
+        .take(MAX_LISTED)
+        .map(|name| visible(&brief(name, MAX_NAME_BYTES)).replace('\n', "\\n"))
         .collect();
-    if channels.len() > MOST_NAMED {
-        names.push(format!("and {} more", channels.len() - MOST_NAMED));
+    if channels.len() > MAX_LISTED {
+        names.push(format!("and {} more", channels.len() - MAX_LISTED));
     }
     let definition = tool.definition().clone();
     let description = format!(

@@ -1,22 +1,22 @@
-//! What only a front end knows about the person's folders.
+//! Folders that only the front end knows.
 
 use std::path::PathBuf;
 
-/// Folders of the person, which only a front end can know.
+/// The user's folders, which only a front end can know.
 #[derive(Debug, Clone, Default)]
 pub struct Folders {
-    /// Their home, where the secret places are.
+    /// Home folder; it contains the secret paths.
     pub home: Option<PathBuf>,
-    /// Configurations of git that the environment names, beside the usual ones in
-    /// their home.
+    /// Git configuration files that the environment names, in addition to those in the home
+    /// folder.
     pub git_configs: Vec<PathBuf>,
-    /// haft's configuration.
+    /// Folder of haft's configuration.
     pub config: Option<PathBuf>,
-    /// haft's state: outputs, and notes of temporary files.
+    /// Folder of haft's state: saved outputs and records of temporary files.
     pub state: Option<PathBuf>,
-    /// More folders that are haft's own, closed to tools as the others are.
+    /// Further folders that belong to haft and are closed to tools.
     pub own: Vec<PathBuf>,
-    /// How the person may call the work folder besides: absolute paths that lead to it
-    /// through links. Those that lead elsewhere are ignored.
+    /// Other absolute paths of the work folder, through links. Paths that lead elsewhere
+    /// are ignored.
     pub called: Vec<PathBuf>,
 }

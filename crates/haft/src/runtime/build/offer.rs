@@ -1,4 +1,4 @@
-//! Which tools of a toolset a session offers.
+//! Selecting the tools that a session offers.
 
 use super::{Listed, channels};
 use crate::registry::Duplicate;
@@ -7,20 +7,20 @@ use crate::toolset::Paths;
 use crate::{AnyTool, Effect, Tools, Toolset};
 use std::sync::Arc;
 
-/// What decides about a tool.
+/// The facts that decide whether a tool is offered.
 pub(super) struct Choice<'a> {
     pub(super) toolset: &'a Toolset,
-    /// The names in the preset; every tool if there is none.
+    /// Names in the preset; `None` for every tool.
     pub(super) listed: Option<&'a [&'a str]>,
     /// Whether commands can be run.
     pub(super) runs: bool,
-    /// The channels that messages can be sent over.
+    /// Channels that messages can be sent to.
     pub(super) channels: &'a [String],
 }
 
 impl Choice<'_> {
-    /// The tools that are offered, and those that only a sub-agent may be granted.
-    /// `brought` are tools that belong to the toolset and live elsewhere.
+    /// Returns the tools that are offered, and those that only a sub-agent may be granted.
+    /// `brought` are tools of the toolset that are defined in other crates.
     pub(super) fn tools(
         &self,
         brought: Vec<(Arc<dyn AnyTool>, Listed)>,
@@ -34,7 +34,7 @@ impl Choice<'_> {
                 tools.insert(tool, Ranges::Clamp)?;
                 continue;
             }
-            // In a tree of its own, code may be run in other ways on purpose.
+            // With virtual paths, the host may run code in another way on purpose.
             let is_missed = self.toolset.paths != Paths::Virtual && !tool.sends_messages();
             if is_missed && self.lists(name) {
                 tools.leave_out(name);
@@ -57,7 +57,7 @@ impl Choice<'_> {
         self.listed.is_some_and(|listed| listed.contains(&name))
     }
 
-    /// Whether a tool can do more than fail in this session.
+    /// Whether a tool can do anything but fail in this session.
     fn works(&self, tool: &dyn AnyTool) -> bool {
         (self.runs || tool.effect() != Effect::Execute)
             && (!self.channels.is_empty() || !tool.sends_messages())

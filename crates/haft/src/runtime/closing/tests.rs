@@ -1,11 +1,11 @@
-//! What rules close is found by no tool of any toolset.
+//! Tools of every toolset must not find files that rules close.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests look at the disk themselves"
 )]
 
-use crate::runtime::{Answer, Approve, Approver, Question, Runtime};
-use crate::{Draft, Place, Policy, Rule, RuleFile, Verdict, Whose};
+use crate::runtime::{ApprovalAnswer, Approve, Approver, Question, Runtime};
+use crate::{Policy, Rule, RuleDraft, RuleFile, RuleLocation, RuleOwner, Verdict};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 const CANARY: &str = "canary-77";
 
-/// `deny * secrets/**`, one rule for each.
-fn rules(whose: Whose, texts: &[&str]) -> RuleFile {
+/// Parses rules such as `deny * secrets/**`.
+fn rules(owner: RuleOwner, texts: &[&str]) -> RuleFile {
     let rules = texts.iter().enumerate().map(|(at, text)| {
         let words: Vec<&str> = text.split(' ').collect();
         let verdict = match words[0] {
@@ -23,22 +23,22 @@ fn rules(whose: Whose, texts: &[&str]) -> RuleFile {
             "deny" => Verdict::Deny,
             other => panic!("{other}"),
         };
-        let place = Place {
+        let place = RuleLocation {
             file: "haft.yaml".to_owned(),
             line: at as u64 + 1,
         };
-        let mut draft = Draft::new(verdict, words[1], place);
+        let mut draft = RuleDraft::new(verdict, words[1], place);
         draft.path = words.get(2).map(|glob| (*glob).to_owned());
         Rule::new(draft).unwrap()
     });
     RuleFile {
-        whose,
+        owner,
         rules: rules.collect(),
     }
 }
 
 fn person(texts: &[&str]) -> Policy {
-    Policy::new(vec![rules(Whose::Person, texts)])
+    Policy::new(vec![rules(RuleOwner::User, texts)])
 }
 
 fn folder(files: &[&str]) -> tempfile::TempDir {
@@ -67,8 +67,8 @@ struct Yes;
 
 #[async_trait]
 impl Approver for Yes {
-    async fn ask(&self, _: &Question) -> Answer {
-        Answer::Approve
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
+        ApprovalAnswer::Approve
     }
 }
 
@@ -76,13 +76,13 @@ struct Always;
 
 #[async_trait]
 impl Approver for Always {
-    async fn ask(&self, _: &Question) -> Answer {
-        Answer::Always
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
+        ApprovalAnswer::Always
     }
 }
 
 #[tokio::test]
-async fn what_a_rule_names_by_a_link_is_closed_by_its_own_name() {
+async fn a_rule_about_a_link_also_closes_its_target() {
     let temp = folder(&[
         "data/v1/secrets/key",
         "data/v1/open",
@@ -113,7 +113,7 @@ async fn what_a_rule_names_by_a_link_is_closed_by_its_own_name() {
 }
 
 #[tokio::test]
-async fn a_denied_folder_is_denied_with_all_that_is_in_it() {
+async fn a_denied_folder_is_denied_with_everything_in_it() {
     let temp = folder(&[
         "secrets/deep/key",
         "some/deep/key",
@@ -143,7 +143,7 @@ async fn a_denied_folder_is_denied_with_all_that_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_denied_folder_is_found_by_no_tool_of_any_toolset() {
+async fn no_tool_of_any_toolset_finds_a_denied_folder() {
     let temp = folder(&["secrets/key", "secrets/deep/key", "open.txt", "docs/a.txt"]);
     std::os::unix::fs::symlink("../secrets/key", temp.path().join("docs/link")).unwrap();
     std::os::unix::fs::symlink("secrets", temp.path().join("way")).unwrap();
@@ -177,7 +177,7 @@ async fn a_denied_folder_is_found_by_no_tool_of_any_toolset() {
     );
     let found = call(&standard, "ls", json!({ "path": "docs" })).await;
     assert!(!found.contains("link"), "{found}");
-    // A name that is nearly right is not put right to one that is denied.
+    // A misspelled name is not corrected to one that is denied.
     let found = call(&standard, "read", json!({ "path": "secretz" })).await;
     assert!(!found.contains("secrets"), "{found}");
     let found = call(&standard, "read", json!({ "path": "open.tx" })).await;
@@ -196,7 +196,7 @@ async fn a_denied_folder_is_found_by_no_tool_of_any_toolset() {
     let deep = session("deepagents", temp.path(), policy.clone())
         .build()
         .unwrap();
-    for (tool, arguments, said) in [
+    for (tool, arguments, result) in [
         ("grep", json!({ "pattern": CANARY }), r#""denied":3"#),
         (
             "glob",
@@ -210,7 +210,7 @@ async fn a_denied_folder_is_found_by_no_tool_of_any_toolset() {
             !found.contains("secrets") && !found.contains("key"),
             "{tool}: {found}"
         );
-        assert!(found.contains(said), "{tool}: {found}");
+        assert!(found.contains(result), "{tool}: {found}");
     }
 
     let ah = session("ah", temp.path(), policy).build().unwrap();
@@ -219,7 +219,7 @@ async fn a_denied_folder_is_found_by_no_tool_of_any_toolset() {
 }
 
 #[tokio::test]
-async fn globs_order_and_files_count_in_a_walk() {
+async fn searches_respect_globs_and_the_order_of_rules() {
     let files = [
         "secrets/key",
         "secrets/public/a",
@@ -249,8 +249,7 @@ async fn globs_order_and_files_count_in_a_walk() {
             &[],
             &["secrets/key", "secrets/public/a", "secrets/public/deep/b"],
         ),
-        // What a project allows opens nothing that the person denies, and what it denies
-        // is denied.
+        // A project's rule cannot allow what the user denies, but it can deny more.
         (
             &["deny * secrets/key"],
             &["allow * **", "deny * a/**"],
@@ -259,8 +258,8 @@ async fn globs_order_and_files_count_in_a_walk() {
     ];
     for (own, project, closed) in cases {
         let policy = Policy::new(vec![
-            rules(Whose::Person, own),
-            rules(Whose::Project, project),
+            rules(RuleOwner::User, own),
+            rules(RuleOwner::Project, project),
         ]);
         let runtime = session("standard", temp.path(), policy).build().unwrap();
         let found = call(&runtime, "grep", json!({ "pattern": CANARY })).await;
@@ -272,7 +271,7 @@ async fn globs_order_and_files_count_in_a_walk() {
 }
 
 #[tokio::test]
-async fn what_rules_ask_about_is_left_out_unless_somebody_said_yes() {
+async fn files_that_need_approval_are_skipped_without_it() {
     let temp = folder(&["private/a", "open.txt"]);
     let policy = person(&["ask * private/**"]);
     let build = |approve| {
@@ -289,14 +288,14 @@ async fn what_rules_ask_about_is_left_out_unless_somebody_said_yes() {
         found.contains("skipped 1: 1 that rules ask about]"),
         "{found}"
     );
-    // Asked about the folder, somebody says yes: then what is in it is found.
+    // After the user approves the folder, its files are found.
     let named = json!({ "pattern": CANARY, "path": "private" });
     let found = call(&asking, "grep", named).await;
     assert!(found.contains("private/a:1:"), "{found}");
     let found = call(&build(Approve::Auto), "grep", json!({ "pattern": CANARY })).await;
     assert!(found.contains("private/a:1:"), "{found}");
 
-    // Always means what is in the folder, too.
+    // An "always" answer covers the files in the folder too.
     let always = session("standard", temp.path(), policy.clone())
         .approver(Arc::new(Always))
         .build()
@@ -307,7 +306,7 @@ async fn what_rules_ask_about_is_left_out_unless_somebody_said_yes() {
         assert!(found.contains("private/a:1:"), "{found}");
     }
 
-    // A rule that asks about every call asks once.
+    // A rule about every call of a tool asks only once.
     let runtime = session(
         "standard",
         temp.path(),
@@ -321,7 +320,7 @@ async fn what_rules_ask_about_is_left_out_unless_somebody_said_yes() {
 }
 
 #[tokio::test]
-async fn what_is_hidden_from_commands_is_explained() {
+async fn explain_lists_paths_hidden_from_commands() {
     let temp = folder(&["a"]);
     let policy = person(&[
         "allow bash",
@@ -346,21 +345,21 @@ async fn what_is_hidden_from_commands_is_explained() {
 
 /// A rule about reading `secrets/**` with any tool.
 fn about_reading(verdict: Verdict) -> Policy {
-    let place = Place {
+    let place = RuleLocation {
         file: "haft.yaml".to_owned(),
         line: 1,
     };
-    let mut draft = Draft::new(verdict, "*", place);
+    let mut draft = RuleDraft::new(verdict, "*", place);
     draft.effect = Some(crate::Effect::Read);
     draft.path = Some("secrets/**".to_owned());
     Policy::new(vec![RuleFile {
-        whose: Whose::Person,
+        owner: RuleOwner::User,
         rules: vec![Rule::new(draft).unwrap()],
     }])
 }
 
 #[tokio::test]
-async fn an_edit_shows_nothing_of_a_file_that_may_not_be_read() {
+async fn an_edit_does_not_reveal_a_file_that_must_not_be_read() {
     let edits = [
         ("standard", "edit", "path", "old_text", "new_text", ""),
         ("ah", "edit", "path", "old_string", "new_string", ""),
@@ -378,7 +377,7 @@ async fn an_edit_shows_nothing_of_a_file_that_may_not_be_read() {
         let temp = folder(&["secrets/key", "open/key"]);
         let policy = about_reading(Verdict::Deny);
         let runtime = session(toolset, temp.path(), policy).build().unwrap();
-        // One that is nearly there, and one that is there.
+        // Text that is almost in the file, and text that is in it.
         for wanted in ["canary-78 secrets/key", CANARY] {
             let at = format!("{root}secrets/key");
             let reply = runtime
@@ -396,7 +395,7 @@ async fn an_edit_shows_nothing_of_a_file_that_may_not_be_read() {
             .call(tool, json!({ path: at, old: CANARY, new: "x" }))
             .await;
         assert!(!reply.is_error(), "{toolset}: {}", reply.text());
-        // A rule that asks is answered once for reading and writing.
+        // One answer covers reading and writing.
         let policy = about_reading(Verdict::Ask);
         let asking = session(toolset, temp.path(), policy);
         let runtime = asking.approver(Arc::new(Yes)).build().unwrap();
@@ -412,7 +411,7 @@ async fn an_edit_shows_nothing_of_a_file_that_may_not_be_read() {
 }
 
 #[test]
-fn what_a_rule_keeps_from_all_tools_is_kept_from_prompts() {
+fn files_closed_to_all_tools_are_closed_to_prompts() {
     use haft_ops::Access;
     for (toolset, root) in [("standard", ""), ("workspace", ""), ("deepagents", "/")] {
         let temp = folder(&["secrets/key", "asked/key", "open/key"]);
@@ -426,7 +425,7 @@ fn what_a_rule_keeps_from_all_tools_is_kept_from_prompts() {
             ["secrets/key", "asked/key", "open/key"].map(|file| {
                 let path = format!("{root}{file}");
                 let path = runtime.scope().resolve(&path, Access::Read).unwrap();
-                runtime.for_prompt(path).closed().is_some()
+                runtime.for_prompt(path).exclusion().is_some()
             })
         };
         assert_eq!(closed(Approve::Ask, None), [true, true, false], "{toolset}");

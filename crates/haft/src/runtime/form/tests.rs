@@ -1,20 +1,20 @@
 use super::*;
 use crate::prelude::*;
-use crate::{Answer, Approver, FromSchema, Question};
+use crate::{ApprovalAnswer, Approver, FromSchema, Question};
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than the call may take: it is not the call's time.
+/// Longer than the call's time limit, which does not include this time.
 const THINKING: Duration = Duration::from_millis(60);
 
-struct Somebody(fn(&Form) -> Filled);
+struct FormUser(fn(&Form) -> Filled);
 
 #[async_trait]
-impl Approver for Somebody {
-    async fn ask(&self, _: &Question) -> Answer {
-        Answer::Reject { reason: None }
+impl Approver for FormUser {
+    async fn ask(&self, _: &Question) -> ApprovalAnswer {
+        ApprovalAnswer::Reject { reason: None }
     }
 
     async fn fill(&self, form: &Form) -> Filled {
@@ -23,11 +23,11 @@ impl Approver for Somebody {
     }
 }
 
-async fn asked(approve: Approve, somebody: Option<fn(&Form) -> Filled>) -> String {
+async fn asked(approve: Approve, form_user: Option<fn(&Form) -> Filled>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut builder = Runtime::builder().dir(folder.path()).approve(approve);
-    if let Some(fill) = somebody {
-        builder = builder.approver(Arc::new(Somebody(fill)));
+    if let Some(fill) = form_user {
+        builder = builder.approver(Arc::new(FormUser(fill)));
     }
     let runtime = builder.build().unwrap();
     let fields = json!({
@@ -56,7 +56,7 @@ async fn asked(approve: Approve, somebody: Option<fn(&Form) -> Filled>) -> Strin
 }
 
 #[tokio::test]
-async fn what_is_filled_in_fits_or_does_not_count() {
+async fn invalid_fields_count_as_declined() {
     let fits: fn(&Form) -> Filled = |form| {
         assert_eq!(
             (form.tool.as_str(), form.message.as_str()),
@@ -66,7 +66,7 @@ async fn what_is_filled_in_fits_or_does_not_count() {
     };
     let expected = r#"{"name":"Ada","age":36}"#;
     assert_eq!(asked(Approve::Ask, Some(fits)).await, expected);
-    // No rule can know it in their place, so they are asked whatever is approved.
+    // No rule knows the answer, so the user is asked in every approval mode.
     assert_eq!(asked(Approve::Auto, Some(fits)).await, expected);
     let wrong: fn(&Form) -> Filled = |_| Filled::Accepted(json!({ "age": "old" }));
     assert_eq!(asked(Approve::Ask, Some(wrong)).await, "Dismissed");
@@ -75,7 +75,7 @@ async fn what_is_filled_in_fits_or_does_not_count() {
 }
 
 #[tokio::test]
-async fn with_nobody_there_it_is_declined() {
+async fn without_an_approver_a_form_is_declined() {
     assert_eq!(asked(Approve::Ask, None).await, "Declined");
     assert_eq!(asked(Approve::Auto, None).await, "Declined");
     let never: fn(&Form) -> Filled = |_| Filled::Accepted(json!({ "name": "Eve" }));
@@ -83,7 +83,7 @@ async fn with_nobody_there_it_is_declined() {
 }
 
 #[test]
-fn what_fits_is_known_before_it_is_sent() {
+fn fields_can_be_checked_before_they_are_sent() {
     let form = Form {
         call_id: "c".to_owned(),
         tool: "greet".to_owned(),

@@ -1,8 +1,8 @@
-//! `bash`: one command line that stops at its first failure.
+//! `bash`: runs one command line, which stops at its first failure.
 
 use super::OUTPUT;
 use crate::commands;
-use crate::limit::Said;
+use crate::limit::ShownOutput;
 use crate::prelude::*;
 use crate::toolsets::line;
 use haft_ops::exec::{Done, Exec};
@@ -10,16 +10,16 @@ use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams};
 use haft_ops::text::short;
 use std::time::Duration;
 
-/// How long a command may take that says nothing about it.
+/// Default time limit.
 const DEFAULT: Duration = Duration::from_secs(120);
 
-/// The longest that may be asked for, in milliseconds: a day.
-const LONGEST: u64 = 86_400_000;
+/// Maximum time limit in milliseconds: a day.
+const MAX_MILLIS: u64 = 86_400_000;
 
-/// Execute a shell command with `/bin/bash -o pipefail -ec` in the working
-/// directory and return stdout and stderr combined: it ends at the first command
-/// that fails. A non-zero exit code is the last line. Of more than 30000 bytes or
-/// 256 lines the middle is left out; the whole is in a file that the reply names.
+/// Execute a shell command with `/bin/bash -o pipefail -ec` in the working directory and
+/// return stdout and stderr combined: it ends at the first command that fails. A non-zero
+/// exit code is the last line. If the output has more than 30000 bytes or 256 lines, its
+/// middle is left out, and the full output is in a file that the reply names.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Shell command to execute.
@@ -46,8 +46,8 @@ impl Tool for Bash {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        // Its own is an argument.
-        Some(Duration::from_millis(LONGEST) + DEFAULT)
+        // The real limit is an argument.
+        Some(Duration::from_millis(MAX_MILLIS) + DEFAULT)
     }
 
     fn guidance(&self) -> Option<&str> {
@@ -62,10 +62,12 @@ impl Tool for Bash {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         line::check(&args.command)?;
-        let asked = args.timeout.and_then(|asked| u64::try_from(asked).ok());
-        let own = match asked {
+        let requested = args
+            .timeout
+            .and_then(|requested| u64::try_from(requested).ok());
+        let own = match requested {
             None | Some(0) => DEFAULT,
-            Some(asked) => Duration::from_millis(asked.min(LONGEST)),
+            Some(requested) => Duration::from_millis(requested.min(MAX_MILLIS)),
         };
         let limit = cx.time_left(own);
         let request = Exec {
@@ -82,22 +84,22 @@ impl Tool for Bash {
             input: Input::Nothing,
         };
         let done = cx.run(request).await?;
-        let said = cx.said(&done.finished.output, &OUTPUT);
-        // What the session left of the time is no round number.
+        let output = cx.shown_output(&done.finished.output, &OUTPUT);
+        // The remaining time of the session is rarely a round number.
         let shown = if limit < own {
             commands::up_to_tenths(limit)
         } else {
             own
         };
-        Ok(reply(&done, said, shown, cx))
+        Ok(reply(&done, output, shown, cx))
     }
 }
 
-/// The output, notes, where the whole is, and how it ended.
-fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
+/// Formats the output, notes, the path of the full output, and how the command ended.
+fn reply(done: &Done, output: ShownOutput, limit: Duration, cx: &Context) -> Reply {
     let mut below: Vec<String> = commands::notes(done, cx);
-    let truncated = said.note.is_some();
-    below.extend(said.note);
+    let truncated = output.note.is_some();
+    below.extend(output.note);
     let end = match (done.finished.ended, done.finished.status) {
         (Ended::TimedOut, _) => Some(format!("error: command timed out after {}", short(limit))),
         (Ended::Cancelled, _) => Some("error: command cancelled".to_owned()),
@@ -109,7 +111,7 @@ fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
     };
     let is_error = end.is_some();
     below.extend(end);
-    let mut text = said.text;
+    let mut text = output.text;
     if text.is_empty() && !is_error {
         text = "(no output)".to_owned();
     }
@@ -124,7 +126,7 @@ fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
     } else {
         Reply::from(text)
     };
-    if let Some(path) = said.path {
+    if let Some(path) = output.path {
         reply = reply.detail("output_path", path);
     }
     commands::details(reply.limited(OUTPUT).already_cut(), done).detail("truncated", truncated)

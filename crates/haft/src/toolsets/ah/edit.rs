@@ -1,12 +1,12 @@
-//! `edit`: one exact piece of text for another; the reply shows the lines.
+//! `edit`: replaces one exact piece of text; the reply shows the changed lines.
 
 use crate::prelude::*;
 use crate::toolsets::advice::broken_links;
 use haft_ops::edit::{self, NoChange, Occurrences};
 use haft_ops::text::diff;
 
-/// Find and replace text in a file. `old_string` must match exactly one place.
-/// The reply shows the lines that went (`- `) and came (`+ `).
+/// Find and replace text in a file. `old_string` must match exactly one place. The reply
+/// shows the removed (`- `) and added (`+ `) lines.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// File path.

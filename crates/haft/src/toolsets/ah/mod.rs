@@ -1,5 +1,5 @@
-//! `ah`: four tools for a model that does the rest with bash. Replies are text,
-//! failures begin with `error: `, and of what is long the middle is left out.
+//! `ah`: four tools for a model that does the rest with bash. Replies are text, failures
+//! start with `error: `, and the middle of long texts is left out.
 
 mod bash;
 mod edit;
@@ -11,28 +11,28 @@ use crate::erase;
 use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
 use crate::truncate::{Keep, Limit};
 
-/// What a model gets of a command's output.
+/// The part of a command's output that the model gets.
 const OUTPUT: Limit = Limit {
     bytes: 30_000,
     lines: 256,
     keep: Keep::Middle,
 };
 
-/// What a model gets of a file.
+/// The part of a file that the model gets.
 const FILE: Limit = Limit {
     bytes: 50_000,
     lines: usize::MAX,
     keep: Keep::Middle,
 };
 
-/// What a model gets of what is said about a change.
+/// The part of the report about a change that the model gets.
 const CHANGE: Limit = Limit {
     bytes: 10_000,
     lines: usize::MAX,
     keep: Keep::Middle,
 };
 
-/// The toolset.
+/// Returns the toolset.
 #[must_use]
 pub fn toolset() -> Toolset {
     Toolset {
@@ -59,12 +59,12 @@ pub fn toolset() -> Toolset {
         ],
         paths: Paths::Expanding,
         reach: Reach::Mode,
-        // Tools that are added to it have no line in its table.
+        // For tools that are added to it, which have no limit of their own.
         limit: Limit {
             lines: usize::MAX,
             ..OUTPUT
         },
-        // Each tool has its own; this is about two of them.
+        // The tools have their own guidance; this is about two of them.
         guidance: &[Guidance {
             tools: &["write", "edit"],
             text: "- Change part of a file with edit rather than write.",

@@ -1,13 +1,13 @@
-//! `read`: the lines of a file, nothing added; the middle of a long one is left
-//! out.
+//! `read`: returns the lines of a file with nothing added; the middle of a long file is
+//! left out.
 
 use crate::prelude::*;
 use crate::truncate::middle_of;
 use haft_ops::read::{self, Found, Room, Shown, Window};
 use haft_ops::{blocking, picture};
 
-/// Read a file: its text, or an image for JPEG, PNG, GIF and WebP. Of more than
-/// 50000 bytes the middle is left out; use `offset` and `limit` to see it.
+/// Read a file: its text, or an image for JPEG, PNG, GIF and WebP. If it has more than
+/// 50000 bytes, its middle is left out; use `offset` and `limit` to see it.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// File path.
@@ -59,7 +59,7 @@ impl Tool for Read {
                 .await?;
                 Ok(Reply::from(&picture))
             }
-            // A model that pages through a file reads until nothing comes.
+            // A model that pages through a file reads until nothing is left.
             Err(haft_ops::Error::PastEnd { lines, .. }) => {
                 Ok(Reply::from("").detail("total_lines", lines))
             }

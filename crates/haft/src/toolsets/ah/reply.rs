@@ -1,4 +1,4 @@
-//! How `ah` words failures and cuts: `error: ` and what happened, then on the
+//! Failures and truncation in `ah`: `error: ` and what happened, then on the
 //! following lines what to do about it.
 
 use crate::toolsets::advice::{
@@ -6,12 +6,12 @@ use crate::toolsets::advice::{
 };
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Error, Offered, Reply};
-use haft_ops::spill::Kept;
+use haft_ops::spill::StoredOutput;
 
-/// A failure, in text.
+/// Formats a failure as text.
 pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
     let (what, next) = match error {
-        // It says `validation error: ` itself.
+        // The message already starts with `validation error: `.
         Error::Invalid(_) => return Reply::error(error.to_string()),
         Error::Refused(inner) => return failure(inner, tools),
         Error::Operation(error) => operation(error, tools),
@@ -103,16 +103,16 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     }
 }
 
-/// What stands under a reply that was cut. The markers inside it say how much is
-/// gone.
-pub(super) fn cut_note(_: &Cut<'_>, _: Keep, kept: Option<&Kept>) -> String {
-    match kept {
-        None => "[the full output was not kept]".to_owned(),
-        Some(kept) if kept.omitted == 0 => format!("[full output: {}]", kept.path.display()),
-        Some(kept) => format!(
-            "[the limit for kept outputs was reached: {} from the middle are gone]\n[full output: {}]",
-            format_size(kept.omitted),
-            kept.path.display()
+/// Returns the note below a truncated reply. Markers inside the text say how much is
+/// missing.
+pub(super) fn cut_note(_: &Cut<'_>, _: Keep, stored: Option<&StoredOutput>) -> String {
+    match stored {
+        None => "[the full output was not saved]".to_owned(),
+        Some(stored) if stored.omitted == 0 => format!("[full output: {}]", stored.path.display()),
+        Some(stored) => format!(
+            "[the limit for saved outputs was reached: {} from the middle are missing]\n[full output: {}]",
+            format_size(stored.omitted),
+            stored.path.display()
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! `write`: a whole file, new or in place of the old one.
+//! `write`: creates or replaces a whole file.
 
 use crate::prelude::*;
 use crate::toolsets::advice::broken_links;
@@ -32,7 +32,7 @@ impl Tool for Write {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let (bytes, count) = (args.content.len(), lines::count(&args.content));
-        // Before it is written: afterwards `@name` might be there.
+        // Before writing, because afterwards a file `@name` might exist.
         let named = cx.named(&args.path);
         let request = write::Write {
             path: cx.resolve(&args.path, Access::Write)?,

@@ -1,4 +1,4 @@
-//! `delete_file`: one file or link; directories stay.
+//! `delete_file`: deletes one file or link, never a directory.
 
 use super::reply;
 use crate::prelude::*;

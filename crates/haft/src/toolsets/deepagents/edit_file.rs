@@ -1,4 +1,4 @@
-//! `edit_file`: exact-string replacement; an ambiguous match is refused.
+//! `edit_file`: replaces an exact string; an ambiguous match is refused.
 
 use super::reply;
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! An entry as `ls` and `glob` describe it.
+//! Entries in the replies of `ls` and `glob`.
 
 use crate::Context;
 use haft_ops::backend::{Kind, Stat, Target, Through};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What is known of an entry.
+/// Describes an entry.
 pub(super) fn described(path: &Path, stat: &Stat) -> Value {
     let is_dir = stat.kind == Kind::Directory;
     json!({
@@ -18,8 +18,8 @@ pub(super) fn described(path: &Path, stat: &Stat) -> Value {
     })
 }
 
-/// A link is what it leads to, where that may be looked at; else it is itself. A
-/// folder that only its files make is asked when they changed.
+/// Follows a link, if its target may be read. For a folder that only exists through its
+/// files, finds the time of the last change.
 pub(super) async fn followed(
     path: &Path,
     stat: Stat,
@@ -42,7 +42,7 @@ pub(super) async fn followed(
     }
 }
 
-/// `2025-01-15T10:30:00+00:00`.
+/// Formats a time as `2025-01-15T10:30:00+00:00`.
 fn time(time: SystemTime) -> String {
     let zulu = haft_ops::text::moment::to_seconds(time);
     zulu.replace('Z', "+00:00")
@@ -54,7 +54,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_file_may_be_older_than_1970_or_of_the_far_future() {
+    fn times_before_1970_and_in_the_far_future_can_be_formatted() {
         let epoch = SystemTime::UNIX_EPOCH;
         let day = Duration::from_secs(86_400);
         assert_eq!(time(epoch - day), "1969-12-31T00:00:00+00:00");

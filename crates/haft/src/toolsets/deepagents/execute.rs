@@ -1,6 +1,6 @@
-//! `execute`: one command to its end, and what it said.
+//! `execute`: runs one command to its end and returns its output.
 
-use super::{MOST, reply};
+use super::{MAX_BYTES, reply};
 use crate::prelude::*;
 use crate::toolsets::line;
 use crate::{commands, limit::Beginning};
@@ -8,13 +8,13 @@ use haft_ops::exec::{Done, Exec};
 use haft_ops::executor::{Ended, Input, Program, Prompts, Streams};
 use std::time::Duration;
 
-/// Time limit of a command that asks for none.
+/// Default time limit.
 const DEFAULT: Duration = Duration::from_secs(120);
 
-/// The longest time limit, in seconds: a day.
-const LONGEST: u32 = 86_400;
+/// Maximum time limit in seconds: a day.
+const MAX_SECONDS: u32 = 86_400;
 
-/// What is kept of the end of a long output, for what is said of it.
+/// Size of the end of a long output that is kept for notes, in bytes.
 const END: usize = 64 << 10;
 
 /// Execute a shell command (`bash -c`) in the work folder and return its output,
@@ -41,16 +41,16 @@ impl Tool for Execute {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        // Its own is an argument.
-        Some(Duration::from_secs(LONGEST.into()) + DEFAULT)
+        // The real limit is an argument.
+        Some(Duration::from_secs(MAX_SECONDS.into()) + DEFAULT)
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         line::check(&args.command)?;
-        let asked = args.timeout.filter(|asked| *asked > 0.0);
-        let own = asked.map_or(DEFAULT, |asked| {
-            // The reply gives tenths of a second, and 0.0 would not be true.
-            Duration::from_secs_f64(asked.clamp(0.1, LONGEST.into()))
+        let requested = args.timeout.filter(|requested| *requested > 0.0);
+        let own = requested.map_or(DEFAULT, |requested| {
+            // The reply shows tenths of a second, and 0.0 would be wrong.
+            Duration::from_secs_f64(requested.clamp(0.1, MAX_SECONDS.into()))
         });
         let limit = cx.time_left(own);
         let request = Exec {
@@ -62,17 +62,17 @@ impl Tool for Execute {
             dir: cx.scope().work_dir().to_owned(),
             streams: Streams::Merged,
             limit: Some(limit),
-            keep: cx.keep_ends(MOST, END),
+            keep: cx.keep_ends(MAX_BYTES, END),
             prompts: Prompts::End,
             input: Input::Nothing,
         };
         let done = cx.run(request).await?;
-        let said = cx.beginning(&done.finished.output, MOST, "output");
-        Ok(answer(&done, said, limit, cx))
+        let output = cx.beginning(&done.finished.output, MAX_BYTES, "output");
+        Ok(answer(&done, output, limit, cx))
     }
 }
 
-fn answer(done: &Done, said: Beginning, limit: Duration, cx: &Context) -> Reply {
+fn answer(done: &Done, output: Beginning, limit: Duration, cx: &Context) -> Reply {
     let stopped = match done.finished.ended {
         Ended::TimedOut => Some(format!("Command timed out after {:.1}s", tenths(limit))),
         Ended::Cancelled => Some("Command cancelled".to_owned()),
@@ -84,30 +84,30 @@ fn answer(done: &Done, said: Beginning, limit: Duration, cx: &Context) -> Reply 
     } else {
         reply::exit_code(done.finished.status)
     };
-    let output = match stopped {
-        None => said.text,
-        Some(sentence) if said.text.is_empty() => sentence,
-        Some(sentence) => format!("{sentence}\n{}", said.text),
+    let text = match stopped {
+        None => output.text,
+        Some(sentence) if output.text.is_empty() => sentence,
+        Some(sentence) => format!("{sentence}\n{}", output.text),
     };
     let mut answer = json!({
         "status": if code == 0 { "success" } else { "error" },
-        "output": output, "exit_code": code, "truncated": said.is_cut,
+        "output": text, "exit_code": code, "truncated": output.is_cut,
     });
-    if let Some(path) = said.path {
+    if let Some(path) = output.path {
         reply::add_output(&mut answer, &path, cx);
     }
     let notes = commands::notes(done, cx);
     let notes = notes.iter().map(|note| reply::plain(note).to_owned());
-    let hints: Vec<String> = said.trouble.into_iter().chain(notes).collect();
+    let hints: Vec<String> = output.trouble.into_iter().chain(notes).collect();
     if !hints.is_empty() {
         reply::add(&mut answer, "hint", hints.join("\n"));
     }
     let mut reply = Reply::json(&answer);
     reply.is_error = code != 0;
-    commands::details(reply, done).detail("truncated", said.is_cut)
+    commands::details(reply, done).detail("truncated", output.is_cut)
 }
 
-/// Seconds, as many as there were at least.
+/// Rounds seconds up to tenths.
 fn tenths(limit: Duration) -> f64 {
     (limit.as_secs_f64() * 10.0).ceil() / 10.0
 }

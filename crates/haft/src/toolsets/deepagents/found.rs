@@ -1,4 +1,4 @@
-//! What `grep` found, as its modes show it, and what was searched.
+//! The results of `grep` in its output modes, and what was searched.
 
 use super::grep::Mode;
 use super::{FOUND, reply};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The reply.
+/// Formats the reply.
 pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context) -> Reply {
     let mut found = String::new();
     for file in &searched.files {
@@ -52,7 +52,7 @@ pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context
     }
     let mut hints = Vec::new();
     if searched.stopped == Some(Stopped::Deadline) {
-        hints.push("time was over before everything was searched".to_owned());
+        hints.push("the time limit was reached before everything was searched".to_owned());
     } else if mode == Mode::Content && searched.total > searched.shown {
         hints.push(format!(
             "the first {} of {} matching lines are kept",
@@ -85,7 +85,7 @@ pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context
         .detail("truncated", is_cut)
 }
 
-/// What was searched, and what was not and why.
+/// Returns counts of what was searched and what was skipped, and why.
 fn looked_at(searched: &Searched) -> Value {
     let skipped = searched.skipped;
     let mut looked_at = json!({
@@ -97,8 +97,8 @@ fn looked_at(searched: &Searched) -> Value {
         ("too_long_lines", skipped.too_long_lines),
         ("special", skipped.special),
         ("not_allowed", skipped.hidden),
-        ("denied", skipped.closed.denied),
-        ("rules_ask", skipped.closed.asks),
+        ("denied", skipped.excluded.denied),
+        ("rules_ask", skipped.excluded.asks),
         ("links", skipped.links),
     ] {
         if number > 0 {

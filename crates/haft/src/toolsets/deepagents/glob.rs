@@ -1,7 +1,7 @@
-//! `glob`: files whose path matches a pattern.
+//! `glob`: finds files whose path matches a pattern.
 
 use super::entry::{described, followed};
-use super::{MOST, reply};
+use super::{MAX_BYTES, reply};
 use crate::prelude::*;
 use haft_ops::glob::{self, Anchored, Dots, IgnoreFiles, Kinds, Matching, Stopped};
 use haft_ops::scope::spelling::Misspelling;
@@ -9,12 +9,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Find files by a glob pattern, e.g. `**/*.py`, `src/{a,b}/*.ts`. `*` stays within a
-/// directory, `**` goes to any depth, and a leading dot has to be written.
+/// directory, `**` matches any depth, and a leading dot must be written explicitly.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Glob pattern, from `path`.
     pattern: String,
-    /// Directory to look in.
+    /// Directory to search.
     #[serde(default = "root")]
     path: String,
 }
@@ -23,10 +23,10 @@ fn root() -> String {
     "/".to_owned()
 }
 
-/// A walk stops after this with what it has.
+/// Time after which a search returns what it has found.
 const TIME: Duration = Duration::from_secs(60);
 
-/// How many files are listed, with the file that has those which do not fit.
+/// Maximum number of files listed, including those saved to a file.
 const FILES: usize = 100_000;
 
 pub(super) struct Glob;
@@ -78,7 +78,7 @@ impl Tool for Glob {
         let places: Vec<_> = paths.iter().map(|path| path.place().to_owned()).collect();
         let mut entries = Vec::new();
         for (place, stat) in places.iter().zip(glob::stats(cx.backend(), paths).await?) {
-            // None: gone since it was found.
+            // `None` if it was removed since it was found.
             if let Some(stat) = stat {
                 let stat = followed(place, stat, None, cx).await;
                 entries.push((place, stat));
@@ -86,15 +86,16 @@ impl Tool for Glob {
         }
         let mut answer = reply::success(json!({}));
         let entries = entries.iter().map(|(place, stat)| described(place, stat));
-        let mut is_cut = reply::add_entries(&mut answer, "entries", entries, MOST, cx);
+        let mut is_cut = reply::add_entries(&mut answer, "entries", entries, MAX_BYTES, cx);
         is_cut |= found.total > found.entries.len() as u64 || found.stopped.is_some();
         if is_cut {
             reply::add(&mut answer, "truncated", true);
             reply::add(&mut answer, "total", found.total);
         }
-        reply::add_left_out(&mut answer, found.skipped.closed);
+        reply::add_left_out(&mut answer, found.skipped.excluded);
         if found.stopped == Some(Stopped::Deadline) {
-            let hint = "time was over before everything was looked at: there may be more";
+            let hint =
+                "the time limit was reached before everything was searched: there may be more";
             reply::add(&mut answer, "hint", hint);
         } else if found.skipped.unreadable > 0 {
             let hint = format!("{} directories could not be read", found.skipped.unreadable);
@@ -106,8 +107,9 @@ impl Tool for Glob {
     }
 }
 
-/// A pattern that begins with `/` and names the start is one from the root of the
-/// tree; another is taken from the start, as if the slash were not there.
+/// Interprets a pattern that starts with `/`: if it names the start folder, it is relative
+/// to the root of the tree, otherwise relative to the start folder, as if the slash were
+/// missing.
 pub(super) fn from_start(pattern: &str, start: &Path) -> String {
     let Some(rooted) = pattern.strip_prefix('/') else {
         return pattern.to_owned();

@@ -1,4 +1,4 @@
-//! `grep`: files that hold a text, the lines it is on, or how many there are.
+//! `grep`: finds files that contain a text, the lines it is on, or their number.
 
 use super::found;
 use super::glob::from_start;
@@ -34,13 +34,13 @@ pub(super) enum Mode {
     Count,
 }
 
-/// A search stops after this with what it has.
+/// Time after which a search returns what it has found.
 const TIME: Duration = Duration::from_secs(60);
 
-/// How many lines are kept, with the file that has those which do not fit.
+/// Maximum number of lines, including those saved to a file.
 const LINES: usize = 200_000;
 
-/// Longer lines are cut around the match.
+/// Maximum length of a line, in bytes; longer ones are cut around the match.
 const LINE: usize = 500;
 
 pub(super) struct Grep;
@@ -83,8 +83,8 @@ impl Tool for Grep {
     }
 }
 
-/// A filter that begins with the real path of the work folder, from where the search
-/// begins.
+/// Converts a filter that starts with the real path of the work folder to one that starts
+/// where the search does.
 fn filter(glob: String, start: &Path, cx: &Context) -> String {
     match cx.named(&glob) {
         named if named == glob => glob,
@@ -92,7 +92,7 @@ fn filter(glob: String, start: &Path, cx: &Context) -> String {
     }
 }
 
-/// Where the search begins.
+/// Returns where the search starts.
 fn start(args: &Args) -> String {
     let path = args.path.as_deref().filter(|path| !path.is_empty());
     path.unwrap_or("/").to_owned()

@@ -1,11 +1,10 @@
-//! The lines of the prompt that tell a model where its files are, and which of them
-//! commands see.
+//! Lines of the prompt about where files are, and which of them commands see.
 
 use crate::toolset::{CommandPlace, Layout};
 use haft_ops::text::decode::visible;
 use std::path::Path;
 
-/// A line for the paths, and one or more for commands.
+/// Returns one line about paths, and one or more about commands.
 pub(super) fn lines(layout: &Layout<'_>) -> Vec<String> {
     let begin = match layout.scope.has_work_dir() {
         true => format!(
@@ -72,7 +71,7 @@ fn here(layout: &Layout<'_>) -> Vec<String> {
     lines
 }
 
-/// A path on one line.
+/// Formats a path on one line.
 fn shown(path: &Path) -> String {
     visible(&path.to_string_lossy()).replace('\n', "\\n")
 }

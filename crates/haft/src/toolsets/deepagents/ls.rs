@@ -1,11 +1,11 @@
-//! `ls`: the entries of one directory.
+//! `ls`: lists the entries of one directory.
 
 use super::entry::{described, followed};
-use super::{MOST, reply};
+use super::{MAX_BYTES, reply};
 use crate::prelude::*;
 use haft_ops::backend::Kind;
 use haft_ops::list::{self, Hidden};
-use haft_ops::scope::closing::LeftOut;
+use haft_ops::scope::filter::LeftOut;
 
 /// List the files and directories at a path, hidden ones included.
 #[derive(Deserialize, JsonSchema)]
@@ -51,7 +51,7 @@ impl Tool for Ls {
         let count = entries.len();
         let mut answer = reply::success(json!({}));
         let entries = entries.iter().map(|(path, stat)| described(path, stat));
-        let is_cut = reply::add_entries(&mut answer, "entries", entries, MOST, cx);
+        let is_cut = reply::add_entries(&mut answer, "entries", entries, MAX_BYTES, cx);
         if is_cut {
             reply::add(&mut answer, "total", count);
         }

@@ -1,5 +1,5 @@
-//! `deepagents`: ls, read_file, write_file, edit_file, delete_file, glob, grep, todos and execute
-//! over a tree of absolute paths that may be on the disk, in memory, in a store or
+//! `deepagents`: ls, read_file, write_file, edit_file, delete_file, glob, grep, todos and
+//! execute over a tree of absolute paths that may be on disk, in memory, in a store or in
 //! all of them. Every reply is one JSON object.
 
 mod delete_file;
@@ -22,13 +22,13 @@ use crate::erase;
 use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
 use crate::truncate::{Keep, Limit};
 
-/// The most that a reply holds of a file, a command's output or a list.
-const MOST: usize = 100_000;
+/// Maximum size of a file, a command's output or a list in a reply, in bytes.
+const MAX_BYTES: usize = 100_000;
 
-/// The most characters of what `grep` found.
+/// Maximum size of the results of `grep`, in characters.
 const FOUND: usize = 80_000;
 
-/// The toolset. A new tool is a file in this folder and a line here.
+/// Returns the toolset. A new tool is a file in this folder and a line here.
 #[must_use]
 pub fn toolset() -> Toolset {
     Toolset {
@@ -73,7 +73,7 @@ pub fn toolset() -> Toolset {
         paths: Paths::Virtual,
         reach: Reach::Roots,
         limit: Limit {
-            bytes: MOST,
+            bytes: MAX_BYTES,
             lines: usize::MAX,
             keep: Keep::Head,
         },
@@ -84,7 +84,7 @@ pub fn toolset() -> Toolset {
             },
             Guidance {
                 tools: &["write_file", "edit_file"],
-                text: "- write_file makes new files only. Change what is there with edit_file; give it enough lines around the place for old_string to be unique, or set replace_all.",
+                text: "- write_file only creates new files. Change existing ones with edit_file; give it enough lines around the place for old_string to be unique, or set replace_all.",
             },
             Guidance {
                 tools: &["write_todos", "read_todos"],
@@ -92,7 +92,7 @@ pub fn toolset() -> Toolset {
             },
             Guidance {
                 tools: &["execute"],
-                text: "- execute runs to the end of the command, within 120 seconds or its `timeout`, without input. Start what goes on longer in the background with its output in a file.",
+                text: "- execute runs to the end of the command, within 120 seconds or its `timeout`, without input. Start longer ones in the background with their output in a file.",
             },
         ],
         layout: layout::lines,

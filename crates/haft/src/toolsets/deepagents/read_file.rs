@@ -1,13 +1,13 @@
-//! `read_file`: numbered lines of a text, or an image.
+//! `read_file`: returns the numbered lines of a text, or an image.
 
-use super::{MOST, reply};
+use super::{MAX_BYTES, reply};
 use crate::prelude::*;
 use haft_ops::read::{self, Found, Room, Shown, Window};
 use haft_ops::text::lines;
 use haft_ops::{blocking, picture};
 
-/// Read a file. Text comes with line numbers, an image (PNG, JPEG, GIF, WebP) as an
-/// image. A note at the end says how to go on when there are more lines.
+/// Read a file. Text is returned with line numbers, an image (PNG, JPEG, GIF, WebP) as an
+/// image. If there are more lines, a note at the end says how to continue.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Absolute path to the file.
@@ -49,7 +49,7 @@ impl Tool for ReadFile {
                 lines: Some(limit),
             },
             room: Room::Lines {
-                bytes: MOST,
+                bytes: MAX_BYTES,
                 lines: usize::MAX,
             },
             cancel: cx.cancel().clone(),
@@ -57,7 +57,7 @@ impl Tool for ReadFile {
         match read::file(cx.backend(), request).await {
             Ok(Found::Text(shown)) => Ok(text(&shown, cx)),
             Ok(Found::Picture(bytes, media_type)) => image(bytes, media_type, args.file_path).await,
-            Err(haft_ops::Error::PastEnd { lines, .. }) => Ok(said(format!(
+            Err(haft_ops::Error::PastEnd { lines, .. }) => Ok(content_reply(format!(
                 "No content at offset {} (file has {lines} lines)",
                 args.offset
             ))),
@@ -66,7 +66,7 @@ impl Tool for ReadFile {
     }
 }
 
-fn said(content: String) -> Reply {
+fn content_reply(content: String) -> Reply {
     Reply::json(&reply::success(json!({ "content": content })))
 }
 
@@ -80,17 +80,17 @@ async fn image(bytes: Vec<u8>, media_type: &'static str, path: String) -> Result
 
 fn text(shown: &Shown, cx: &Context) -> Reply {
     if shown.total_lines == 0 {
-        return said("System reminder: File exists but has empty contents".to_owned());
+        return content_reply("System reminder: File exists but has empty contents".to_owned());
     }
     let first = usize::try_from(shown.first).unwrap_or(usize::MAX);
-    // Numbers take room as well: as many whole lines as fit with them.
+    // Line numbers need room too: as many whole lines as fit with them.
     let (mut content, mut last) = (String::new(), shown.first.saturating_sub(1));
-    // The last one may be empty, so they are counted rather than split off.
-    let wanted = usize::try_from(shown.lines).unwrap_or(usize::MAX);
-    for (line, number) in shown.text.split('\n').take(wanted).zip(first..) {
+    // Counted, because the last line may be empty.
+    let count = usize::try_from(shown.lines).unwrap_or(usize::MAX);
+    for (line, number) in shown.text.split('\n').take(count).zip(first..) {
         let mut row = String::new();
         lines::number_line(&mut row, number, line, lines::CHUNK_CHARS);
-        let room = MOST.saturating_sub(content.len());
+        let room = MAX_BYTES.saturating_sub(content.len());
         if row.len() >= room && !content.is_empty() {
             break;
         }
@@ -114,7 +114,7 @@ fn text(shown: &Shown, cx: &Context) -> Reply {
             "\n\n... ({more} more lines. Use offset={last} to continue reading)"
         ));
     }
-    said(content)
+    content_reply(content)
         .detail("first_line", shown.first)
         .detail("lines", last + 1 - shown.first)
         .detail("total_lines", shown.total_lines)

@@ -1,6 +1,6 @@
-//! `read_todos`: the todo list.
+//! `read_todos`: returns the todo list.
 
-use super::{MOST, reply, todo};
+use super::{MAX_BYTES, reply, todo};
 use crate::prelude::*;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ impl Tool for ReadTodos {
         };
         let count = todos.len();
         let mut answer = json!({});
-        if reply::add_entries(&mut answer, "todos", todos.into_iter(), MOST, cx) {
+        if reply::add_entries(&mut answer, "todos", todos.into_iter(), MAX_BYTES, cx) {
             reply::add(&mut answer, "total", count);
         }
         Ok(Reply::json(&answer).detail("count", count))

@@ -1,8 +1,8 @@
-//! How `deepagents` words its replies: one JSON object with `status`, what happened
-//! in `message` and what to do about it in `hint`.
+//! Replies of `deepagents`: one JSON object with `status`, what happened in
+//! `message` and what to do about it in `hint`.
 
 use crate::toolsets::advice::{cannot_start, on_lines};
-use crate::toolsets::document::{self, taught};
+use crate::toolsets::document::{self, explain_mismatch};
 use crate::truncate::format_size;
 use crate::{Error, Offered, Reply};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub(super) use crate::toolsets::document::{
     add, add_entries, add_left_out, add_output, broken_links, cut_note, exit_code, plain,
 };
 
-/// A success with these fields.
+/// Returns a success with these fields.
 pub(super) fn success(fields: Value) -> Value {
     let mut answer = json!({ "status": "success" });
     if let Value::Object(fields) = fields {
@@ -22,16 +22,16 @@ pub(super) fn success(fields: Value) -> Value {
     answer
 }
 
-/// A failure.
+/// Formats a failure.
 pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
-    let said = document::said_of(error, tools, operation);
-    let answer = document::failure(json!({ "status": "error" }), "message", said);
+    let failure_text = document::describe(error, tools, operation);
+    let answer = document::failure(json!({ "status": "error" }), "message", failure_text);
     let mut reply = Reply::json(&answer);
     reply.is_error = true;
     reply
 }
 
-/// Says that a new file cannot be made, as something is there.
+/// Returns the message for a new file whose path exists.
 pub(super) fn already_exists(path: &str, tools: &Offered) -> String {
     let next = tools.first(&[(&["edit_file"], ". Use edit_file to modify.")]);
     format!("File already exists: {path}{next}")
@@ -49,7 +49,7 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
         } => reason.clone(),
         E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
         E::Misspelt { how, path } => {
-            let root = "paths begin with /, which is the root of the workspace";
+            let root = "paths start with /, which is the root of the workspace";
             let outside = format!("{root}; nothing outside it can be named");
             let (what, next) = match how {
                 Misspelling::Relative => ("Path must be absolute", root.to_owned()),
@@ -125,7 +125,7 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
         }
         E::TextNotFound { lesson, .. } => {
             let what = "old_string not found in file content".to_owned();
-            return (what, taught(lesson, "new_string"));
+            return (what, explain_mismatch(lesson, "new_string"));
         }
         E::Ambiguous { count, lines, .. } => {
             let what = format!(
@@ -141,7 +141,9 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
         }
         E::EmptyOld => {
             let what = "old_string must not be empty".to_owned();
-            let next = "give the text that is to be replaced; to add text, replace a line by itself and the new one".to_owned();
+            let next =
+                "give the text to replace; to add text, replace a line with itself and the new one"
+                    .to_owned();
             return (what, next);
         }
         E::Contended { .. } | E::Locked { .. } => {

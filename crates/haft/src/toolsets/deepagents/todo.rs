@@ -1,17 +1,17 @@
-//! The list of what is to be done, as the session keeps it.
+//! The todo list in the session's state.
 
 use crate::prelude::*;
 use serde_json::Value;
 
-/// The name it has in the session's state.
+/// Name in the session's state.
 pub(super) const NAME: &str = "todos";
 
-/// One thing to do.
+/// One item of the todo list.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Todo {
     /// Description of the todo item.
     pub(super) content: String,
-    /// How far it is.
+    /// Progress of the item.
     status: Status,
 }
 
@@ -24,8 +24,8 @@ enum Status {
 }
 
 impl Todo {
-    /// As it is kept.
-    pub(super) fn kept(&self) -> Value {
+    /// Returns the item in its stored form.
+    pub(super) fn stored(&self) -> Value {
         let status = match self.status {
             Status::Pending => "pending",
             Status::InProgress => "in_progress",

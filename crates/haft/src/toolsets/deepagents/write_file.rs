@@ -1,4 +1,4 @@
-//! `write_file`: a new file; what is there already is not replaced.
+//! `write_file`: creates a new file and never replaces an existing one.
 
 use super::reply;
 use crate::prelude::*;
@@ -38,7 +38,7 @@ impl Tool for WriteFile {
         };
         match write::file(cx.backend(), request).await {
             Ok(_) => {}
-            // A folder is there as well.
+            // A folder exists at the path.
             Err(haft_ops::Error::IsDirectory { path }) => {
                 return Err(Error::Failed {
                     text: reply::already_exists(&path, &cx.offered()),

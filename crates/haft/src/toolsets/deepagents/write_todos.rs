@@ -1,11 +1,11 @@
-//! `write_todos`: the todo list, replaced as a whole.
+//! `write_todos`: replaces the whole todo list.
 
 use super::{reply, todo};
 use crate::prelude::*;
 use serde_json::Value;
 
-/// Create or update the todo list. The list you give replaces the old one, so repeat
-/// the items that stay.
+/// Create or update the todo list. The given list replaces the old one, so repeat the items
+/// to keep.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// All todo items, in order.
@@ -26,7 +26,7 @@ impl Tool for WriteTodos {
                 "parameter \"todos[{number}].content\" must not be empty"
             )));
         }
-        let todos: Vec<Value> = args.todos.iter().map(todo::Todo::kept).collect();
+        let todos: Vec<Value> = args.todos.iter().map(todo::Todo::stored).collect();
         let count = todos.len();
         cx.state().set(todo::NAME, todos);
         Ok(Reply::json(&reply::success(json!({ "count": count }))))

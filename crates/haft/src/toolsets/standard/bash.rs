@@ -1,7 +1,7 @@
-//! `bash`: one command line, its output as it came, and how it ended.
+//! `bash`: runs one command line and returns its output and exit code.
 
 use crate::commands;
-use crate::limit::Said;
+use crate::limit::ShownOutput;
 use crate::prelude::*;
 use crate::toolsets::line;
 use crate::truncate::{Keep, Limit};
@@ -10,25 +10,24 @@ use haft_ops::executor::{Ended, Exit, Input, Program, Prompts, Streams};
 use haft_ops::text::seconds;
 use std::time::Duration;
 
-/// How long a command may take that says nothing about it.
+/// Default time limit.
 const DEFAULT: Duration = Duration::from_secs(120);
 
-/// The longest that may be asked for: a day.
-const LONGEST: u32 = 86_400;
+/// Maximum time limit in seconds: a day.
+const MAX_SECONDS: u32 = 86_400;
 
-/// What a model gets of the output: its end.
+/// The part of the output that the model gets: its end.
 const SHOWN: Limit = Limit {
     keep: Keep::Tail,
     ..super::LIMIT
 };
 
-/// Run a command with `bash -c` in the working directory and return its output,
-/// stdout and stderr merged. A non-zero exit code is the last line. At most the
-/// last 2000 lines or 50KB are returned; the whole output is then kept in a file
-/// that the reply names. There is no terminal and no input: use options that do
-/// not ask. Each command starts in the working directory anew. Unless the person
-/// allowed more, only the working directory and `$TMPDIR` can be written and there
-/// is no network.
+/// Run a command with `bash -c` in the working directory and return its output, stdout and
+/// stderr merged. A non-zero exit code is the last line. At most the last 2000 lines or
+/// 50KB are returned; the full output is then saved to a file that the reply names. There
+/// is no terminal and no input: use options that do not prompt. Each command starts in the
+/// working directory again. Unless the user allowed more, only the working directory and
+/// `$TMPDIR` can be written and there is no network.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// The command line.
@@ -50,16 +49,16 @@ impl Tool for Bash {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        // Its own is an argument.
-        Some(Duration::from_secs(LONGEST.into()) + DEFAULT)
+        // The real limit is an argument.
+        Some(Duration::from_secs(MAX_SECONDS.into()) + DEFAULT)
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         line::check(&args.command)?;
-        let asked = args.timeout.filter(|asked| *asked > 0.0);
-        let own = asked.map_or(DEFAULT, |asked| {
-            // What rounds to nothing would read as if there had been no time at all.
-            Duration::from_secs_f64(asked.clamp(0.1, LONGEST.into()))
+        let requested = args.timeout.filter(|requested| *requested > 0.0);
+        let own = requested.map_or(DEFAULT, |requested| {
+            // A limit that rounds to 0 would read as if there had been no time at all.
+            Duration::from_secs_f64(requested.clamp(0.1, MAX_SECONDS.into()))
         });
         let limit = cx.time_left(own);
         let request = Exec {
@@ -76,14 +75,14 @@ impl Tool for Bash {
             input: Input::Nothing,
         };
         let done = cx.run(request).await?;
-        let said = cx.said(&done.finished.output, &SHOWN);
-        Ok(reply(&done, said, limit, cx))
+        let output = cx.shown_output(&done.finished.output, &SHOWN);
+        Ok(reply(&done, output, limit, cx))
     }
 }
 
-/// The output, then what ended it, then notes, then the note of a cut; nothing
-/// but the exit code follows that.
-fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
+/// Formats the output, how the command ended, notes, the note about truncation, and last
+/// the exit code.
+fn reply(done: &Done, output: ShownOutput, limit: Duration, cx: &Context) -> Reply {
     let mut below: Vec<String> = Vec::new();
     match done.finished.ended {
         Ended::TimedOut => below.push(format!("Command timed out after {}", seconds(limit))),
@@ -91,8 +90,8 @@ fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
         Ended::Itself | Ended::Waiting => {}
     }
     below.extend(commands::notes(done, cx));
-    let truncated = said.note.is_some();
-    below.extend(said.note);
+    let truncated = output.note.is_some();
+    below.extend(output.note);
     let ended_itself = done.finished.ended == Ended::Itself;
     match done.finished.status {
         Exit::Code(0) => {}
@@ -101,7 +100,7 @@ fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
         Exit::Signal(signal) => below.push(format!("Exit code: {}", 128 + signal)),
         Exit::Unknown => below.push("Exit code: unknown".to_owned()),
     }
-    let mut text = said.text;
+    let mut text = output.text;
     if text.is_empty() {
         text = "(no output)".to_owned();
     }
@@ -114,7 +113,7 @@ fn reply(done: &Done, said: Said, limit: Duration, cx: &Context) -> Reply {
     } else {
         Reply::from(text)
     };
-    if let Some(path) = said.path {
+    if let Some(path) = output.path {
         reply = reply.detail("output_path", path);
     }
     commands::details(reply.already_cut(), done)

@@ -1,4 +1,4 @@
-//! `edit`: one exact piece of text for another; nothing else changes.
+//! `edit`: replaces one exact piece of text; nothing else changes.
 
 use crate::prelude::*;
 use crate::toolsets::advice::broken_links;

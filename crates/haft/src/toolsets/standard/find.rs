@@ -15,7 +15,7 @@ pub(super) struct Args {
     pattern: Option<String>,
     /// What to find; empty for both.
     #[serde(default, rename = "type")]
-    kind: Kind,
+    kind: EntryKind,
     /// Maximum number of results to return.
     #[serde(default = "default_max")]
     #[schemars(range(min = 1, max = 100_000))]
@@ -23,7 +23,7 @@ pub(super) struct Args {
 }
 
 #[derive(Deserialize, JsonSchema, serde::Serialize, Default, Clone, Copy)]
-enum Kind {
+enum EntryKind {
     #[serde(rename = "file")]
     File,
     #[serde(rename = "dir")]
@@ -37,7 +37,7 @@ const fn default_max() -> usize {
     200
 }
 
-/// A search stops after this with what it has.
+/// Time after which a search returns what it has found.
 const TIME: Duration = Duration::from_secs(60);
 
 pub(super) struct Find;
@@ -62,9 +62,9 @@ impl Tool for Find {
             matching: matching(args.pattern),
             dots: Dots::Match,
             kinds: match args.kind {
-                Kind::File => Kinds::Files,
-                Kind::Dir => Kinds::Directories,
-                Kind::Both => Kinds::Both,
+                EntryKind::File => Kinds::Files,
+                EntryKind::Dir => Kinds::Directories,
+                EntryKind::Both => Kinds::Both,
             },
             ignored: IgnoreFiles::Honour,
             max: args.max_results,
@@ -96,8 +96,8 @@ impl Tool for Find {
                 (found.skipped.unreadable, "unreadable"),
                 (found.skipped.special, "special"),
                 (found.skipped.hidden, "not allowed"),
-                (found.skipped.closed.denied, summary::DENIED),
-                (found.skipped.closed.asks, summary::ASKS),
+                (found.skipped.excluded.denied, summary::DENIED),
+                (found.skipped.excluded.asks, summary::ASKS),
             ],
             stopped: found.stopped,
         };
@@ -110,7 +110,7 @@ impl Tool for Find {
     }
 }
 
-/// A glob if it has glob characters, else a part of the name.
+/// Returns a glob if the pattern has glob characters, or else a part of the name.
 fn matching(pattern: Option<String>) -> Matching {
     match pattern.filter(|pattern| !pattern.is_empty()) {
         None => Matching::Everything,

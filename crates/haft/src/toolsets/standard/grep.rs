@@ -1,4 +1,4 @@
-//! `grep`: lines that match a regular expression, and what was searched.
+//! `grep`: finds lines that match a regular expression, and reports what was searched.
 
 use super::summary::{self, Summary};
 use crate::prelude::*;
@@ -34,10 +34,10 @@ const fn default_max() -> usize {
     100
 }
 
-/// A search stops after this with what it has.
+/// Time after which a search returns what it has found.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Longer lines are cut around the match.
+/// Maximum length of a line, in bytes; longer ones are cut around the match.
 const MAX_LINE: usize = 500;
 
 pub(super) struct Grep;
@@ -97,8 +97,8 @@ fn reply(searched: &Searched, cx: &Context, start: &Path, context: usize) -> Rep
             (skipped.too_long_lines, "with lines too long"),
             (skipped.special, "special"),
             (skipped.hidden, "not allowed"),
-            (skipped.closed.denied, summary::DENIED),
-            (skipped.closed.asks, summary::ASKS),
+            (skipped.excluded.denied, summary::DENIED),
+            (skipped.excluded.asks, summary::ASKS),
             (
                 skipped.links,
                 if skipped.links == 1 { "link" } else { "links" },
@@ -120,7 +120,7 @@ fn reply(searched: &Searched, cx: &Context, start: &Path, context: usize) -> Rep
     summary::details(Reply::from(text), &summary).footer(summary.line())
 }
 
-/// The lines of one file; `--` stands between groups that do not touch.
+/// Formats the matches of one file; `--` separates groups that do not touch.
 fn lines(text: &mut String, file: &FileMatches, cx: &Context, start: &Path, context: usize) {
     let below = file.below.as_path();
     let path = cx.shown(&if below.as_os_str().is_empty() {

@@ -1,11 +1,11 @@
-//! `ls`: one directory, with sizes and times.
+//! `ls`: lists one directory, with sizes and times.
 
 use super::summary;
 use crate::prelude::*;
 use crate::truncate::format_size;
 use haft_ops::backend::{Entry, Kind, Through};
 use haft_ops::list::{self, Hidden, Listed};
-use haft_ops::scope::closing::LeftOut;
+use haft_ops::scope::filter::LeftOut;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// List a directory: names, sizes and modification times (UTC). Directories
@@ -49,30 +49,30 @@ impl Tool for Ls {
         let count = entries.len();
         if entries.is_empty() {
             let (text, left_out) = nothing(cx, request).await?;
-            return Ok(said(Reply::from(text), left_out).detail("entries", 0));
+            return Ok(with_left_out(Reply::from(text), left_out).detail("entries", 0));
         }
-        // Stable: within both halves the order by name stays.
+        // A stable sort keeps the order by name in both halves.
         entries.sort_by_key(|entry| !is_directory(entry));
-        // One at a time: a folder may have very many.
+        // One at a time, because a folder may have very many entries.
         let mut text = String::new();
         for entry in entries {
             text.push_str(&line(&entry));
             text.push('\n');
         }
         text.pop();
-        Ok(said(Reply::from(text), left_out).detail("entries", count))
+        Ok(with_left_out(Reply::from(text), left_out).detail("entries", count))
     }
 }
 
-/// With a last line that says what was left out, where something was.
-fn said(reply: Reply, left_out: LeftOut) -> Reply {
+/// Adds a last line about entries that were left out.
+fn with_left_out(reply: Reply, left_out: LeftOut) -> Reply {
     match summary::left_out(left_out) {
         Some(line) => reply.footer(line).detail("left_out", left_out.total()),
         None => reply,
     }
 }
 
-/// A folder with hidden entries alone is not empty, and that is said.
+/// Returns the text for a folder without visible entries: it may have hidden ones.
 async fn nothing(cx: &Context, request: list::List) -> Result<(String, LeftOut), Error> {
     let all = list::List {
         hidden: Hidden::Show,
@@ -115,9 +115,9 @@ fn line(entry: &Entry) -> String {
     format!("{name}  {size}  {time}")
 }
 
-/// `2026-11-15 04:36`: to the minute, in UTC.
+/// Formats a time as `2026-11-15 04:36`, in UTC.
 fn minutes(time: SystemTime) -> String {
-    // The formatter knows the years 1970 to 9999; a file's time can be any.
+    // The formatter supports the years 1970 to 9999; a file's time can be any.
     let end = Duration::from_secs(253_402_300_799);
     if !time
         .duration_since(UNIX_EPOCH)
@@ -129,7 +129,7 @@ fn minutes(time: SystemTime) -> String {
     text.replace('T', " ").chars().take(16).collect()
 }
 
-/// A name that stays on its line.
+/// Escapes a name so that it stays on one line.
 fn visible(name: &str) -> String {
     if name.contains(char::is_control) {
         name.escape_default().to_string()

@@ -1,4 +1,4 @@
-//! `read`: a file as text, in windows that follow each other without a gap.
+//! `read`: returns a file as text, in windows that follow each other without a gap.
 
 use crate::prelude::*;
 use crate::truncate::{self, format_size};
@@ -111,7 +111,7 @@ fn text(path: &str, shown: Shown, cx: &Context) -> Reply {
         )
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', "'\\''"))
 }

@@ -1,14 +1,14 @@
-//! How `standard` words failures and cuts: the first line says what happened,
-//! the following ones what to do about it.
+//! Failures and truncation in `standard`: the first line says what happened, the
+//! following ones what to do about it.
 
 use crate::toolsets::advice::{
     PRIVATE_TEMP, did_not_start, in_temp, on_lines, other_tools, sentence,
 };
 use crate::truncate::{Cut, Hit, Keep, format_size};
 use crate::{Error, Offered, Reply};
-use haft_ops::spill::Kept;
+use haft_ops::spill::StoredOutput;
 
-/// A failure, in text.
+/// Formats a failure as text.
 pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
     let (what, next) = match error {
         Error::Operation(error) => operation(error, tools),
@@ -125,9 +125,8 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     }
 }
 
-/// What stands under a reply that was cut: what is shown, then the note that
-/// says where the whole is.
-pub(super) fn cut_note(cut: &Cut<'_>, keep: Keep, kept: Option<&Kept>) -> String {
+/// Returns the note below a truncated reply: what is shown, and where the full output is.
+pub(super) fn cut_note(cut: &Cut<'_>, keep: Keep, stored: Option<&StoredOutput>) -> String {
     let limit = match cut.hit {
         Some(Hit::Lines) => format!("{} lines", cut.kept_lines),
         _ => format_size(crate::truncate::MAX_BYTES as u64),
@@ -140,18 +139,18 @@ pub(super) fn cut_note(cut: &Cut<'_>, keep: Keep, kept: Option<&Kept>) -> String
         format_size(cut.kept_bytes as u64),
         format_size(cut.total_bytes as u64)
     );
-    match kept {
-        Some(kept) if kept.omitted == 0 => {
+    match stored {
+        Some(stored) if stored.omitted == 0 => {
             format!(
                 "{shown}\n[Output truncated at {limit}. Full output saved to: {}]",
-                kept.path.display()
+                stored.path.display()
             )
         }
-        Some(kept) => format!(
-            "{shown}\n[The limit for kept outputs was reached: {} from the middle are gone]\n[Output truncated at {limit}. Full output saved to: {}]",
-            format_size(kept.omitted),
-            kept.path.display()
+        Some(stored) => format!(
+            "{shown}\n[The limit for saved outputs was reached: {} from the middle are missing]\n[Output truncated at {limit}. Full output saved to: {}]",
+            format_size(stored.omitted),
+            stored.path.display()
         ),
-        None => format!("{shown}\n[Output truncated at {limit}. The full output was not kept]"),
+        None => format!("{shown}\n[Output truncated at {limit}. The full output was not saved]"),
     }
 }

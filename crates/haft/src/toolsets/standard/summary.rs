@@ -1,17 +1,17 @@
-//! The last line of a search: what was searched, what was not, and why.
+//! The last line of a search: what was searched, what was skipped, and why.
 
 use crate::Reply;
-use haft_ops::scope::closing::LeftOut;
+use haft_ops::scope::filter::LeftOut;
 use haft_ops::search::Stopped;
 use std::fmt::Write as _;
 
 /// Paths that a rule denies.
 pub(super) const DENIED: &str = "denied by rules";
 
-/// Paths that a person would have to be asked about.
+/// Paths that need approval.
 pub(super) const ASKS: &str = "that rules ask about";
 
-/// What a search came to.
+/// Counts of a search.
 pub(super) struct Summary<'a> {
     pub(super) shown: u64,
     pub(super) total: u64,
@@ -25,12 +25,13 @@ impl Summary<'_> {
         self.skipped.iter().map(|(count, _)| count).sum()
     }
 
-    /// Whether there is more to say than what is shown.
+    /// Whether there is more to report than the results.
     pub(super) fn is_partial(&self) -> bool {
         self.shown < self.total || self.skipped() > 0 || self.stopped.is_some()
     }
 
-    /// `[100 of 412 matches; searched 1234 files, skipped 5: 3 binary, 2 unreadable]`
+    /// Formats `[100 of 412 matches; searched 1234 files, skipped 5: 3 binary, 2
+    /// unreadable]`.
     pub(super) fn line(&self) -> String {
         let mut line = String::from("[");
         if self.shown < self.total {
@@ -58,7 +59,8 @@ impl Summary<'_> {
     }
 }
 
-/// `[2 entries left out: 1 denied by rules, 1 that rules ask about]`, where any are.
+/// Formats `[2 entries left out: 1 denied by rules, 1 that rules ask about]`, if there are
+/// any.
 pub(super) fn left_out(left_out: LeftOut) -> Option<String> {
     let all = left_out.total();
     let reasons = reasons(&[(left_out.denied, DENIED), (left_out.asks, ASKS)]);
@@ -75,7 +77,7 @@ fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The same as details.
+/// Adds the counts to the details.
 pub(super) fn details(reply: Reply, summary: &Summary<'_>) -> Reply {
     reply
         .detail("shown", summary.shown)

@@ -1,5 +1,5 @@
-//! A command as `exec` and `process` take it: a line for a shell, or a program
-//! and its arguments; and the folder it runs in.
+//! Commands of `exec` and `process`: a line for a shell, or a program and its arguments;
+//! and the folder to run in.
 
 use crate::prelude::*;
 use haft_ops::backend::Kind;
@@ -17,7 +17,7 @@ pub(super) enum Command {
     Words(Vec<String>),
 }
 
-/// By hand: a model should see one flat parameter, not two alternatives.
+/// Written by hand, because a model should see one flat parameter, not two alternatives.
 impl JsonSchema for Command {
     fn schema_name() -> Cow<'static, str> {
         "Command".into()
@@ -29,7 +29,7 @@ impl JsonSchema for Command {
 }
 
 impl Command {
-    /// As one reads it: the line, or the words with spaces between.
+    /// Formats the command for people: the line, or the words joined with spaces.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Line(line) => line.clone(),
@@ -70,7 +70,7 @@ impl Command {
     }
 }
 
-/// What a command touches, as far as its arguments tell.
+/// Returns the resources of a command, as far as its arguments tell.
 pub(super) fn resources(command: &Command, folder: Option<&str>) -> Vec<Resource> {
     let command = match command {
         Command::Line(line) => Resource::Command(line.clone()),
@@ -80,7 +80,7 @@ pub(super) fn resources(command: &Command, folder: Option<&str>) -> Vec<Resource
     std::iter::once(command).chain(folder).collect()
 }
 
-/// The folder to run in: the one given, or the work folder.
+/// Returns the folder to run in: the given one, or the work folder.
 pub(super) async fn folder(folder: Option<&str>, cx: &Context) -> Result<PathBuf, Error> {
     let Some(folder) = given(folder) else {
         return Ok(cx.scope().work_dir().to_owned());
@@ -99,16 +99,17 @@ fn given(folder: Option<&str>) -> Option<&str> {
     folder.filter(|folder| !folder.is_empty())
 }
 
-/// The time asked for in seconds, within bounds; `own` when none was.
-pub(super) fn limit(asked: Option<f64>, own: Duration, longest: Duration) -> Duration {
-    match asked.filter(|asked| *asked > 0.0) {
+/// Returns the requested time in seconds, clamped to a range; `own` if none was requested.
+pub(super) fn limit(requested: Option<f64>, own: Duration, longest: Duration) -> Duration {
+    match requested.filter(|requested| *requested > 0.0) {
         None => own,
-        // What rounds to nothing would read as if there had been no time at all.
-        Some(asked) => Duration::from_secs_f64(asked.clamp(0.1, longest.as_secs_f64())),
+        // A limit that rounds to 0 would read as if there had been no time at all.
+        Some(requested) => Duration::from_secs_f64(requested.clamp(0.1, longest.as_secs_f64())),
     }
 }
 
-/// `2s`, `0.25s`: as it was asked for, and what was left of a longer time to the tenth.
+/// Formats a time limit: `2s`, `0.25s` as requested, or the remaining time rounded to
+/// tenths.
 pub(super) fn brief(duration: Duration) -> String {
     if duration.subsec_nanos().is_multiple_of(1_000_000) {
         return short(duration);
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_as_it_was_asked_for() {
+    fn a_time_limit_is_shown_as_requested() {
         let told = |seconds| brief(Duration::from_secs_f64(seconds));
         assert_eq!(
             (told(2.0), told(0.25)),

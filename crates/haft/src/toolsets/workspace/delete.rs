@@ -1,4 +1,4 @@
-//! `delete`: one file or link; directories stay.
+//! `delete`: deletes one file or link, never a directory.
 
 use crate::prelude::*;
 use haft_ops::remove;

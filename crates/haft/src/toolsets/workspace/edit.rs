@@ -1,4 +1,4 @@
-//! `edit`: text for other text wherever it is, or a range of lines.
+//! `edit`: replaces text wherever it occurs, or a range of lines.
 
 use super::reply;
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! `exec`: one command to its end, its two streams apart, and how it ended.
+//! `exec`: runs one command to its end and returns both streams and the exit code.
 
 use super::command::{self, Command};
 use super::reply;
@@ -10,22 +10,21 @@ use haft_ops::executor::{Captured, Ended, Exit, Finished, Input, Prompts, Stream
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a command may take that says nothing about it.
+/// Default time limit.
 const DEFAULT: Duration = Duration::from_secs(60);
 
-/// The longest that may be asked for.
-pub(super) const LONGEST: Duration = Duration::from_secs(600);
+/// Maximum time limit.
+pub(super) const MAX_TIME: Duration = Duration::from_secs(600);
 
-/// The most that is given of each stream.
+/// Maximum size of each stream in the reply, in bytes.
 const STREAM: usize = 1 << 20;
 
-/// What is kept of the end of a longer one, for what is said of it.
+/// Size of the end of a longer stream that is kept for notes, in bytes.
 const END: usize = 64 << 10;
 
-/// Run a short command to its end and return its exit code, stdout and stderr. A
-/// string is run by a shell (`bash -c`), an array of strings without one. A non-zero
-/// exit code is no error. There is no terminal and no input. Use `process` for what
-/// goes on running.
+/// Run a short command to its end and return its exit code, stdout and stderr. A string is
+/// run by a shell (`bash -c`), an array of strings without one. A non-zero exit code is not
+/// an error. There is no terminal and no input. Use `process` for long-running programs.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Command line for a shell, or an array: the program and its arguments.
@@ -43,7 +42,7 @@ impl Tool for Exec {
     const NAME: &'static str = "exec";
     const EFFECT: Effect = Effect::Execute;
     const MENTIONS: &'static [Mention] = &[Mention {
-        text: " Use `process` for what goes on running.",
+        text: " Use `process` for long-running programs.",
         tools: &["process"],
         otherwise: "",
     }];
@@ -54,19 +53,19 @@ impl Tool for Exec {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        // Its own is an argument.
-        Some(LONGEST + DEFAULT)
+        // The real limit is an argument.
+        Some(MAX_TIME + DEFAULT)
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let shown = args.command.shown();
         let program = args.command.program()?;
         let dir = command::folder(args.working_dir.as_deref(), cx).await?;
-        let limit = cx.time_left(command::limit(args.timeout, DEFAULT, LONGEST));
+        let limit = cx.time_left(command::limit(args.timeout, DEFAULT, MAX_TIME));
         let request = exec::Exec {
             program,
             dir: dir.clone(),
-            streams: Streams::Apart,
+            streams: Streams::Separate,
             limit: Some(limit),
             keep: cx.keep_ends(STREAM, END),
             prompts: Prompts::End,
@@ -84,7 +83,9 @@ fn answer(command: &str, dir: &Path, done: &Done, limit: Duration, cx: &Context)
         (Ended::TimedOut, _) => Some(format!("command timeout after {}", command::brief(limit))),
         (Ended::Cancelled, _) => Some("command cancelled".to_owned()),
         (Ended::Waiting, _) => Some("command waits for input".to_owned()),
-        (Ended::Itself, Exit::Unknown) => Some("nobody saw how the command ended".to_owned()),
+        (Ended::Itself, Exit::Unknown) => {
+            Some("the exit status of the command is unknown".to_owned())
+        }
         (Ended::Itself, _) => None,
     };
     let code = reply::exit_code(done.finished.status);
@@ -120,8 +121,8 @@ fn answer(command: &str, dir: &Path, done: &Done, limit: Duration, cx: &Context)
     commands::details(reply, done)
 }
 
-/// How much there was of a stream that was cut, where the whole of it is, and why that
-/// is not all.
+/// Adds the size of a truncated stream, the path of the full output, and why that is
+/// incomplete.
 fn stream(
     answer: &mut serde_json::Value,
     hints: &mut Vec<String>,

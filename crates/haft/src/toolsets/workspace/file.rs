@@ -1,4 +1,4 @@
-//! `file`: the four file tools under one name, for who learned it so.
+//! `file`: the four file tools under one name, for models that learned it that way.
 
 use super::{delete, list, read, reply, write};
 use crate::prelude::*;
@@ -9,7 +9,7 @@ use haft_ops::backend::Kind;
 /// `content` means write_file, a directory list_dir, and anything else read_file.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// What to do. Deleting has to be said.
+    /// What to do. To delete, it must be given.
     operation: Option<Operation>,
     /// File or directory, absolute or relative to the workspace.
     path: String,
@@ -27,8 +27,8 @@ enum Operation {
 }
 
 impl Args {
-    /// What was asked for, as far as it can be told without looking at the disk:
-    /// whether it reads or lists depends on what is there.
+    /// Returns the requested operation, as far as it is known without looking at the disk:
+    /// reading or listing depends on what the path is.
     fn operation(&self) -> Option<Operation> {
         let written = || self.content.as_ref().map(|_| Operation::WriteFile);
         self.operation.or_else(written)
@@ -81,12 +81,12 @@ impl Tool for File {
     }
 }
 
-/// What the path calls for.
+/// Returns the operation that fits the path.
 async fn found(path: &str, cx: &Context) -> Result<Operation, Error> {
     let path = cx.resolve(path, Access::Read)?;
     Ok(match cx.backend().stat(&path).await {
         Ok(stat) if stat.kind == Kind::Directory => Operation::ListDir,
-        // What is not there is for `read` to say.
+        // A missing path is reported by `read`.
         _ => Operation::ReadFile,
     })
 }

@@ -1,6 +1,6 @@
-//! `list`: the entries of one directory.
+//! `list`: lists the entries of one directory.
 
-use super::{MOST, reply};
+use super::{MAX_BYTES, reply};
 use crate::prelude::*;
 use haft_ops::backend::{Entry, Kind, Stat, Through};
 use haft_ops::list::{self, Hidden, Listed};
@@ -32,10 +32,10 @@ impl Tool for List {
         };
         let Listed { entries, left_out } = list::directory(cx.backend(), &request).await?;
         let count = entries.len();
-        // In this order; what is said of a cut comes last.
+        // In this order; notes about truncation come last.
         let mut answer = json!({ "success": true, "path": args.path, "files": [], "count": count });
         let described = entries.iter().map(|entry| described(&args.path, entry));
-        let is_cut = reply::add_entries(&mut answer, "files", described, MOST, cx);
+        let is_cut = reply::add_entries(&mut answer, "files", described, MAX_BYTES, cx);
         reply::add_left_out(&mut answer, left_out);
         Ok(Reply::json(&answer)
             .detail("entries", count)
@@ -62,14 +62,14 @@ fn described(folder: &str, entry: &Entry) -> Value {
     described
 }
 
-/// An entry as a path that can be given again, without the `.` of the work folder.
+/// Returns an entry as a path that can be used again, without the `.` of the work folder.
 fn below(folder: &str, name: &str) -> String {
     let folder = Path::new(folder).components();
     let folder: PathBuf = folder.filter(|part| *part != Component::CurDir).collect();
     folder.join(name).to_string_lossy().into_owned()
 }
 
-/// `-rw-r--r--`, as `ls -l` writes it.
+/// Formats the mode as `ls -l` does: `-rw-r--r--`.
 fn mode(stat: &Stat) -> String {
     let kind = match stat.kind {
         Kind::File => '-',

@@ -1,4 +1,4 @@
-//! What a process has said, by its end.
+//! The end of a process's output.
 
 use super::reply;
 use haft_ops::processes::Tail;
@@ -6,7 +6,7 @@ use haft_ops::text::{decode, size, sniff};
 use serde_json::Value;
 use std::path::Path;
 
-/// The end of what it has said; how much there is and where, if that is not all.
+/// Adds the end of the output and, if it is truncated, its size and path.
 pub(super) fn add(answer: &mut Value, log: &Tail, most: usize) {
     let streams = [
         Stream {
@@ -46,7 +46,7 @@ pub(super) fn add(answer: &mut Value, log: &Tail, most: usize) {
     }
 }
 
-/// One stream of a process, as far as its log gives it.
+/// One stream of a process, as far as its log has it.
 struct Stream<'a> {
     name: &'static str,
     end: &'a [u8],
@@ -70,14 +70,14 @@ impl Stream<'_> {
 }
 
 fn text(bytes: &[u8], total: u64) -> String {
-    // What was cut off may have been the beginning of a character.
+    // The truncated text may start within a character.
     let is_cut = total > bytes.len() as u64;
     let broken = bytes
         .iter()
         .take(3)
         .take_while(|byte| is_cut && **byte & 0xc0 == 0x80)
         .count();
-    // One that has not come whole will be there the next time.
+    // An incomplete character at the end is shown next time.
     let end = bytes.len() - decode::unfinished(bytes);
     decode::lossy(bytes.get(broken..end).unwrap_or_default()).into_owned()
 }

@@ -1,11 +1,11 @@
-//! `message`: a text to somebody, over a channel that the person has set up.
+//! `message`: sends a text over a channel that the user has set up.
 
 use crate::prelude::*;
 use haft_ops::messenger::Message as Text;
 use std::time::Duration;
 
-/// Send a message to a chat of a configured channel (a chat service, a webhook, mail
-/// or the person's terminal).
+/// Send a message to a chat of a configured channel (a chat service, a webhook, mail or the
+/// user's terminal).
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// Name of the channel, as configured.
@@ -31,7 +31,7 @@ impl Tool for Message {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        // A long one goes in parts, each of which has a limit of its own.
+        // A long message is sent in parts, each with its own limit.
         Some(Duration::from_secs(300))
     }
 

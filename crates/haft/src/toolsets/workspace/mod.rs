@@ -1,6 +1,6 @@
 //! `workspace`: read, write, edit, list, delete, file, exec, process and message, as chat
-//! assistants with a workspace of their own know them. Every reply is one JSON
-//! document; file tools never leave the work folder and its roots.
+//! assistants with a workspace know them. Every reply is one JSON document; file tools
+//! never leave the work folder and its roots.
 
 mod command;
 mod delete;
@@ -21,11 +21,11 @@ use crate::erase;
 use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
 use crate::truncate::{Keep, Limit};
 
-/// The most that `read` and `list` give of a file or a folder, and the most of a
-/// text that another tool of the session answers.
-const MOST: usize = 100_000;
+/// Maximum size of a file or folder listing in a reply, and of the text of other tools, in
+/// bytes.
+const MAX_BYTES: usize = 100_000;
 
-/// The toolset. A new tool is a file in this folder and a line here.
+/// Returns the toolset. A new tool is a file in this folder and a line here.
 #[must_use]
 pub fn toolset() -> Toolset {
     Toolset {
@@ -60,14 +60,14 @@ pub fn toolset() -> Toolset {
         paths: Paths::Plain,
         reach: Reach::Roots,
         limit: Limit {
-            bytes: MOST,
+            bytes: MAX_BYTES,
             lines: usize::MAX,
             keep: Keep::Head,
         },
         guidance: &[
             Guidance {
                 tools: &["list", "read"],
-                text: "- Use list before read to find the right path. Paths are relative to the workspace or absolute; outside of it they fail with `path not allowed`.",
+                text: "- Use list before read to find the right path. Paths are relative to the workspace or absolute; outside it they fail with `path not allowed`.",
             },
             Guidance {
                 tools: &[],
@@ -79,7 +79,7 @@ pub fn toolset() -> Toolset {
             },
             Guidance {
                 tools: &["exec", "process"],
-                text: "- Use exec for short commands, process for what goes on running.",
+                text: "- Use exec for short commands, process for long-running programs.",
             },
             Guidance {
                 tools: &["list", "read", "edit", "write", "exec"],
@@ -91,7 +91,7 @@ pub fn toolset() -> Toolset {
             },
             Guidance {
                 tools: &["message"],
-                text: "- Use message to send a summary when somebody is waiting for it.",
+                text: "- Use message to send a summary when a user is waiting for it.",
             },
         ],
         layout: |_| Vec::new(),

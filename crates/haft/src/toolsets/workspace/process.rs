@@ -1,4 +1,4 @@
-//! `process`: what goes on running beside the calls, by name.
+//! `process`: starts and manages background processes.
 
 use super::command::{self, Command};
 use super::until::{self, Until};
@@ -10,11 +10,10 @@ use haft_ops::processes;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What is given of a log that nobody asked more of, and the most there is.
+/// Default and maximum size of a log in the reply, in bytes.
 const TAIL: usize = 4096;
-const MOST: usize = 1 << 20;
+const MAX_TAIL: usize = 1 << 20;
 
-/// How long a wait lasts that says nothing about it.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Manage background processes. start: run `command` in the background. status, log,
@@ -76,8 +75,7 @@ impl Tool for Process {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        // Its own is an argument.
-        Some(exec::LONGEST + WAIT)
+        Some(exec::MAX_TIME + WAIT)
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
@@ -88,7 +86,11 @@ impl Tool for Process {
             Action::Status => status::described(&table.status(&args.id()?)?, cx),
             Action::Log => {
                 let id = args.id()?;
-                let tail = args.tail.filter(|tail| *tail > 0).unwrap_or(TAIL).min(MOST);
+                let tail = args
+                    .tail
+                    .filter(|tail| *tail > 0)
+                    .unwrap_or(TAIL)
+                    .min(MAX_TAIL);
                 let mut answer = status::described(&table.status(&id)?, cx);
                 log::add(&mut answer, &table.log(&id, tail).await?, tail);
                 answer
@@ -102,7 +104,7 @@ impl Tool for Process {
             }
             Action::Wait => {
                 let (id, until) = (args.id()?, args.until()?);
-                let limit = cx.time_left(command::limit(args.timeout, WAIT, exec::LONGEST));
+                let limit = cx.time_left(command::limit(args.timeout, WAIT, exec::MAX_TIME));
                 let waited = table.wait(&id, &until, limit, cx.cancel()).await?;
                 let mut answer = status::described(&waited.status, cx);
                 until::add(&mut answer, &until, &waited, cx);
@@ -119,10 +121,10 @@ async fn start(args: Args, cx: &Context) -> Result<Value, Error> {
     let request = Exec {
         program: command.program()?,
         dir: command::folder(args.working_dir.as_deref(), cx).await?,
-        streams: Streams::Apart,
+        streams: Streams::Separate,
         limit: None,
         keep: cx.keep_ends(0, 0),
-        // Whoever started it sees the question in its log.
+        // The model sees the prompt in the log.
         prompts: Prompts::Wait,
         input: Input::Nothing,
     };

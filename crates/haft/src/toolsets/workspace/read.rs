@@ -1,11 +1,11 @@
-//! `read`: a file as text, whole up to a limit and then in windows of lines.
+//! `read`: returns a file as text, in windows of lines if it is long.
 
-use super::{MOST, reply};
+use super::{MAX_BYTES, reply};
 use crate::prelude::*;
 use haft_ops::read::{self, Found, Room, Shown, Window};
 
-/// Read a text file. At most 100000 bytes are returned; `truncated` is then true
-/// and `next_offset` says where to go on.
+/// Read a text file. At most 100000 bytes are returned; `truncated` is then true and
+/// `next_offset` says where to continue.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// File to read, absolute or relative to the workspace.
@@ -37,7 +37,7 @@ impl Tool for Read {
                 lines: args.limit.filter(|limit| *limit > 0),
             },
             room: Room::Lines {
-                bytes: MOST,
+                bytes: MAX_BYTES,
                 lines: usize::MAX,
             },
             cancel: cx.cancel().clone(),
@@ -60,9 +60,9 @@ fn text(path: &str, shown: Shown, cx: &Context) -> Reply {
     let mut content = shown.text;
     let mut is_cut = shown.hit.is_some();
     let mut is_open = false;
-    // Each window with its last newline, so that together they are the file.
+    // Each window ends with its newline, so that together they are the file.
     if shown.lines > 0 && shown.long_line.is_none() && (!is_last || shown.final_newline) {
-        if content.len() < MOST {
+        if content.len() < MAX_BYTES {
             content.push('\n');
         } else {
             is_cut = true;

@@ -1,27 +1,27 @@
-//! How `workspace` words its replies: one JSON object, with what happened in
-//! `error` and what to do about it in `hint`.
+//! Replies of `workspace`: one JSON object, with what happened in `error` and what
+//! to do about it in `hint`.
 
 pub(super) use crate::toolsets::document::{
     add, add_entries, add_hint, add_left_out, broken_links, cut_note, exit_code, missing, plain,
 };
 
 use crate::toolsets::advice::cannot_start;
-use crate::toolsets::document::{self, taught};
+use crate::toolsets::document::{self, explain_mismatch};
 use crate::truncate::format_size;
 use crate::{Error, Offered, Reply};
 use haft_ops::executor::Refusal;
 use serde_json::{Value, json};
 
-/// Says how much there was of a stream that was cut.
+/// Adds the size of a truncated stream.
 pub(super) fn add_size(answer: &mut Value, stream: &str, bytes: u64, lines: u64) {
     add(answer, &format!("{stream}_bytes"), bytes);
     add(answer, &format!("{stream}_lines"), lines);
 }
 
-/// A failure.
+/// Formats a failure.
 pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
-    let said = document::said_of(error, tools, operation);
-    let answer = document::failure(json!({ "success": false }), "error", said);
+    let failure_text = document::describe(error, tools, operation);
+    let answer = document::failure(json!({ "success": false }), "error", failure_text);
     let mut reply = Reply::json(&answer);
     reply.is_error = true;
     reply
@@ -63,7 +63,7 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             .to_owned(),
         E::PastEnd { .. } => "use a smaller offset".to_owned(),
         E::TextNotFound { lesson, .. } => {
-            return ("old_text not found in file".to_owned(), taught(lesson, "new_text"));
+            return ("old_text not found in file".to_owned(), explain_mismatch(lesson, "new_text"));
         }
         E::NoChange { .. } => {
             let next = "the file already is as it would become".to_owned();

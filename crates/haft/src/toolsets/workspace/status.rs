@@ -1,4 +1,4 @@
-//! What is said of a process.
+//! The description of a process in replies.
 
 use super::reply;
 use crate::commands;
@@ -8,7 +8,7 @@ use haft_ops::processes::{State, Status};
 use serde_json::Value;
 use std::time::SystemTime;
 
-/// The fields that all actions answer with.
+/// Returns the fields that all actions include.
 pub(super) fn described(status: &Status, cx: &Context) -> Value {
     let mut described = json!({
         "process_id": status.id,
@@ -37,30 +37,30 @@ pub(super) fn described(status: &Status, cx: &Context) -> Value {
             names.join(", ")
         ));
     }
-    let touched = commands::touched(&status.touched, &cx.session);
-    notes.extend(touched.iter().map(|note| reply::plain(note).to_owned()));
+    let findings = commands::findings(&status.findings, &cx.session);
+    notes.extend(findings.iter().map(|note| reply::plain(note).to_owned()));
     if !notes.is_empty() {
         reply::add_hint(&mut described, &notes.join("\n"));
     }
     described
 }
 
-/// Each of them, in a list.
+/// Returns a list of all processes.
 pub(super) fn all(all: &[Status], cx: &Context) -> Value {
     all.iter().map(|status| described(status, cx)).collect()
 }
 
-/// `2026-11-15T04:36:07Z`.
+/// Formats a time as `2026-11-15T04:36:07Z`.
 fn time(time: SystemTime) -> String {
     haft_ops::text::moment::to_seconds(time)
 }
 
-/// Why it is no success that it ended.
+/// Returns why an exit is not a success.
 fn why(status: Exit) -> Option<String> {
     let signal = match status {
         Exit::Code(0) => return None,
         Exit::Code(code) => return Some(format!("exit status {code}")),
-        Exit::Unknown => return Some("nobody saw how it ended".to_owned()),
+        Exit::Unknown => return Some("its exit status is unknown".to_owned()),
         Exit::Signal(signal) => signal,
     };
     let name = match signal {

@@ -1,9 +1,9 @@
-//! What `process` can wait for.
+//! Conditions that `process` can wait for.
 
 use super::{command, exec, reply};
 use crate::prelude::*;
 use haft_ops::executor::sandbox::Network;
-use haft_ops::processes::{self, Met, Waited};
+use haft_ops::processes::{self, WaitOutcome, Waited};
 use serde_json::Value;
 
 #[derive(Deserialize, JsonSchema, Clone, Copy)]
@@ -15,14 +15,14 @@ pub(super) enum Until {
     Idle,
 }
 
-/// The hint where commands cannot open sockets.
+/// Hint if commands cannot open sockets.
 const NO_NETWORK: &str = "it does not listen on that port: commands have no network here, so they cannot open sockets; `--network on` allows it";
 
-/// The hint where others have the port.
+/// Hint if another program has the port.
 const TAKEN: &str = "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it";
 
 impl Until {
-    /// With the parameter that it takes, which must be there.
+    /// Adds the parameter that it requires.
     pub(super) fn with(
         self,
         port: Option<i64>,
@@ -41,19 +41,19 @@ impl Until {
             Self::Idle => {
                 let idle = idle.ok_or_else(|| reply::missing("idle"))?;
                 let shortest = std::time::Duration::from_millis(100);
-                processes::Until::Idle(command::limit(Some(idle), shortest, exec::LONGEST))
+                processes::Until::Idle(command::limit(Some(idle), shortest, exec::MAX_TIME))
             }
         })
     }
 }
 
-/// Adds how a wait ended, and what to do where it did not end as it should.
+/// Adds how a wait ended, and what to do if it failed.
 pub(super) fn add(answer: &mut Value, until: &processes::Until, waited: &Waited, cx: &Context) {
     let waits_for_port = matches!(until, processes::Until::Port(_));
-    if waits_for_port && waited.met != Met::Yes {
+    if waits_for_port && waited.outcome != WaitOutcome::Met {
         let request = cx.sandbox_request();
         let has_network = request.is_none_or(|request| request.network == Network::On);
-        // Without a network no command can listen, whatever else does.
+        // Without network access no command can listen, whatever else does.
         if !has_network {
             reply::add_hint(answer, NO_NETWORK);
         } else if waited.port_taken {
@@ -61,11 +61,11 @@ pub(super) fn add(answer: &mut Value, until: &processes::Until, waited: &Waited,
         }
     }
     let millis = u64::try_from(waited.waited.as_millis()).unwrap_or(u64::MAX);
-    reply::add(answer, "met", waited.met == Met::Yes);
+    reply::add(answer, "met", waited.outcome == WaitOutcome::Met);
     reply::add(answer, "waited_ms", millis);
 }
 
-/// Another number than the one asked for would be another port.
+/// Not clamped: another number would be another port.
 fn number(port: i64) -> Result<u16, Error> {
     let number = u16::try_from(port).ok().filter(|port| *port > 0);
     number

@@ -1,4 +1,4 @@
-//! `write`: a whole file, new or in place of the old one.
+//! `write`: creates or replaces a whole file.
 
 use super::reply;
 use crate::prelude::*;

@@ -16,16 +16,16 @@ fn status(guard: &Guard, uri: &str, headers: &[(&str, &str)]) -> u16 {
     }
     let (parts, ()) = request.body(()).expect("a request").into_parts();
     guard
-        .refuses(&parts)
+        .check(&parts)
         .map_or(200, |response| response.status().as_u16())
 }
 
 const TOKEN: (&str, &str) = ("authorization", "Bearer secret-secret");
 const HOST_HERE: (&str, &str) = ("host", "localhost:8080");
 
-/// Hosts that nobody may call the server by, wherever it listens.
+/// Hosts that are never accepted, wherever the server listens.
 const EVIL_HOSTS: &[&str] = &[
-    // Other names, and names that begin or end like ours.
+    // Other names, and names that start or end like ours.
     "evil.example",
     "evil.example:8080",
     "localhost.evil.example:8080",
@@ -99,7 +99,7 @@ const EVIL_HOSTS: &[&str] = &[
     "localhost:8080 ",
     "localhost\t:8080",
     "a b",
-    // No port, or none that is one.
+    // A missing or invalid port.
     "localhost:",
     "localhost::8080",
     "localhost:8080:8080",
@@ -112,7 +112,7 @@ const EVIL_HOSTS: &[&str] = &[
     "localhost:８０８０",
     "localhost:http",
     "localhost:0",
-    // Nothing at all.
+    // Not a host at all.
     "",
     ":",
     ":8080",
@@ -123,7 +123,7 @@ const EVIL_HOSTS: &[&str] = &[
 ];
 
 #[test]
-fn a_name_that_leads_here_is_no_way_in() {
+fn a_name_that_resolves_to_this_machine_is_refused() {
     let host =
         |is_local: bool, host: &str| status(&guard(is_local), "/mcp", &[("host", host), TOKEN]);
     for good in [
@@ -136,7 +136,7 @@ fn a_name_that_leads_here_is_no_way_in() {
         "[0:0:0:0:0:0:0:1]:8080",
         "tools.example",
         "TOOLS.example:443",
-        // Whatever port a tunnel has.
+        // Any port, because of tunnels.
         "localhost",
         "localhost:80",
         "127.0.0.1:8081",
@@ -150,7 +150,7 @@ fn a_name_that_leads_here_is_no_way_in() {
         assert_eq!(host(true, evil), 403, "{evil}");
         assert_eq!(host(false, evil), 403, "{evil}");
     }
-    // What others reach is called by any of its addresses.
+    // A server that others can reach accepts any address.
     for outside in [
         "192.0.2.1:8080",
         "0.0.0.0:8080",
@@ -167,7 +167,7 @@ fn a_name_that_leads_here_is_no_way_in() {
 }
 
 #[test]
-fn a_host_is_named_once_and_the_same_everywhere() {
+fn the_host_must_occur_once_and_match_the_request_line() {
     let local = guard(true);
     assert_eq!(status(&local, "/mcp", &[TOKEN]), 403, "no Host");
     for second in ["evil.example", "localhost:8080", ""] {
@@ -177,7 +177,7 @@ fn a_host_is_named_once_and_the_same_everywhere() {
     let bytes = HeaderValue::from_bytes(b"localhost:8080\xff").expect("bytes");
     let (mut parts, ()) = http::Request::new(()).into_parts();
     parts.headers.insert(HOST, bytes);
-    assert!(local.refuses(&parts).is_some());
+    assert!(local.check(&parts).is_some());
     let line = |uri: &str| status(&local, uri, &[HOST_HERE, TOKEN]);
     assert_eq!(line("http://localhost:8080/mcp"), 200);
     for evil in [
@@ -196,7 +196,7 @@ fn a_host_is_named_once_and_the_same_everywhere() {
 }
 
 #[test]
-fn pages_of_other_places_are_refused() {
+fn pages_of_other_origins_are_refused() {
     let origin = |origin: &str| {
         let headers = [HOST_HERE, ("origin", origin), TOKEN];
         status(&guard(true), "/mcp", &headers)
@@ -211,7 +211,7 @@ fn pages_of_other_places_are_refused() {
     ] {
         assert_eq!(origin(good), 200, "{good}");
     }
-    // Whatever is no host is no origin either.
+    // An invalid host is an invalid origin too.
     for evil in EVIL_HOSTS {
         assert_eq!(origin(&format!("http://{evil}")), 403, "http://{evil}");
         assert_eq!(origin(&format!("https://{evil}")), 403, "https://{evil}");
@@ -264,7 +264,7 @@ fn pages_of_other_places_are_refused() {
 }
 
 #[test]
-fn the_token_is_asked_for_everywhere_and_comes_in_one_header() {
+fn the_token_is_required_for_every_path_and_in_one_header() {
     let with = |uri: &str, headers: &[(&str, &str)]| {
         let headers = [&[HOST_HERE], headers].concat();
         status(&guard(true), uri, &headers)

@@ -1,4 +1,4 @@
-//! A person behind a client is asked over HTTP.
+//! The user of a client is asked over HTTP.
 
 use super::bed::Bed;
 use crate::asking::form;
@@ -6,19 +6,19 @@ use crate::tools::Bench;
 use haft_testing::http::{call, stateless};
 use serde_json::{Value, json};
 
-fn careful() -> Bed {
+fn asking_bed() -> Bed {
     let bench = Bench::with(|builder| builder.interrupt_on(["echo"]));
     Bed::of(bench, |_| {})
 }
 
-fn said(id: &Value, decision: &str) -> Value {
+fn response(id: &Value, decision: &str) -> Value {
     let result = json!({ "action": "accept", "content": { "decision": decision } });
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
 #[test]
-fn the_question_comes_on_the_stream_of_its_call() {
-    let bed = careful();
+fn the_question_is_sent_on_the_stream_of_its_call() {
+    let bed = asking_bed();
     for version in ["2025-06-18", "2025-11-25"] {
         let (client, _) = bed.client.initialize(version, json!({ "elicitation": {} }));
         let mut standing = client.get(None);
@@ -27,8 +27,8 @@ fn the_question_comes_on_the_stream_of_its_call() {
             assert!(stream.is_stream());
             let (_, asked) = stream.next_message().expect("a question");
             assert_eq!(asked["method"], "elicitation/create");
-            form(&asked["params"], &["echo wants to run", "text: hello"]);
-            assert_eq!(client.post(&said(&asked["id"], decision)).status, 202);
+            form(&asked["params"], &["Allow echo to run?", "text: hello"]);
+            assert_eq!(client.post(&response(&asked["id"], decision)).status, 202);
             let (_, answer) = stream.next_message().expect("an answer");
             assert_eq!(answer["result"]["isError"], is_error, "{answer}");
         }
@@ -43,7 +43,7 @@ fn the_question_comes_on_the_stream_of_its_call() {
 
 #[test]
 fn another_client_cannot_answer() {
-    let bed = careful();
+    let bed = asking_bed();
     let (client, _) = bed
         .client
         .initialize("2025-11-25", json!({ "elicitation": {} }));
@@ -52,14 +52,14 @@ fn another_client_cannot_answer() {
         .initialize("2025-11-25", json!({ "elicitation": {} }));
     let mut stream = client.post(&call(1, "echo", json!({})));
     let (_, asked) = stream.next_message().expect("a question");
-    assert_eq!(other.post(&said(&asked["id"], "approve")).status, 202);
-    assert_eq!(client.post(&said(&asked["id"], "reject")).status, 202);
+    assert_eq!(other.post(&response(&asked["id"], "approve")).status, 202);
+    assert_eq!(client.post(&response(&asked["id"], "reject")).status, 202);
     assert_eq!(stream.message()["result"]["isError"], true);
 }
 
 #[test]
-fn a_question_waits_for_who_comes_back() {
-    let bed = careful();
+fn a_question_waits_for_a_client_that_reconnects() {
+    let bed = asking_bed();
     let (client, _) = bed
         .client
         .initialize("2025-11-25", json!({ "elicitation": {} }));
@@ -68,13 +68,13 @@ fn a_question_waits_for_who_comes_back() {
     stream.hang_up();
     let mut again = client.get(Some(&primer));
     let (_, asked) = again.next_message().expect("the question");
-    assert_eq!(client.post(&said(&asked["id"], "approve")).status, 202);
+    assert_eq!(client.post(&response(&asked["id"], "approve")).status, 202);
     assert_eq!(again.message()["result"]["content"][0]["text"], "x");
 }
 
 #[test]
-fn who_cannot_be_asked_is_refused() {
-    let bed = careful();
+fn calls_are_refused_if_the_client_cannot_ask() {
+    let bed = asking_bed();
     let (client, _) = bed.client.initialize("2025-11-25", json!({}));
     let reply = client.call(1, "echo", json!({}));
     let text = reply["result"]["content"][0]["text"]
@@ -85,7 +85,7 @@ fn who_cannot_be_asked_is_refused() {
 
 #[test]
 fn version_2026_07_28_asks_between_two_requests() {
-    let bed = careful();
+    let bed = asking_bed();
     let client = bed.client.alone("tools/call", Some("echo"));
     let can = json!({ "elicitation": { "form": {} } });
     let message = || stateless(call(1, "echo", json!({ "text": "hello" })), can.clone());

@@ -1,4 +1,4 @@
-//! A server on a thread of its own, and a client for it.
+//! A server on its own thread, and a client for it.
 
 use crate::tools::Bench;
 use haft::Sibling;
@@ -26,7 +26,7 @@ impl Bed {
         Self::of(Bench::new(), |_| {})
     }
 
-    /// With other bounds.
+    /// Creates a server with changed limits.
     pub(crate) fn within(change: impl FnOnce(&mut HttpLimits)) -> Self {
         Self::of(Bench::new(), change)
     }
@@ -72,7 +72,7 @@ impl Bed {
         }
     }
 
-    /// Waits until so many calls of `wait` and `deaf` run.
+    /// Waits until this many calls of `wait` and `deaf` are running.
     pub(crate) fn until_waiting(&self, calls: usize) {
         let begun = Instant::now();
         while self.bench.waiting.load(Ordering::SeqCst) != calls {
@@ -81,7 +81,7 @@ impl Bed {
         }
     }
 
-    /// Ends the server, and says how long that took.
+    /// Ends the server, and returns how long that took.
     pub(crate) fn end(mut self) -> Duration {
         let begun = Instant::now();
         self.shutdown.cancel();

@@ -1,4 +1,4 @@
-//! Too much of anything.
+//! Requests, connections and sessions beyond the limits.
 
 use super::bed::Bed;
 use haft_testing::http::{Response, call};
@@ -7,10 +7,10 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
+fn a_body_that_is_too_long_is_refused_with_and_without_a_length() {
     let bed = Bed::new();
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
-    // 100 MB, announced.
+    // 100 MB with a Content-Length.
     let mut stream = client.connect();
     let head = client.head("POST", "/mcp", Some(100 << 20));
     stream.write_all(head.as_bytes()).expect("it listens");
@@ -21,7 +21,7 @@ fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
         }
     }
     assert_eq!(Response::read(stream).status, 413);
-    // In pieces, with no word of how much it will be.
+    // Chunked, without a length.
     let chunked = client.with("transfer-encoding", "chunked");
     let mut stream = chunked.connect();
     let head = chunked.head("POST", "/mcp", None);
@@ -36,7 +36,7 @@ fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
         }
     }
     assert_eq!(Response::read(stream).status, 413);
-    // The longest there may be.
+    // The longest allowed body.
     let text = "x".repeat((16 << 20) - call(1, "echo", json!({ "text": "" })).to_string().len());
     let reply = client.post(&call(1, "echo", json!({ "text": text })));
     assert_eq!(reply.status, 200);
@@ -45,13 +45,13 @@ fn a_body_that_is_too_long_is_refused_whatever_its_head_says() {
 }
 
 #[test]
-fn a_head_that_is_too_long_is_refused_however_it_comes() {
+fn a_head_that_is_too_long_is_refused() {
     let bed = Bed::new();
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let status = |head: &str| {
         let mut stream = client.connect();
-        // A server may answer before it has read everything.
+        // The server may respond before it has read everything.
         let _ = stream.write_all((head.to_owned() + &ping).as_bytes());
         Response::read(stream).status
     };
@@ -75,7 +75,7 @@ fn a_head_that_is_too_long_is_refused_however_it_comes() {
     assert_eq!(status(&many.head("POST", "/mcp", Some(ping.len()))), 431);
     let path = format!("/mcp?{}", "x".repeat(33 << 10));
     assert_eq!(status(&client.head("POST", &path, Some(ping.len()))), 431);
-    // In pieces, on a connection that was good until then.
+    // In pieces, on a connection that was used before.
     let mut stream = client.connect();
     let good = client.head("POST", "/mcp", Some(ping.len())) + &ping;
     stream.write_all(good.as_bytes()).expect("it listens");
@@ -94,14 +94,14 @@ fn a_head_that_is_too_long_is_refused_however_it_comes() {
 }
 
 #[test]
-fn slow_clients_are_closed_and_in_nobodys_way() {
+fn slow_clients_are_disconnected_and_do_not_delay_others() {
     let bed = Bed::within(|limits| {
         limits.head = Duration::from_millis(700);
         limits.transfer = Duration::from_millis(700);
     });
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let begun = Instant::now();
-    // Some never finish their head, and some their body.
+    // Some never finish their head, others never their body.
     let slow: Vec<_> = (0..100)
         .map(|number| {
             let mut stream = client.connect();
@@ -142,7 +142,7 @@ fn slow_clients_are_closed_and_in_nobodys_way() {
 }
 
 #[test]
-fn more_requests_than_a_second_has_are_refused_and_it_recovers() {
+fn requests_beyond_the_rate_are_refused_until_it_recovers() {
     let bed = Bed::within(|limits| limits.rate = 50);
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let mut refused = 0;
@@ -165,7 +165,7 @@ fn more_requests_than_a_second_has_are_refused_and_it_recovers() {
 }
 
 #[test]
-fn more_sessions_than_there_may_be_wait() {
+fn sessions_beyond_the_limit_are_refused() {
     let bed = Bed::within(|limits| limits.sessions = 3);
     let clients: Vec<_> = (0..3)
         .map(|_| bed.client.initialize("2025-06-18", json!({})).0)
@@ -192,12 +192,12 @@ fn more_sessions_than_there_may_be_wait() {
 }
 
 #[test]
-fn more_connections_than_there_may_be_are_told_so() {
+fn connections_beyond_the_limit_get_an_error() {
     let bed = Bed::within(|limits| limits.connections = 4);
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let held: Vec<_> = (0..4).map(|_| client.connect()).collect();
     let begun = Instant::now();
-    // The server may need a moment to take those that wait.
+    // The server may need a moment to accept the waiting connections.
     loop {
         let refused = Response::try_read({
             let mut stream = client.connect();
@@ -224,7 +224,7 @@ fn more_connections_than_there_may_be_are_told_so() {
 }
 
 #[test]
-fn so_many_bytes_are_held_at_once() {
+fn bodies_in_progress_are_limited() {
     let bed = Bed::within(|limits| limits.bodies = 1 << 20);
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let large = |id: u32, tool: &str| call(id, tool, json!({ "text": "x".repeat(600 << 10) }));
@@ -262,12 +262,12 @@ fn many_sessions_make_many_calls_without_an_error() {
 }
 
 #[test]
-fn who_does_not_read_is_not_waited_for() {
+fn a_client_that_does_not_read_is_disconnected() {
     let bed = Bed::within(|limits| limits.stalled = Duration::from_millis(300));
     let line = format!("{}\n", "x".repeat(1000));
     std::fs::write(bed.bench.dir.path().join("a.txt"), line.repeat(45)).expect("a file");
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
-    // Far more answers than fit between the two.
+    // Far more responses than fit into the socket buffers.
     const MANY: usize = 1000;
     let body = call(1, "read", json!({ "path": "a.txt" })).to_string();
     let head = client.head("POST", "/mcp", Some(body.len()));
@@ -277,7 +277,7 @@ fn who_does_not_read_is_not_waited_for() {
         .expect("it listens");
     let mut all = vec![0];
     std::io::Read::read_exact(&mut stream, &mut all).expect("an answer begins");
-    // Until nothing more comes, and far longer than it waits.
+    // Until nothing more arrives, for much longer than the server waits.
     std::thread::sleep(Duration::from_secs(4));
     let begun = Instant::now();
     let _ = std::io::Read::read_to_end(&mut stream, &mut all);

@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Access control.
 
 use super::bed::{Bed, TOKEN};
 use haft_mcp::{BindError, HttpServer, HttpSettings, ServerName};
@@ -18,7 +18,7 @@ fn hello() -> Vec<u8> {
     .into_bytes()
 }
 
-/// No answer may let a page of another place read it.
+/// Checks that pages of other origins may not read the response.
 fn is_closed_to_pages(answer: &Response) {
     for (name, _) in &answer.headers {
         assert!(!name.starts_with("access-control-"), "{name}");
@@ -26,7 +26,7 @@ fn is_closed_to_pages(answer: &Response) {
 }
 
 #[test]
-fn without_the_token_nothing_is_there() {
+fn without_the_token_everything_is_refused() {
     let bed = Bed::new();
     let nobody = bed.client.without("authorization");
     for client in [
@@ -126,7 +126,7 @@ fn another_host_or_origin_is_refused() {
 }
 
 #[test]
-fn only_json_and_only_to_who_understands_the_answer() {
+fn content_type_and_accept_are_checked() {
     let bed = Bed::new();
     for kind in [
         "text/plain",
@@ -166,7 +166,7 @@ fn only_json_and_only_to_who_understands_the_answer() {
 }
 
 #[test]
-fn a_session_that_is_none_is_not_found() {
+fn an_unknown_session_is_not_found() {
     let bed = Bed::new();
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let own = client
@@ -203,7 +203,7 @@ fn a_session_that_is_none_is_not_found() {
 }
 
 #[test]
-fn garbage_is_answered_and_hurts_nobody() {
+fn garbage_is_answered_and_affects_no_other_client() {
     let bed = Bed::new();
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     for (garbage, code) in [
@@ -236,7 +236,7 @@ fn garbage_is_answered_and_hurts_nobody() {
     assert_eq!(client.send("POST", "/mcp", Some(&deep)).status, 400);
     let unknown = client.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "nope" }));
     assert_eq!(unknown.json()["error"]["code"], -32601);
-    // An answer to nothing that was asked, and a notification that nobody knows.
+    // A response without a request, and an unknown notification.
     let stray = client.post(&json!({ "jsonrpc": "2.0", "id": 99, "result": {} }));
     assert_eq!(stray.status, 202);
     let told = client.post(&json!({ "jsonrpc": "2.0", "method": "notifications/what" }));
@@ -253,7 +253,7 @@ fn garbage_is_answered_and_hurts_nobody() {
 }
 
 #[tokio::test]
-async fn beyond_loopback_there_is_no_server_without_a_token() {
+async fn outside_loopback_a_token_is_required() {
     let sessions = || Err("none".to_owned());
     let name = ServerName::new("t", "0");
     let everywhere = "0.0.0.0:0".parse().expect("an address");

@@ -1,4 +1,4 @@
-//! Clients that go away, and what becomes of what they started.
+//! Clients that disconnect, and their calls.
 
 use super::bed::Bed;
 use haft_testing::http::{call, stateless};
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 #[test]
-fn who_comes_back_in_time_gets_all_that_was_said() {
+fn a_client_that_reconnects_in_time_gets_all_messages() {
     let bed = Bed::new();
     let (client, _) = bed.client.initialize("2025-11-25", json!({}));
     let mut message = call(1, "wait", json!({}));
@@ -15,7 +15,7 @@ fn who_comes_back_in_time_gets_all_that_was_said() {
     let primer = stream.event().and_then(|event| event.id).expect("an id");
     let (progressed, _) = stream.next_message().expect("progress");
     stream.hang_up();
-    // It goes on, and ends, with nobody there.
+    // The call continues and ends without a client.
     bed.until_waiting(1);
     bed.bench.release.add_permits(1);
     bed.until_waiting(0);
@@ -23,7 +23,7 @@ fn who_comes_back_in_time_gets_all_that_was_said() {
     let (last, answer) = again.next_message().expect("the answer");
     assert_eq!(answer["result"]["content"][0]["text"], "released");
     assert_eq!(again.next_message(), None);
-    // And from the beginning, for who has lost that too.
+    // A client that lost everything can read from the start.
     let mut whole = client.get(Some(&primer));
     let (first, progress) = whole.next_message().expect("progress");
     assert_eq!(
@@ -31,7 +31,7 @@ fn who_comes_back_in_time_gets_all_that_was_said() {
         (progressed, &json!("notifications/progress"))
     );
     assert_eq!(whole.next_message().map(|(id, _)| id), Some(last.clone()));
-    // After its last event there is nothing, and nothing of streams that never were.
+    // After the last event there is nothing, and unknown streams are empty.
     for id in [last.as_str(), "99-0", "x", "1-99", "18446744073709551616-1"] {
         let mut nothing = client.get(Some(id));
         assert_eq!(
@@ -43,14 +43,14 @@ fn who_comes_back_in_time_gets_all_that_was_said() {
 }
 
 #[test]
-fn a_call_to_which_nobody_comes_back_dies_in_time() {
+fn an_abandoned_call_is_cancelled_in_time() {
     let bed = Bed::within(|limits| limits.resume = Duration::from_millis(400));
     let (client, _) = bed.client.initialize("2025-11-25", json!({}));
     let mut stream = client.post(&call(1, "deaf", json!({})));
     let id = stream.event().and_then(|event| event.id).expect("an id");
     bed.until_waiting(1);
     stream.hang_up();
-    // Who comes back keeps it alive.
+    // A client that reconnects keeps the call alive.
     std::thread::sleep(Duration::from_millis(200));
     let again = client.get(Some(&id));
     std::thread::sleep(Duration::from_millis(600));
@@ -63,7 +63,7 @@ fn a_call_to_which_nobody_comes_back_dies_in_time() {
         "{:?}",
         begun.elapsed()
     );
-    // The session lives on, and the id may be used again.
+    // The session continues, and the id may be reused.
     let reply = client.call(1, "echo", json!({ "text": "on" }));
     assert_eq!(reply["result"]["content"][0]["text"], "on");
     let mut late = client.get(Some(&id));
@@ -71,7 +71,7 @@ fn a_call_to_which_nobody_comes_back_dies_in_time() {
 }
 
 #[test]
-fn who_leaves_before_the_first_word_has_left_too() {
+fn a_client_may_disconnect_before_the_first_event() {
     let bed = Bed::within(|limits| limits.resume = Duration::from_millis(100));
     let (client, _) = bed.client.initialize("2025-11-25", json!({}));
     let mut stream = client.connect();
@@ -111,7 +111,7 @@ fn the_end_of_a_session_ends_its_calls() {
     bed.until_waiting(2);
     assert_eq!(client.send("DELETE", "/mcp", None).status, 204);
     bed.until_waiting(1);
-    let (_, told) = own.next_message().expect("why there is no answer");
+    let (_, told) = own.next_message().expect("the error of the cancelled call");
     assert_eq!(told["error"]["code"], -32603, "{told}");
     assert_eq!(own.next_message(), None);
     assert_eq!(standing.next_message(), None);
@@ -122,7 +122,7 @@ fn the_end_of_a_session_ends_its_calls() {
 }
 
 #[test]
-fn the_server_ends_with_all_that_runs() {
+fn the_server_ends_with_all_running_calls() {
     let bed = Bed::new();
     let mut streams = Vec::new();
     for _ in 0..10 {
@@ -137,7 +137,7 @@ fn the_server_ends_with_all_that_runs() {
     let took = bed.end();
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert_eq!(waiting.load(std::sync::atomic::Ordering::SeqCst), 0);
-    // Each is told, or at least let go.
+    // Each client gets an error, or at least its connection is closed.
     for mut stream in streams {
         if let Some((_, told)) = stream.next_message() {
             assert_eq!(told["error"]["code"], -32603, "{told}");
@@ -147,7 +147,7 @@ fn the_server_ends_with_all_that_runs() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_expires() {
+fn an_unused_session_expires() {
     let bed = Bed::within(|limits| limits.idle = Duration::from_millis(1500));
     let (unused, _) = bed.client.initialize("2025-06-18", json!({}));
     let (busy, _) = bed.client.initialize("2025-06-18", json!({}));
@@ -162,7 +162,7 @@ fn a_session_that_nobody_uses_expires() {
             != 404
     };
     let ask = unused.with("last-event-id", "x");
-    // To ask for it would be to use it: only its end is looked for, without a request.
+    // A request would count as use, so only the end of the stream is observed.
     std::thread::sleep(Duration::from_millis(3200));
     assert!(!is_there(&ask), "after {:?}", begun.elapsed());
     assert!(is_there(&busy) && is_there(&listening));

@@ -1,4 +1,4 @@
-//! What is said while a call runs.
+//! Messages that are sent while a call runs.
 
 use super::bed::Bed;
 use haft_testing::http::{call, stateless};
@@ -11,14 +11,14 @@ fn with_progress(id: u32, tool: &str, token: &str) -> Value {
 }
 
 #[test]
-fn progress_goes_to_the_call_it_is_of() {
+fn progress_is_sent_on_the_stream_of_its_call() {
     let bed = Bed::new();
     let (client, _) = bed.client.initialize("2025-11-25", json!({}));
     let mut one = client.post(&with_progress(1, "wait", "a"));
     let mut other = client.post(&with_progress(2, "wait", "b"));
     for (stream, token) in [(&mut one, "a"), (&mut other, "b")] {
         assert!(stream.is_stream());
-        let primer = stream.event().expect("where to take it up");
+        let primer = stream.event().expect("an event id to resume from");
         assert!(
             primer.id.is_some() && primer.data.as_deref() == Some(""),
             "{primer:?}"
@@ -42,7 +42,7 @@ fn progress_goes_to_the_call_it_is_of() {
 }
 
 #[test]
-fn older_clients_get_no_event_that_says_nothing() {
+fn older_clients_get_no_event_without_data() {
     let bed = Bed::new();
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let mut stream = client.post(&call(1, "wait", json!({})));
@@ -85,14 +85,14 @@ fn an_id_that_is_in_use_is_refused() {
     let _running = client.post(&call(1, "wait", json!({})));
     let second = client.post(&call(1, "echo", json!({}))).message();
     assert_eq!(second["error"]["code"], -32600, "{second}");
-    // The same id of another client is another one.
+    // Another client may use the same id.
     let (other, _) = bed.client.initialize("2025-06-18", json!({}));
     let reply = other.call(1, "echo", json!({ "text": "mine" }));
     assert_eq!(reply["result"]["content"][0]["text"], "mine");
 }
 
 #[test]
-fn calls_of_one_client_run_at_once_and_sessions_have_a_memory_each() {
+fn calls_of_one_client_run_concurrently_and_each_session_has_its_own_memory() {
     let bed = Bed::new();
     let (one, _) = bed.client.initialize("2025-06-18", json!({}));
     let (other, _) = bed.client.initialize("2025-06-18", json!({}));

@@ -1,4 +1,4 @@
-//! Each version of the protocol over HTTP.
+//! Each protocol version over HTTP.
 
 use super::bed::Bed;
 use crate::tools::late;
@@ -33,7 +33,7 @@ fn versions_with_a_handshake() {
             reply["result"],
             json!({ "content": content, "isError": false })
         );
-        // Arguments that are no object are the runtime's to repair or refuse.
+        // Arguments that are not an object are repaired or refused by the runtime.
         let mut odd = call(6, "echo", Value::Null);
         odd["params"]["arguments"] = json!("{\"text\": \"from text\"}");
         assert_eq!(text(&client.post(&odd).message()), "from text");
@@ -76,7 +76,7 @@ fn version_2025_03_26_has_batches() {
     assert_eq!(refused.json()["error"]["code"], -32600);
 }
 
-fn alone(bed: &Bed, tool: &str, arguments: Value) -> (Client, Value) {
+fn post_sessionless(bed: &Bed, tool: &str, arguments: Value) -> (Client, Value) {
     let client = bed.client.alone("tools/call", Some(tool));
     (client, stateless(call(1, tool, arguments), json!({})))
 }
@@ -84,7 +84,7 @@ fn alone(bed: &Bed, tool: &str, arguments: Value) -> (Client, Value) {
 #[test]
 fn version_2026_07_28_needs_no_session() {
     let bed = Bed::new();
-    let (client, message) = alone(&bed, "echo", json!({ "text": "alone" }));
+    let (client, message) = post_sessionless(&bed, "echo", json!({ "text": "alone" }));
     let answer = client.post(&message);
     assert_eq!(answer.header("mcp-session-id"), None);
     let answer = answer.message();
@@ -99,13 +99,13 @@ fn version_2026_07_28_needs_no_session() {
         found.message()["result"]["capabilities"]["tools"]["listChanged"],
         true
     );
-    // The tools of those who have no session remember together.
-    let (client, message) = alone(&bed, "remembers", json!({ "text": "x" }));
+    // Requests without a session share one tool session, with its memory.
+    let (client, message) = post_sessionless(&bed, "remembers", json!({ "text": "x" }));
     assert_eq!(text(&client.post(&message).message()), "null");
     assert_eq!(text(&client.post(&message).message()), "\"x\"");
     let (session, _) = bed.client.initialize("2025-11-25", json!({}));
     assert_eq!(text(&session.call(1, "remembers", json!({}))), "null");
-    // There are no streams but answers, and nothing to end.
+    // There are no streams besides responses, and no sessions to end.
     let newer = bed.client.with("mcp-protocol-version", "2026-07-28");
     assert_eq!(newer.get(None).status, 405);
     assert_eq!(newer.send("DELETE", "/mcp", None).status, 405);
@@ -120,7 +120,7 @@ fn version_2026_07_28_needs_no_session() {
 #[test]
 fn version_2026_07_28_checks_its_headers() {
     let bed = Bed::new();
-    let (client, message) = alone(&bed, "echo", json!({ "text": "x" }));
+    let (client, message) = post_sessionless(&bed, "echo", json!({ "text": "x" }));
     assert_eq!(client.post(&message).status, 200);
     let base64 = client.with("mcp-name", "=?base64?ZWNobw==?=");
     assert_eq!(base64.post(&message).status, 200);
@@ -189,7 +189,7 @@ fn version_2026_07_28_subscribes_to_changes() {
 }
 
 #[test]
-fn a_session_hears_of_changes_on_its_own_stream() {
+fn a_session_is_notified_of_changes_on_its_own_stream() {
     let bed = Bed::new();
     let (client, _) = bed.client.initialize("2025-06-18", json!({}));
     let mut stream = client.get(None);
@@ -204,11 +204,11 @@ fn a_session_hears_of_changes_on_its_own_stream() {
     bed.changed.notify();
     let (last, changed) = stream.next_message().expect("a notification");
     assert_eq!(changed["method"], "notifications/tools/list_changed");
-    // One that breaks is taken up where it was.
+    // A broken stream is resumed where it was.
     stream.hang_up();
     bed.changed.notify();
     let mut stream = client.get(Some(&last));
-    let (next, changed) = stream.next_message().expect("what was missed");
+    let (next, changed) = stream.next_message().expect("the missed notification");
     assert_eq!(changed["method"], "notifications/tools/list_changed");
     assert_ne!(next, last);
 }

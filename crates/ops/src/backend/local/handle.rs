@@ -1,7 +1,7 @@
-//! Opening below a handle, with no link followed on the way.
+//! Opening files below a handle, without following links.
 //!
-//! The scope has resolved every link, so one that is met here appeared since:
-//! the open fails, and nothing outside the root can be reached.
+//! The scope has resolved all links, so a link found here appeared since then. The open
+//! fails, and nothing outside the root can be reached.
 
 use crate::{Error, FilePath, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,20 +12,20 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-/// What to do about missing parents.
+/// How to treat missing parents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parents {
     MustExist,
     Create,
 }
 
-/// Opens what `path` names.
+/// Opens the file at `path`.
 pub(super) fn open(path: &FilePath, flags: OFlags) -> Result<OwnedFd> {
     open_below(root_of(path)?, path.below(), flags).map_err(|source| error(path, "open", source))
 }
 
-/// The parent of `path`, opened as a directory that can be locked and synced,
-/// and the name in it.
+/// Opens the parent of `path` as a directory that can be locked and synced. Also returns
+/// the file name.
 pub(super) fn open_parent(path: &FilePath, parents: Parents) -> Result<(OwnedFd, OsString)> {
     let root = root_of(path)?;
     let Some(name) = path.below().file_name() else {
@@ -65,7 +65,7 @@ fn create_folders(root: BorrowedFd<'_>, parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens `below` under `dir`, following nothing and leaving it by no way.
+/// Opens `below` under `dir` without following links or leaving `dir`.
 pub(crate) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     let below = if below.as_os_str().is_empty() {
@@ -80,9 +80,9 @@ pub(crate) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         loop {
             match openat2(dir, below, flags, Mode::empty(), resolve) {
-                // A rename somewhere on the way: the kernel asks to try again.
+                // After a concurrent rename, the kernel asks to try again.
                 Err(Errno::AGAIN) => {}
-                // No such system call here, or a filter that hides it.
+                // The system call does not exist, or a filter blocks it.
                 Err(Errno::NOSYS | Errno::PERM) => break,
                 opened => return Ok(opened?),
             }
@@ -91,7 +91,7 @@ pub(crate) fn open_below(dir: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io
     open_step_by_step(dir, below, flags)
 }
 
-/// The same by single steps, for kernels without `openat2`.
+/// Does the same component by component, for kernels without `openat2`.
 pub(super) fn open_step_by_step(
     dir: BorrowedFd<'_>,
     below: &Path,
@@ -130,7 +130,7 @@ fn root_of(path: &FilePath) -> Result<BorrowedFd<'_>> {
 fn error(path: &FilePath, action: &'static str, source: io::Error) -> Error {
     let given = path.given();
     match Errno::from_io_error(&source) {
-        // A link that was not there when the path was checked.
+        // A link that did not exist when the path was checked.
         Some(Errno::LOOP | Errno::XDEV) => Error::NotAllowed {
             path: given.to_owned(),
             remedy: "it became a symbolic link while it was being opened; try again".to_owned(),
@@ -143,12 +143,12 @@ fn error(path: &FilePath, action: &'static str, source: io::Error) -> Error {
     }
 }
 
-/// Names in the same folder that differ little from the one that is missing.
+/// Returns similar names in the same folder.
 fn similar(path: &FilePath) -> Vec<String> {
     let Some(wanted) = path.below().file_name().and_then(|name| name.to_str()) else {
         return Vec::new();
     };
-    // Not by `open_parent`: its own error would ask for similar names again.
+    // Not through `open_parent`, whose error would look for similar names again.
     let parent = path.below().parent().unwrap_or(Path::new(""));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK;
     let Some(folder) = path
@@ -167,7 +167,7 @@ fn similar(path: &FilePath) -> Vec<String> {
             .filter(|name| ![".", ".."].contains(name))?
             .to_owned();
         let is_told = !path.hides(&path.real().with_file_name(&name))
-            && !path.closes_beside(std::ffi::OsStr::new(&name));
+            && !path.excludes_sibling(std::ffi::OsStr::new(&name));
         is_told.then_some(name)
     });
     crate::text::spelling::closest(wanted, names, 3)

@@ -1,8 +1,8 @@
 //! Temporary files of processes that were killed.
 //!
-//! Each process that writes keeps one locked file in the litter folder and notes
-//! its temporary files there before it makes them. A file whose lock can be had
-//! belongs to a process that is gone: what it lists is removed.
+//! Each process that writes keeps a locked file in the litter folder, and records its
+//! temporary files there before creating them. If such a file is not locked, its process is
+//! gone, and the files it lists are removed.
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
@@ -12,21 +12,21 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// How the temporary files of a write are named.
+/// Names of temporary files.
 pub(super) const PREFIX: &str = ".haft-";
 pub(super) const SUFFIX: &str = ".tmp";
 
-/// More than any process has under way.
+/// Maximum size of a record; more than any process needs.
 const MAX_NOTES: u64 = 4 << 20;
 
-/// Whether a name is one that a write uses for its temporary file.
+/// Whether a name is that of a temporary file of a write.
 pub(crate) fn is_temporary(name: &[u8]) -> bool {
     name.strip_prefix(PREFIX.as_bytes())
         .and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()))
         .is_some_and(|middle| middle.len() == 16 && middle.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// The folder in which temporary files are noted.
+/// The folder in which temporary files are recorded.
 #[derive(Debug)]
 pub struct Litter {
     folder: PathBuf,
@@ -41,7 +41,7 @@ struct Notes {
 }
 
 impl Litter {
-    /// Uses `folder`, which is made at the first write.
+    /// Uses `folder`, which is created at the first write.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self {
@@ -50,13 +50,13 @@ impl Litter {
         }
     }
 
-    /// Removes what dead processes left, and says how many files that were.
+    /// Removes the files of dead processes, and returns their number.
     #[expect(
         clippy::disallowed_methods,
-        reason = "haft's own notes, not files of a session"
+        reason = "haft's own records, not files of a session"
     )]
     pub fn sweep(&self) -> usize {
-        // Notes in a folder that is not ours could name anything.
+        // A record in another user's folder could name any file.
         if crate::private::check(&self.folder).is_err() {
             return 0;
         }
@@ -69,7 +69,7 @@ impl Litter {
             .sum()
     }
 
-    /// Notes a temporary file before it is made. It is forgotten on drop.
+    /// Records a temporary file before it is created. The record is removed on drop.
     pub(super) fn note(&self, temporary: &Path) -> io::Result<Noted<'_>> {
         let mut notes = self
             .notes
@@ -101,7 +101,7 @@ impl Litter {
         })
     }
 
-    /// Lets go of the lock and leaves the notes, as a kill would.
+    /// Releases the lock and leaves the record, as a kill would.
     #[cfg(test)]
     pub(super) fn abandon(self) {
         let mut notes = self.notes.lock().unwrap();
@@ -116,7 +116,7 @@ impl Litter {
         if let Some(notes) = notes.as_mut() {
             notes.live = notes.live.saturating_sub(1);
             if notes.live == 0 {
-                // Nothing is under way, so nothing listed matters any more.
+                // No write is in progress, so the listed files no longer matter.
                 let _ = notes.file.set_len(0).and_then(|()| notes.file.rewind());
             }
         }
@@ -126,7 +126,7 @@ impl Litter {
 impl Drop for Litter {
     #[expect(
         clippy::disallowed_methods,
-        reason = "haft's own notes, not files of a session"
+        reason = "haft's own records, not files of a session"
     )]
     fn drop(&mut self) {
         let notes = self
@@ -139,7 +139,7 @@ impl Drop for Litter {
     }
 }
 
-/// A temporary file that is noted as long as this lives.
+/// A temporary file that is recorded as long as this value exists.
 #[derive(Debug)]
 pub(super) struct Noted<'a> {
     litter: &'a Litter,
@@ -153,10 +153,10 @@ impl Drop for Noted<'_> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "haft's own notes, and the temporary files they list"
+    reason = "haft's own records, and the temporary files they list"
 )]
 fn sweep_notes(path: &Path) -> io::Result<usize> {
-    // Nothing that waits, nothing that leads elsewhere, nothing of others.
+    // Must not block, follow links, or open files of other users.
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let mut file = OpenOptions::new()
         .read(true)

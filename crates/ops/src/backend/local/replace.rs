@@ -28,14 +28,14 @@ use std::io::{Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long to wait for another process that writes in the same folder.
+/// Time to wait for another process that writes in the same folder.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// Above this a folder is not searched for left-over temporary files: reading a
-/// few hundred thousand names to delete one is no service.
+/// Maximum size of a folder to search for stale temporary files, because reading hundreds
+/// of thousands of names to delete one is not worth it.
 const SWEEP_LIMIT: i64 = 1 << 20;
 
-/// How much of a file is compared at a time.
+/// Number of bytes to compare at a time.
 const CHUNK: usize = 256 << 10;
 
 pub(super) fn replace(
@@ -63,7 +63,7 @@ pub(super) fn replace(
     let temporary = random_name();
     let noted = litter.map(|litter| litter.note(&path.real().with_file_name(&temporary)));
     if let Some(Err(source)) = &noted {
-        tracing::warn!(%source, "temporary file not noted; it would stay if haft were killed now");
+        tracing::warn!(%source, "temporary file not recorded; it would remain if haft were killed now");
     }
     let written = fill(
         path,
@@ -77,7 +77,7 @@ pub(super) fn replace(
     if written.is_err() {
         match unlinkat(&folder, temporary.as_str(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            // It stays noted, so that a later start tries again.
+            // The record stays, so that a later start tries again.
             Err(_) => std::mem::forget(noted),
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn replace(
     })
 }
 
-/// Writes the temporary file, with what must be kept of the old one.
+/// Writes the temporary file, with the metadata of the old one.
 fn fill(
     path: &FilePath,
     folder: &OwnedFd,
@@ -107,7 +107,7 @@ fn fill(
 ) -> Result<()> {
     let fail = |errno: Errno| Error::io("write", path.given(), errno.into());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // A replacement is nobody else's to read until it has the old one's mode.
+    // A replacement is not readable by others until it has the old mode.
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     let file = openat(folder, temporary, flags, Mode::from_raw_mode(mode)).map_err(fail)?;
     let mut file = std::fs::File::from(file);
@@ -134,23 +134,23 @@ fn keep_metadata(
         fchown(file, owner, group).map_err(|_| Error::CannotKeep {
             path: path.given().to_owned(),
             reason: format!(
-                "it belongs to user {} and group {}, which could not be kept",
+                "its owner (user {}, group {}) cannot be preserved",
                 old.st_uid, old.st_gid
             ),
         })?;
     }
     copy_attributes(folder, name, file).map_err(|errno| Error::CannotKeep {
         path: path.given().to_owned(),
-        reason: format!("its extended attributes could not be kept: {errno}"),
+        reason: format!("its extended attributes cannot be preserved: {errno}"),
     })?;
-    // Last: a change of owner clears the set-id bits.
+    // Last, because changing the owner clears the set-id bits.
     fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777)).map_err(fail)
 }
 
-/// Copies extended attributes, access control lists among them, and takes away
-/// what the new file has and the old one had not: a folder may give its files a
-/// list of its own. Those of the kernel's security modules are set by the kernel
-/// itself where we may not; only capabilities of a program would be a loss.
+/// Copies extended attributes including access control lists, and removes those that the
+/// old file did not have, because a folder may have a default list for new files.
+/// Attributes of security modules that haft may not set are set by the kernel itself; of
+/// these, only a program's capabilities would be a loss.
 fn copy_attributes(folder: &OwnedFd, name: &OsStr, new: &std::fs::File) -> rustix::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let old = openat(folder, name, flags, Mode::empty())?;
@@ -191,8 +191,8 @@ fn attributes(file: &impl AsFd) -> rustix::io::Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-/// Renames the temporary file over the target, unless the target changed since
-/// it was looked at: an editor that knows nothing of our lock may have saved.
+/// Renames the temporary file over the target, unless the target has changed: an editor
+/// that does not know haft's lock may have saved it.
 fn swap(
     path: &FilePath,
     folder: &OwnedFd,
@@ -207,8 +207,8 @@ fn swap(
             Err(Errno::EXIST) => Err(Error::AlreadyExists {
                 path: path.given().to_owned(),
             }),
-            // File systems without the flag: the folder is locked, so the look
-            // before was ours alone among haft processes.
+            // File systems without this flag: the folder is locked, so no other haft
+            // process has changed it since the check.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 renameat(folder, temporary, folder, name).map_err(fail)
             }
@@ -251,7 +251,8 @@ fn may_replace(
             });
         }
     }
-    // A rename needs no right to write the file itself, but its owner said no.
+    // Renaming does not need write permission for the file, but its owner has forbidden
+    // changes.
     if old.st_mode & 0o222 == 0
         || accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS).is_err()
     {
@@ -293,8 +294,8 @@ fn check(path: &FilePath, exists: bool, expect: &Expect) -> Result<()> {
     }
 }
 
-/// Whether a reader gives these bytes and no more. They are not kept: a large file is
-/// in memory twice already while it is edited.
+/// Whether a reader returns exactly these bytes. Does not store them, because a large file
+/// is in memory twice already during an edit.
 fn is_same(reader: &mut dyn Read, wanted: &[u8]) -> std::io::Result<bool> {
     let mut chunk = vec![0; CHUNK.min(wanted.len() + 1)];
     let mut rest = wanted;
@@ -311,9 +312,8 @@ fn is_same(reader: &mut dyn Read, wanted: &[u8]) -> std::io::Result<bool> {
     }
 }
 
-/// Locks the folder. A lock on the file itself would not do: the rename puts
-/// another file under the name, and other programs may hold locks of their own
-/// on it for as long as they like.
+/// Locks the folder. Locking the file itself would not work: the rename puts another file
+/// under that name, and other programs may hold locks on it for any length of time.
 fn lock<'a>(path: &FilePath, folder: &'a OwnedFd) -> Result<Locked<'a>> {
     let begun = Instant::now();
     let mut pause = Duration::from_micros(200);
@@ -324,7 +324,8 @@ fn lock<'a>(path: &FilePath, folder: &'a OwnedFd) -> Result<Locked<'a>> {
                     folder: folder.as_fd(),
                 });
             }
-            // File systems that know no locks: the comparison before the rename is all there is.
+            // File systems without locks: only the comparison before the rename protects
+            // the file.
             Err(Errno::NOTSUP | Errno::NOLCK | Errno::INVAL) => {
                 return Ok(Locked {
                     folder: folder.as_fd(),
@@ -354,8 +355,8 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// Removes temporary files that a killed process left in this folder, once per
-/// folder. We hold the folder's lock, so none of them is in use.
+/// Removes temporary files of killed processes from this folder, once per folder. haft
+/// holds the folder's lock, so none of them is in use.
 fn sweep_once(folder: &OwnedFd, swept: &Swept) {
     let Ok(stat) = fstat(folder) else { return };
     if stat.st_size > SWEEP_LIMIT || !swept.is_first(stat.st_dev, stat.st_ino) {
@@ -371,14 +372,14 @@ fn sweep_once(folder: &OwnedFd, swept: &Swept) {
     }
 }
 
-/// The folders that were searched for left-over files already.
+/// Folders that were already searched for stale files.
 #[derive(Debug, Default)]
 pub(super) struct Swept(Mutex<HashSet<(u64, u64)>>);
 
 impl Swept {
     fn is_first(&self, device: u64, inode: u64) -> bool {
         let mut swept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Bounded: a process that writes in very many folders looks at some again.
+        // Bounded: a process that writes in very many folders checks some again.
         if swept.len() > 10_000 {
             swept.clear();
         }
@@ -386,10 +387,10 @@ impl Swept {
     }
 }
 
-/// A name nobody can guess, so nobody can be waiting there.
+/// Returns an unpredictable name, so that no other program can have prepared it.
 pub(super) fn random_name() -> String {
     use std::hash::{BuildHasher, RandomState};
-    // The standard library's hasher is keyed by the system's random source.
+    // The hasher of the standard library is keyed by the system's random source.
     let random = RandomState::new().hash_one((
         std::process::id(),
         std::thread::current().id(),

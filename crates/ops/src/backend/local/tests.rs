@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::Access;
-use crate::scope::{Mode, Places, Scope};
+use crate::scope::{Mode, Scope, ScopeConfig};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use tempfile::TempDir;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 fn disk() -> (TempDir, PathBuf, Scope) {
     let temp = TempDir::new().unwrap();
     let dir = temp.path().canonicalize().unwrap();
-    let places = Places {
+    let config = ScopeConfig {
         work_dir: dir.clone(),
         roots: Vec::new(),
         readable: Vec::new(),
@@ -24,7 +24,7 @@ fn disk() -> (TempDir, PathBuf, Scope) {
         temp: None,
         rules: Mode::Workspace.rules(),
     };
-    let scope = Scope::disk(places).unwrap();
+    let scope = Scope::disk(config).unwrap();
     (temp, dir, scope)
 }
 
@@ -50,7 +50,7 @@ fn mode_bits_survive_a_replacement() {
 }
 
 #[test]
-fn a_read_only_file_is_left_alone() {
+fn a_read_only_file_is_not_replaced() {
     let (_temp, dir, scope) = disk();
     fs::write(dir.join("f"), "old").unwrap();
     fs::set_permissions(dir.join("f"), fs::Permissions::from_mode(0o444)).unwrap();
@@ -93,7 +93,7 @@ fn a_link_stays_a_link_and_its_target_is_written() {
 }
 
 #[test]
-fn a_hard_link_is_broken_and_that_is_told() {
+fn breaking_a_hard_link_is_reported() {
     let (_temp, dir, scope) = disk();
     fs::write(dir.join("f"), "old").unwrap();
     fs::hard_link(dir.join("f"), dir.join("other")).unwrap();
@@ -168,7 +168,7 @@ fn special_files_are_refused_at_once() {
 }
 
 #[test]
-fn a_file_is_no_folder_and_a_folder_no_file() {
+fn files_and_folders_are_not_interchangeable() {
     let (_temp, dir, scope) = disk();
     fs::write(dir.join("f"), "x").unwrap();
     fs::create_dir(dir.join("d")).unwrap();
@@ -193,8 +193,8 @@ fn a_file_is_no_folder_and_a_folder_no_file() {
     ));
 }
 
-/// The handle was checked as a plain folder; a link put in its place since then
-/// must not be followed.
+/// The handle was checked as a plain folder; a link that replaced it since then must not be
+/// followed.
 #[test]
 fn a_link_that_appears_after_the_check_is_not_followed() {
     let (_temp, dir, scope) = disk();
@@ -220,7 +220,7 @@ fn a_link_that_appears_after_the_check_is_not_followed() {
 }
 
 #[test]
-fn endless_files_of_proc_end_with_an_error() {
+fn endless_files_in_proc_fail() {
     struct Endless;
     impl Read for Endless {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -255,11 +255,11 @@ fn temporary_files(dir: &Path) -> usize {
 }
 
 #[test]
-fn temporary_files_of_the_dead_are_removed_by_the_next_write_there() {
+fn stale_temporary_files_are_removed_by_the_next_write_in_the_folder() {
     let (_temp, dir, scope) = disk();
     fs::create_dir(dir.join("d")).unwrap();
     fs::write(dir.join("d").join(replace::random_name()), "half").unwrap();
-    fs::write(dir.join("d/.haft-notes.tmp"), "somebody's own").unwrap();
+    fs::write(dir.join("d/.haft-notes.tmp"), "a file of the user").unwrap();
     write(&scope, "d/f", b"x", &Expect::Anything).unwrap();
     assert_eq!(temporary_files(&dir.join("d")), 0);
     assert!(
@@ -269,7 +269,7 @@ fn temporary_files_of_the_dead_are_removed_by_the_next_write_there() {
 }
 
 #[test]
-fn temporary_files_of_the_dead_are_removed_at_the_next_start() {
+fn stale_temporary_files_are_removed_at_the_next_start() {
     let (_temp, dir, _) = disk();
     let notes = dir.join("litter");
     let left = dir.join(replace::random_name());
@@ -282,16 +282,13 @@ fn temporary_files_of_the_dead_are_removed_at_the_next_start() {
     assert_eq!(
         Litter::new(notes.clone()).sweep(),
         0,
-        "the process lives, its files are its own"
+        "files of a running process stay"
     );
-    // What a kill does: the lock goes, the notes stay.
+    // Like a kill: the lock is released, the record stays.
     dead.abandon();
     assert_eq!(Litter::new(notes).sweep(), 1);
     assert!(!left.exists());
-    assert!(
-        precious.exists(),
-        "notes can only ever remove temporary files"
-    );
+    assert!(precious.exists(), "records can remove only temporary files");
 }
 
 #[test]
@@ -305,7 +302,7 @@ fn a_failed_write_leaves_the_old_file_and_no_litter() {
 }
 
 #[test]
-fn without_openat2_the_steps_follow_no_link_either() {
+fn without_openat2_links_are_not_followed_either() {
     let (_temp, dir, scope) = disk();
     fs::create_dir_all(dir.join("a/b")).unwrap();
     fs::write(dir.join("a/b/f"), "x").unwrap();
@@ -321,7 +318,7 @@ fn without_openat2_the_steps_follow_no_link_either() {
 }
 
 #[test]
-fn nothing_is_told_of_what_a_link_out_of_reach_leads_to() {
+fn a_link_out_of_the_scope_reveals_nothing_about_its_target() {
     let temp = TempDir::new().unwrap();
     let dir = temp.path().canonicalize().unwrap();
     for folder in ["work", "out"] {
@@ -337,7 +334,7 @@ fn nothing_is_told_of_what_a_link_out_of_reach_leads_to() {
     ] {
         symlink(target, dir.join("work").join(name)).unwrap();
     }
-    let places = Places {
+    let config = ScopeConfig {
         work_dir: dir.join("work"),
         roots: Vec::new(),
         readable: Vec::new(),
@@ -348,7 +345,7 @@ fn nothing_is_told_of_what_a_link_out_of_reach_leads_to() {
         temp: None,
         rules: Mode::Strict.rules(),
     };
-    let scope = Scope::disk(places).unwrap();
+    let scope = Scope::disk(config).unwrap();
     let entries = list(&scope.resolve(".", Access::Read).unwrap()).unwrap();
     let through: Vec<Through> = entries
         .into_iter()
@@ -365,10 +362,10 @@ fn nothing_is_told_of_what_a_link_out_of_reach_leads_to() {
     );
 }
 
-/// The list that a folder gives to new files must not be given to a file that
-/// had none: it would let others in.
+/// A folder's default access control list must not be applied to an old file without one,
+/// because it would give others access.
 #[test]
-fn a_list_of_the_folder_is_not_put_on_an_old_file() {
+fn a_folders_default_acl_is_not_applied_to_an_old_file() {
     let (_temp, dir, scope) = disk();
     fs::create_dir(dir.join("d")).unwrap();
     fs::write(dir.join("d/f"), "old").unwrap();
@@ -386,19 +383,19 @@ fn a_list_of_the_folder_is_not_put_on_an_old_file() {
     }
     let flags = rustix::fs::XattrFlags::empty();
     if rustix::fs::setxattr(dir.join("d"), c"system.posix_acl_default", &list, flags).is_err() {
-        return eprintln!("skipped: no access control lists here");
+        return eprintln!("skipped: no support for access control lists");
     }
     write(&scope, "d/f", b"new", &Expect::Anything).unwrap();
     write(&scope, "d/g", b"new", &Expect::Anything).unwrap();
     let has_list = |name: &str| {
         rustix::fs::getxattr(dir.join(name), c"system.posix_acl_access", &mut [0u8; 256]).is_ok()
     };
-    assert!(!has_list("d/f"), "the old file had none");
-    assert!(has_list("d/g"), "a new file takes what the folder gives");
+    assert!(!has_list("d/f"), "the old file had no list");
+    assert!(has_list("d/g"), "a new file gets the folder's default list");
 }
 
 #[test]
-fn notes_that_are_no_notes_hold_nobody_up() {
+fn invalid_records_do_not_block() {
     let (_temp, dir, _) = disk();
     let notes = dir.join("litter");
     fs::create_dir(&notes).unwrap();

@@ -1,10 +1,11 @@
-//! A machine that has no room just now, which is not one that lacks something.
+//! Recognizes a machine that is out of resources for the moment, as opposed to one that
+//! lacks a mechanism.
 
 use std::io;
 use std::time::Duration;
 
-/// How long is waited before the next try. A moment later there is room again, or
-/// there is none for longer than anybody waits for a command to begin.
+/// Pauses before each retry. Either there are resources again soon, or it takes longer than
+/// a user would wait for a command to start.
 pub(in crate::executor) const PAUSES: [Duration; 5] = [
     Duration::from_millis(5),
     Duration::from_millis(20),
@@ -13,7 +14,7 @@ pub(in crate::executor) const PAUSES: [Duration; 5] = [
     Duration::from_millis(200),
 ];
 
-/// How many namespaces of each kind may be made.
+/// Kinds of namespaces whose number the kernel can limit.
 const NAMESPACES: [&str; 5] = ["user", "mnt", "pid", "ipc", "net"];
 
 /// Whether an error may be gone a moment later: too many processes, open files or
@@ -22,7 +23,7 @@ pub(in crate::executor) fn is_passing(error: &io::Error) -> bool {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {
         Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE | Errno::TXTBSY) => true,
-        // The limit is reached; where it is zero it always is.
+        // The limit is reached. If the limit is zero, that is permanent.
         Some(Errno::NOSPC) => !NAMESPACES.iter().any(|kind| is_forbidden(kind)),
         _ => false,
     }
@@ -37,7 +38,7 @@ fn is_forbidden(kind: &str) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "0")
 }
 
-/// Tries again for a while as long as there is no room.
+/// Retries for a while as long as the machine is out of resources.
 pub(in crate::executor) fn again<T, E>(
     mut attempt: impl FnMut() -> Result<T, E>,
     is_passing: impl Fn(&E) -> bool,

@@ -1,4 +1,4 @@
-//! A limit on processes for root, whom `RLIMIT_NPROC` does not bind.
+//! Limits the number of processes of root, to whom `RLIMIT_NPROC` does not apply.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
@@ -8,24 +8,23 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Names of our groups begin so; a process id and nothing else follows.
+/// Prefix of our group names; only a process id follows.
 const PREFIX: &str = "haft-box-";
 
-/// A control group of the calling process's own. Dropping it leaves the group
-/// and removes it.
+/// A control group for the calling process. When dropped, the process leaves the group and
+/// removes it.
 #[derive(Debug)]
-pub struct Cage {
+pub struct ControlGroup {
     above: OwnedFd,
     name: String,
-    /// A copy in a process that was split off holds nothing and undoes nothing.
+    /// Process that removes the group. A forked copy must not.
     owner: Pid,
     /// Opened while the process was still in haft's namespaces.
     way_back: std::fs::File,
 }
 
-impl Cage {
-    /// Moves the calling process into a new group that holds this many
-    /// processes beside it.
+impl ControlGroup {
+    /// Moves the calling process into a new group that allows this many further processes.
     pub(super) fn enter(processes: u32) -> Result<Self, String> {
         let above = own_group()?;
         let said = |what: &'static str| {
@@ -46,34 +45,37 @@ impl Cage {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(said("cannot make a group")(error)),
         }
-        // From here on it is removed whatever happens.
-        let cage = Self {
+        // From here on, dropping removes the group.
+        let control_group = Self {
             above: folder,
             name,
             owner: getpid(),
             way_back,
         };
         let put = |file: &str, text: String| {
-            open_to_write(&cage.above, &Path::new(&cage.name).join(file))
-                .map_err(said("no pids controller"))
-                .and_then(|mut file| {
-                    file.write_all(text.as_bytes())
-                        .map_err(|error| format!("pids controller: {error}"))
-                })
+            open_to_write(
+                &control_group.above,
+                &Path::new(&control_group.name).join(file),
+            )
+            .map_err(said("no pids controller"))
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())
+                    .map_err(|error| format!("pids controller: {error}"))
+            })
         };
         put("pids.max", (u64::from(processes) + 1).to_string())?;
         put(list, "0".to_owned())?;
-        Ok(cage)
+        Ok(control_group)
     }
 }
 
-impl Drop for Cage {
+impl Drop for ControlGroup {
     fn drop(&mut self) {
         if self.owner != getpid() {
             return;
         }
         let _ = self.way_back.write_all(b"0");
-        // The last process may still be on its way out.
+        // The last process may still be exiting.
         for _ in 0..1_000 {
             match unlinkat(&self.above, &self.name, AtFlags::REMOVEDIR) {
                 Err(Errno::BUSY) => std::thread::sleep(Duration::from_millis(2)),
@@ -83,9 +85,9 @@ impl Drop for Cage {
     }
 }
 
-/// The list that takes a process into a group. By the list of threads a process
-/// that has one only moves itself, and nobody waits; by the list of processes
-/// every processor is waited for. Only the first layout of groups has both.
+/// Opens the file that moves a process into a group. Writing to the list of threads moves a
+/// single-threaded process without waiting; writing to the list of processes waits for
+/// every processor. Only cgroup v1 has both.
 fn lists(folder: &OwnedFd) -> rustix::io::Result<(std::fs::File, &'static str)> {
     match open_to_write(folder, Path::new("tasks")) {
         Ok(file) => Ok((file, "tasks")),
@@ -105,10 +107,10 @@ fn open_to_write(folder: &OwnedFd, path: &Path) -> rustix::io::Result<std::fs::F
     .map(std::fs::File::from)
 }
 
-/// Groups of supervisors that were killed. One that still holds processes
-/// cannot be removed, and one whose supervisor lives is not touched.
+/// Removes the groups of supervisors that were killed. Skips those that still contain
+/// processes or whose supervisor is alive.
 fn remove_left_over(folder: &OwnedFd, above: &Path) {
-    for path in super::places::names(above) {
+    for path in super::known_paths::names(above) {
         let pid = path
             .file_name()
             .and_then(|name| name.to_str()?.strip_prefix(PREFIX)?.parse::<i32>().ok())
@@ -121,7 +123,7 @@ fn remove_left_over(folder: &OwnedFd, above: &Path) {
     }
 }
 
-/// The group that the calling process is in, as far as processes are counted.
+/// Returns the group of the calling process in which processes are counted.
 #[expect(
     clippy::disallowed_methods,
     reason = "two tables of the kernel about the process itself"

@@ -1,30 +1,30 @@
-//! A plan and how much of it the machine can do: what goes with an order.
+//! A plan and the strength of its enforcement, as sent to the supervisor.
 
 use super::{Counting, Error, Level, Limits, Memory, Network, Plan, Result, Strength};
 
-/// What confines one command.
+/// Confinement of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// How it is enforced.
+    /// How much the machine enforces.
     pub strength: Strength,
     /// What the command may reach.
     pub plan: Plan,
 }
 
-/// The part of a confinement that is the same for every command of a session. It
-/// can be put on before there is a command.
+/// The part of a confinement that is the same for every command of a session. It can be
+/// applied before a command is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Surface {
-    /// How it is enforced.
+    /// How much the machine enforces.
     pub strength: Strength,
-    /// What may be reached over the network.
+    /// Network access.
     pub network: Network,
-    /// What may be used up.
+    /// Limits on processes and memory.
     pub limits: Limits,
 }
 
 impl Confinement {
-    /// What can be put on ahead.
+    /// Returns the part that can be applied in advance.
     #[must_use]
     pub fn surface(&self) -> Surface {
         Surface {

@@ -1,5 +1,5 @@
-//! A plan on its way to the supervisor: length-prefixed, versioned, bounded.
-//! Whatever does not read exactly is refused.
+//! Encodes a plan for the supervisor: length-prefixed, versioned, bounded. Anything that
+//! does not decode exactly is refused.
 
 use super::{Counting, Error, Limits, Memory, Network, Plan, Result};
 use crate::scope::{Reading, Writing};
@@ -8,17 +8,17 @@ use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// Changes with every change of what follows it.
+/// Must change whenever the format changes.
 const MAGIC: [u8; 8] = *b"haftbox5";
 
-/// A thousand repositories of protected paths fit many times over.
+/// Large enough for the protected paths of several thousand repositories.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The kernel takes no longer path.
+/// The kernel's limit.
 const MAX_PATH: usize = 4096;
 
 impl Plan {
-    /// The plan as bytes, with their number in front.
+    /// Encodes the plan, prefixed with its length.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut body = MAGIC.to_vec();
@@ -57,7 +57,7 @@ impl Plan {
             &self.protected,
             &self.pinned,
             &self.hidden,
-            &self.closed,
+            &self.denied,
             &self.sockets,
         ] {
             body.extend(length(list.len()));
@@ -76,10 +76,10 @@ impl Plan {
         bytes
     }
 
-    /// Reads what [`Plan::to_bytes`] wrote.
+    /// Decodes the output of [`Plan::to_bytes`].
     ///
     /// # Errors
-    /// Anything else, more than that included.
+    /// Anything else, including trailing bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut rest = bytes;
         let plan = Self::read(&mut rest)?;
@@ -90,11 +90,11 @@ impl Plan {
         }
     }
 
-    /// Reads one plan and not a byte more, so that the pipe it came through can
-    /// serve as a lifeline.
+    /// Reads exactly one plan, so that the same pipe can then signal that the parent is
+    /// alive.
     ///
     /// # Errors
-    /// Whatever is not a plan.
+    /// Not a valid plan.
     pub fn read(from: &mut impl Read) -> Result<Self> {
         let mut size = [0; 4];
         let cut_short = |_| Error::Malformed("cut short");
@@ -109,7 +109,7 @@ impl Plan {
     }
 }
 
-/// More than four gigabytes of paths would be refused on the other side.
+/// A longer list would be refused by the receiver.
 fn length(count: usize) -> [u8; 4] {
     u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes()
 }
@@ -208,11 +208,11 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         inert,
         temp,
         protected: cursor.paths()?,
-        // Of no use to who is confined.
+        // Not needed by the confined process.
         watched: Vec::new(),
         pinned: cursor.paths()?,
         hidden: cursor.paths()?,
-        closed: cursor.paths()?,
+        denied: cursor.paths()?,
         sockets: cursor.paths()?,
         network,
         limits: Limits {
@@ -251,7 +251,7 @@ pub(super) mod tests {
             watched: Vec::new(),
             pinned: vec!["/work/.husky".into()],
             hidden: vec![PathBuf::from(OsString::from_vec(b"/h\xff\n".to_vec()))],
-            closed: vec!["/work/secrets".into()],
+            denied: vec!["/project/secrets".into()],
             sockets: vec!["/run".into()],
             network: Network::Off,
             limits: Limits {

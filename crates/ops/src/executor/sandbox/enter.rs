@@ -1,27 +1,26 @@
-//! The steps in their order. Each is final for the process that takes it, and
-//! an error means that this process must end without having run anything.
+//! Applies the confinement step by step. No step can be undone. After an error the process
+//! must exit without having run anything.
 
 use super::busy::{again, is_passing};
-use super::cgroup::Cage;
+use super::cgroup::ControlGroup;
 use super::{
     Counting, Entered, Error, Level, Limits, Memory, Network, Plan, Result, Role, Stage, Strength,
-    Surface, calls, files, mounts, privileges, system,
+    Surface, landlock_rules, mounts, privileges, seccomp, syscalls,
 };
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::UnshareFlags;
 
-/// Confines the calling process, which must have one thread and an environment
-/// without secrets.
+/// Confines the calling process, which must have one thread and an environment without
+/// secrets.
 ///
-/// A process that gets [`Role::RunCommand`] is confined like the command: it
-/// reaches no file and no socket that the command does not, and only what it
-/// has open already. Its other descriptors are closed when the command starts,
-/// and its own entries in `/proc` can no longer be opened.
+/// A process that receives [`Role::RunCommand`] is confined like the command: it can reach
+/// only the files and sockets that the command can, and what it has already open. Its other
+/// descriptors are closed when the command starts, and its own entries in `/proc` can no
+/// longer be opened.
 ///
 /// # Errors
-/// Any step that the kernel refuses. The process is then half confined and has
-/// to end.
+/// The kernel refused a step. The process is then partly confined and must exit.
 pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
     match (strength.level, stage) {
         (_, Stage::Outer) => leave(Surface {
@@ -30,10 +29,11 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
             limits: plan.limits,
         }),
         (Level::Full, Stage::Inner) => {
-            // The command's umask is not for what is mounted on: it may leave nothing.
+            // The command's umask must not apply to mount points: it may remove all
+            // permissions.
             let umask = rustix::process::umask(rustix::fs::Mode::empty());
-            // Each mount is held open until all are made, and a project with hundreds of
-            // repositories needs more of them than a process usually has.
+            // Each mount stays open until all are made. A project with hundreds of
+            // repositories needs more descriptors than the usual limit.
             let files = getrlimit(Resource::Nofile);
             let all = Rlimit {
                 current: files.maximum,
@@ -48,7 +48,7 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
             die_with_parent()?;
             Ok(Entered {
                 role: Role::RunCommand,
-                cage: None,
+                control_group: None,
             })
         }
         (Level::Partial, Stage::Inner) => {
@@ -59,15 +59,15 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
     }
 }
 
-/// The first stage, which needs no plan and so can be taken before there is one.
+/// Runs the first stage, which needs no plan and so can run before there is one.
 ///
 /// # Errors
-/// As [`enter`].
+/// Same as [`enter`].
 pub fn leave(surface: Surface) -> Result<Entered> {
-    // Before the namespaces: afterwards the group is out of reach. Without them
-    // too: who is confined can no longer remove it, and can be killed by the
-    // command.
-    let cage = cage(surface.limits);
+    // Before the namespaces, because afterwards the group is out of reach. Also without
+    // namespaces, because a confined process can no longer remove the group, and the
+    // command can kill it.
+    let control_group = control_group(surface.limits);
     if surface.strength.level == Level::Full {
         new_namespaces(surface.network)?;
         privileges::keep_for_mounting()?;
@@ -75,13 +75,13 @@ pub fn leave(surface: Surface) -> Result<Entered> {
     }
     Ok(Entered {
         role: Role::StartInner,
-        cage,
+        control_group,
     })
 }
 
 fn without_namespaces(plan: &Plan, strength: Strength) -> Result<Entered> {
     if !rustix::process::geteuid().is_root() {
-        // The kernel counts everything that the user runs.
+        // The kernel counts all processes of the user.
         let others = everything_running()?;
         limit(
             Resource::Nproc,
@@ -91,38 +91,39 @@ fn without_namespaces(plan: &Plan, strength: Strength) -> Result<Entered> {
     confine(plan, strength)?;
     Ok(Entered {
         role: Role::RunCommand,
-        cage: None,
+        control_group: None,
     })
 }
 
-/// Only between the two supervisors: the signal is sent when the *thread* ends
-/// that started the child, and haft's threads come and go.
+/// Only between the two supervisors: the signal is sent when the *thread* that started the
+/// child ends, and haft's threads come and go.
 fn die_with_parent() -> Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(step("death with the parent"))
 }
 
-/// Makes the process for [`Stage::Inner`] without starting the binary again,
-/// which saves about a millisecond. The new one gets `None`; both go on from
-/// here with the same memory.
+/// Forks the process for [`Stage::Inner`] instead of starting the binary again, which saves
+/// about a millisecond. Returns `None` in the new process; both continue with the same
+/// memory.
 ///
 /// # Errors
-/// A process with more than one thread, and what the kernel refuses.
+/// The process has more than one thread, or the kernel refused.
 pub fn split() -> Result<Option<Pid>> {
-    again(system::split, |error| is_passing(&(*error).into())).map_err(step("split the supervisor"))
+    again(syscalls::split, |error| is_passing(&(*error).into()))
+        .map_err(step("split the supervisor"))
 }
 
-/// The limit on processes of root. Where there is none to be had, `doctor` says
-/// so; it is no reason to run nothing.
-fn cage(limits: Limits) -> Option<Cage> {
+/// Limits the number of root's processes. If that is impossible, `doctor` reports it, and
+/// commands still run.
+fn control_group(limits: Limits) -> Option<ControlGroup> {
     if limits.counting == Counting::Always && rustix::process::geteuid().is_root() {
-        Cage::enter(limits.processes).ok()
+        ControlGroup::enter(limits.processes).ok()
     } else {
         None
     }
 }
 
-/// New namespaces, in which the user is who it was.
+/// Enters new namespaces, with the same user id.
 fn new_namespaces(network: Network) -> Result<()> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
@@ -132,7 +133,7 @@ fn new_namespaces(network: Network) -> Result<()> {
         flags |= UnshareFlags::NEWNET;
     }
     again(
-        || system::leave_namespaces(flags),
+        || syscalls::leave_namespaces(flags),
         |error| is_passing(&(*error).into()),
     )
     .map_err(step("new namespaces"))?;
@@ -142,24 +143,24 @@ fn new_namespaces(network: Network) -> Result<()> {
 }
 
 fn confine(plan: &Plan, strength: Strength) -> Result<()> {
-    // Whatever folder was the current one is seen through the old mounts.
+    // The current folder still refers to the old mounts.
     rustix::process::chdir(plan.work_dir()).map_err(step("work folder"))?;
-    // Whatever haft or its parents left open ends with this program.
-    system::keep_standard_streams_only().map_err(step("descriptors"))?;
+    // Closes what haft or its parents left open when the next program starts.
+    syscalls::keep_standard_streams_only().map_err(step("descriptors"))?;
     limit(Resource::Core, 0)?;
     if let Memory::Bytes(bytes) = plan.limits.memory {
         limit(Resource::As, bytes)?;
     }
     privileges::drop_all()?;
-    files::restrict(plan, strength)?;
-    calls::restrict(strength.level, plan.network)?;
-    // The supervisor's own memory, environment and descriptors. Starting the
-    // command lifts it for the command.
+    landlock_rules::restrict(plan, strength)?;
+    seccomp::restrict(strength.level, plan.network)?;
+    // Protects the supervisor's memory, environment and descriptors. Starting the command
+    // lifts this for the command.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(step("close the supervisor"))
 }
 
-/// Never raises what is lower already.
+/// Lowers a limit; never raises one.
 fn limit(resource: Resource, wanted: u64) -> Result<()> {
     let held = getrlimit(resource).maximum;
     let wanted = held.map_or(wanted, |held| held.min(wanted));
@@ -173,7 +174,7 @@ fn limit(resource: Resource, wanted: u64) -> Result<()> {
     .map_err(step("limit"))
 }
 
-/// How many threads the whole machine runs.
+/// Returns the number of threads on the whole machine.
 #[expect(
     clippy::disallowed_methods,
     reason = "one line of the kernel about the machine"

@@ -1,7 +1,7 @@
-//! Which mount goes where, as a list in the order of mounting. Pure but for the
-//! question what kind of thing a path is.
+//! The list of mounts, in mounting order. Touches the disk only to find out the kind of
+//! each path.
 
-use super::places::{self, Kind};
+use super::known_paths::{self, Kind};
 use super::plan::{ancestors_in, changed};
 use super::{Network, Plan, Result};
 use crate::scope::{Reading, Writing};
@@ -9,27 +9,27 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// What is put on a path.
+/// What is mounted on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
-    /// Itself, read-only, only so that no program in it can be started.
+    /// The path itself, read-only, so that no program in it can be started.
     Inert,
-    /// The folder itself, only so that it can be neither moved nor removed.
+    /// The folder itself, so that it can be neither renamed nor removed.
     Pin,
-    /// Nothing but the way to what is mounted below: the folder is out of the
-    /// command's business.
+    /// An empty folder that contains only the mount points below it.
     Cover,
     /// The private temp folder.
     Temp,
-    /// Itself, writable.
+    /// The path itself, writable.
     Writable,
-    /// Itself, read-only, wherever it lies.
+    /// The path itself, read-only, wherever it is.
     Readable,
-    /// Itself, read-only, in a folder that may be written.
+    /// The path itself, read-only, in a writable folder.
     Protected,
-    /// Itself, writable, even inside a hidden folder: it belongs to this one program.
+    /// The path itself, writable even inside a hidden folder, because it belongs to this
+    /// program.
     Own,
-    /// Nothing, because it is secret.
+    /// Nothing, because the path is secret.
     Hidden,
 }
 
@@ -39,25 +39,25 @@ pub(super) struct Entry {
     pub(super) path: PathBuf,
     pub(super) used: Use,
     pub(super) kind: Kind,
-    /// Mount points that have to be made in what is put here, because the real
-    /// folder below which they lie is no longer seen.
+    /// Mount points to create in this mount, because the real folder that contains them is
+    /// no longer visible.
     pub(super) points: Vec<(PathBuf, Kind)>,
     /// Whether no program in it can be started.
     pub(super) is_inert: bool,
 }
 
-/// The mounts, outer ones first.
+/// Returns the mounts, outer ones first.
 ///
 /// # Errors
-/// Something that is no longer what the plan saw.
+/// A path has changed since the plan was made.
 pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     let mut wanted: Vec<(PathBuf, Use)> = Vec::new();
     let mut add = |path: &Path, used| wanted.push((path.to_owned(), used));
     for path in &plan.sockets {
         add(path, Use::Cover);
     }
-    for path in places::TEMP {
-        add(&places::real(Path::new(path)), Use::Temp);
+    for path in known_paths::TEMP {
+        add(&known_paths::real(Path::new(path)), Use::Temp);
     }
     if matches!(plan.reading, Reading::RootsAndSystem | Reading::Roots) {
         for path in outside_system() {
@@ -65,11 +65,14 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
         }
     }
     if plan.network == Network::On {
-        // A link into `/run` on many systems: without it no name is found.
-        add(&places::real(Path::new("/etc/resolv.conf")), Use::Readable);
+        // On many systems a link into `/run`. Name resolution needs it.
+        add(
+            &known_paths::real(Path::new("/etc/resolv.conf")),
+            Use::Readable,
+        );
     }
     if plan.roots.iter().any(|root| root == Path::new("/")) {
-        // Device settings and control groups are no files of anybody's project.
+        // Device settings and control groups do not belong to any project.
         add(Path::new("/sys"), Use::Protected);
     }
     for path in &plan.inert {
@@ -78,7 +81,7 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     for path in &plan.readable {
         add(path, Use::Readable);
     }
-    for path in plan.hidden.iter().chain(&plan.closed) {
+    for path in plan.hidden.iter().chain(&plan.denied) {
         add(path, Use::Hidden);
     }
     for path in &plan.own {
@@ -96,10 +99,10 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     for path in &plan.protected {
         add(path, Use::Protected);
     }
-    // A folder that holds a mount can still be renamed, and what is mounted in
-    // it would go with it: out of the rules that the next command is given. A
-    // folder that is a mount itself cannot.
-    let hidden = plan.hidden.iter().chain(&plan.closed);
+    // A folder that contains a mount can still be renamed, and takes the mount with it, out
+    // of reach of the next command's rules. A folder that is itself a mount cannot be
+    // renamed.
+    let hidden = plan.hidden.iter().chain(&plan.denied);
     let mounted = plan.protected.iter().chain(hidden).chain(&plan.roots);
     let above: HashSet<&Path> = mounted
         .flat_map(|path| ancestors_in(&plan.roots, path))
@@ -108,11 +111,11 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
     for folder in above {
         add(folder, Use::Pin);
     }
-    arrange(wanted, &plan.inert, places::kind)
+    arrange(wanted, &plan.inert, known_paths::kind)
 }
 
-/// Whether no program can be started from what is mounted here. What a program was given
-/// to read inside such a folder is its own: its files may lie in the folder it works in.
+/// Whether no program can be started from this mount. What a program was given to read
+/// inside such a folder is exempt: its files may be in the folder it works in.
 fn is_inert(path: &Path, used: Use, inert: &[PathBuf]) -> bool {
     match used {
         Use::Inert => true,
@@ -124,17 +127,17 @@ fn is_inert(path: &Path, used: Use, inert: &[PathBuf]) -> bool {
     }
 }
 
-/// Folders at the top of the disk that `strict` does not name.
+/// Returns the folders at the top of the disk that `strict` does not list.
 fn outside_system() -> Vec<PathBuf> {
     let kept = |path: &Path| {
-        places::SYSTEM
+        known_paths::SYSTEM
             .iter()
             .chain(&["/proc", "/dev"])
             .any(|folder| path == Path::new(folder))
     };
-    places::names(Path::new("/"))
+    known_paths::names(Path::new("/"))
         .into_iter()
-        .filter(|path| !kept(path) && places::kind(path) == Kind::Folder)
+        .filter(|path| !kept(path) && known_paths::kind(path) == Kind::Folder)
         .collect()
 }
 
@@ -143,33 +146,33 @@ fn arrange(
     inert: &[PathBuf],
     kind: impl Fn(&Path) -> Kind,
 ) -> Result<Vec<Entry>> {
-    // The strongest use of a path comes first and the others of it go.
+    // Keep only the strongest use of each path.
     wanted.sort_by_cached_key(|(path, used)| {
         (path.components().count(), path.clone(), Reverse(*used))
     });
     wanted.dedup_by(|(later, _), (earlier, _)| later == earlier);
     let mut kept: Vec<Entry> = Vec::new();
-    // Where each is in the list: with thousands of repositories, comparing each with
-    // all others takes longer than mounting them.
+    // Index of each path. With thousands of repositories, comparing all pairs takes longer
+    // than mounting.
     let mut places: HashMap<PathBuf, usize> = HashMap::new();
     for (path, used) in wanted {
         let kind = kind(&path);
         match (kind, used) {
-            // Skipped, it would be open to the command.
+            // Skipping it would leave it open to the command.
             (Kind::Link | Kind::Shut, _)
             | (Kind::Nothing, Use::Protected | Use::Writable | Use::Own) => {
                 return Err(changed(&path));
             }
-            // Not there, or not for this user, whom the command is.
+            // Missing, or not accessible to this user, as whom the command runs.
             (Kind::Nothing, _) => continue,
             (Kind::Folder | Kind::File, _) => {}
         }
-        // The innermost mount that this one would lie in.
+        // The innermost mount that contains this one.
         let outer = path.ancestors().skip(1).find_map(|above| places.get(above));
         let outer = outer.copied();
         let around = outer.and_then(|at| kept.get(at));
         let is_inert = is_inert(&path, used, inert);
-        // What is not seen cannot be started either.
+        // What is not visible cannot be started either.
         let is_seen = |entry: &Entry| !matches!(entry.used, Use::Hidden | Use::Cover | Use::Temp);
         let must_be_inert =
             is_inert && around.is_none_or(|entry| is_seen(entry) && !entry.is_inert);
@@ -204,11 +207,11 @@ fn is_needed(used: Use, around: Option<Use>) -> bool {
             _ => true,
         },
         Use::Own => true,
-        // Needed where what is around it is not inert, which is asked before.
+        // Needed only if the mount around it is not inert, which the caller checks.
         Use::Inert => false,
         // Everything outside the roots is read-only already.
         Use::Protected | Use::Pin => matches!(around, Some(Use::Writable | Use::Pin)),
-        // Inside another root it is writable anyway, and pinned so.
+        // Inside another root it is already writable; this mount also pins it.
         Use::Writable => !matches!(around, Some(Use::Hidden | Use::Protected)),
         Use::Readable => matches!(
             around,
@@ -345,13 +348,13 @@ mod tests {
                 ("/p", Use::Inert, true),
                 ("/p/w", Use::Writable, true),
                 ("/p/w/hooks", Use::Protected, true),
-                // What a program was given of its own still starts.
+                // Programs that were given to a program can still be started.
                 ("/p/w/tools", Use::Readable, false),
             ]
         );
     }
 
-    /// Compared each with all others, these would take minutes.
+    /// Comparing all pairs would take minutes.
     #[test]
     fn ten_thousand_repositories_are_arranged_in_no_time() {
         let begun = std::time::Instant::now();

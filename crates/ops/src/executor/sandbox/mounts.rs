@@ -1,11 +1,11 @@
-//! The file system as the command sees it.
+//! Builds the file system that the command sees.
 //!
-//! Every source is cloned first, while the disk is still seen as it is; then
-//! everything becomes read-only at once, and the clones are put on top.
+//! Every source is cloned first, while the original file system is still visible. Then
+//! everything becomes read-only at once, and the clones are mounted on top.
 
+use super::known_paths::Kind;
 use super::layout::{self, Entry, Use};
-use super::places::Kind;
-use super::system::{Attributes, set_mount_attributes};
+use super::syscalls::{Attributes, set_mount_attributes};
 use super::{Error, Plan, Result};
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2, symlinkat, unlinkat,
@@ -18,7 +18,7 @@ use rustix::mount::{
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-/// What programs expect of `/dev` and nothing that reaches hardware.
+/// Devices that programs expect, none of which reaches hardware.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 const DEVICE_LINKS: [(&str, &str); 5] = [
@@ -29,14 +29,14 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Shared memory of one command; more would be taken from the machine's.
+/// Size in bytes of a command's shared memory, which uses the machine's memory.
 const SHARED_MEMORY: &str = "268435456";
 
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
 const FILE: Mode = Mode::from_raw_mode(0o444);
 
-/// Rebuilds the file system of the calling process, which is alone in its
-/// mount namespace and PID 1 of its PID namespace.
+/// Rebuilds the file system of the calling process, which must be alone in its mount
+/// namespace and PID 1 of its PID namespace.
 pub(super) fn build(plan: &Plan) -> Result<()> {
     let entries = layout::entries(plan)?;
     let whole = Path::new("/");
@@ -50,13 +50,13 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     for name in DEVICES {
         match clone_of(&Path::new("/dev").join(name)) {
             Ok(tree) => devices.push((name, tree)),
-            // No terminal in some containers; without the others little works,
-            // and what does not is said by the program that misses it.
+            // Some containers have no terminal. Without the other devices little works, and
+            // the program that needs one reports that.
             Err(Errno::NOENT) => {}
             Err(error) => return Err(step("device", Path::new(name))(error)),
         }
     }
-    // Where the whole disk is a root, what must not be written is mounted so.
+    // If the whole disk is a root, paths that must not be written have their own mounts.
     let all_writable = entries
         .iter()
         .any(|entry| entry.path == whole && entry.used == Use::Writable);
@@ -70,8 +70,8 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
         },
     )?;
 
-    // The covers have to be somewhere in the tree to be cloned from; `/dev` is
-    // everywhere, and another mount hides them there afterwards.
+    // The covers must be in the tree to be cloned from. `/dev` exists everywhere, and
+    // another mount hides them there later.
     let covers = scratch(&entries)?;
     attach(&covers, Path::new("/dev"))?;
     for (number, (entry, tree)) in entries.iter().zip(trees).enumerate() {
@@ -97,7 +97,7 @@ fn read_only() -> MountAttrFlags {
         | MountAttrFlags::MOUNT_ATTR_NOEXEC
 }
 
-/// The tree that is put on an entry's path; none where it is a cover.
+/// Returns the tree to mount at an entry's path; `None` for a cover.
 fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
     let (path, attributes) = match entry.used {
         Use::Cover | Use::Hidden => return Ok(None),
@@ -122,7 +122,7 @@ fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
     Ok(Some(tree))
 }
 
-/// A copy of the mounts at a path that hangs nowhere yet.
+/// Clones the mounts at a path. The clone is not attached yet.
 fn clone_of(path: &Path) -> rustix::io::Result<OwnedFd> {
     let place = place(path)?;
     open_tree(
@@ -135,8 +135,8 @@ fn clone_of(path: &Path) -> rustix::io::Result<OwnedFd> {
     )
 }
 
-/// The object at a real path. A link on the way means that something changed
-/// since the plan was made.
+/// Opens a real path. A link on the way means that something changed since the plan was
+/// made.
 fn place(path: &Path) -> rustix::io::Result<OwnedFd> {
     openat2(
         CWD,
@@ -164,7 +164,7 @@ fn set(folder: impl AsFd, path: &Path, attributes: Attributes) -> Result<()> {
     set_mount_attributes(folder.as_fd(), text, attributes).map_err(step("mount attributes", path))
 }
 
-/// A new file system that hangs nowhere yet.
+/// Creates a file system that is not attached yet.
 fn made(name: &'static str, options: &[(&str, &str)], flags: MountAttrFlags) -> Result<OwnedFd> {
     let make = || {
         let system = fsopen(name, FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -177,7 +177,7 @@ fn made(name: &'static str, options: &[(&str, &str)], flags: MountAttrFlags) -> 
     make().map_err(step("new file system", Path::new(name)))
 }
 
-/// One small file system with what covers each entry.
+/// Creates one small file system that contains the covers of all entries.
 fn scratch(entries: &[Entry]) -> Result<OwnedFd> {
     let tree = made(
         "tmpfs",
@@ -215,8 +215,8 @@ fn cover_name(number: usize, entry: &Entry) -> PathBuf {
     }
 }
 
-/// Makes empty folders and files to mount on, step by step below the handle:
-/// a link that somebody put on the way is not followed.
+/// Creates empty folders and files as mount points, step by step below the handle, without
+/// following links.
 fn make_points(tree: &OwnedFd, below: &Path, points: &[(PathBuf, Kind)]) -> rustix::io::Result<()> {
     for (path, kind) in points {
         let mut folder = step_into(tree, below)?;
@@ -234,7 +234,7 @@ fn make_points(tree: &OwnedFd, below: &Path, points: &[(PathBuf, Kind)]) -> rust
                 Ok(()) => step_into(&folder, name)?,
                 Err(Errno::EXIST) => match step_into(&folder, name) {
                     Ok(inner) => inner,
-                    // What an earlier command put in the way of the next.
+                    // An earlier command created something there.
                     Err(_) => {
                         unlinkat(&folder, name, AtFlags::empty())?;
                         mkdirat(&folder, name, FOLDER)?;
@@ -281,7 +281,7 @@ fn small_dev(devices: Vec<(&str, OwnedFd)>) -> Result<()> {
         }
         mkdirat(&tree, "pts", FOLDER)?;
         mkdirat(&tree, "shm", FOLDER)?;
-        // The process's umask must not make it less.
+        // The process's umask must not reduce the permissions.
         rustix::fs::chmodat(
             &tree,
             "shm",

@@ -1,107 +1,104 @@
-//! What a command may reach, worked out in haft's own process.
+//! What a command may read, write and reach, computed in haft's own process.
 
-use super::places::{self, Kind};
+use super::known_paths::{self, Kind};
 use super::{Error, Execution, Level, Limits, Network, Result};
 use crate::git::Controls;
 use crate::scope::{self, FileRules, Identity, Reading, Writing};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What a plan is made from. There are no defaults: the caller states each
-/// choice.
+/// Input for a plan. There are no defaults: the caller states each choice.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// What may be read and written. Rules that allow everything are refused.
     pub rules: FileRules,
-    /// The work folder.
+    /// The folder that relative paths start from. It may be used like the roots.
     pub work_dir: PathBuf,
-    /// More folders with the same rights; relative ones start at `work_dir`.
+    /// More folders with the same rights. Relative ones start at `work_dir`.
     pub roots: Vec<PathBuf>,
-    /// Folders that may be read wherever they lie, and never written: outputs
-    /// that a note named.
+    /// Folders that may be read wherever they are, and never written: they hold full
+    /// outputs that replies refer to.
     pub readable: Vec<PathBuf>,
-    /// The private temp folder, which exists and belongs to the user.
+    /// The private temp folder. It exists and belongs to the user.
     pub temp: PathBuf,
-    /// What is never written beside what is always protected; relative ones
-    /// start at `work_dir`.
+    /// Further paths that are never written. Relative ones start at `work_dir`.
     pub protect: Vec<PathBuf>,
-    /// What git obeys below the roots, as [`repositories`](super::repositories)
-    /// finds it, and other names of what is protected.
+    /// Files that control git below the roots, as [`repositories`](super::repositories)
+    /// finds them, and other names of protected files.
     pub repositories: Controls,
-    /// Home folders whose secret places are hidden, beside all in `/home` and
-    /// `/root`.
+    /// Home folders whose secret paths are hidden, in addition to `/root` and all in
+    /// `/home`.
     pub homes: Vec<PathBuf>,
     /// haft's own folders.
     pub own: Vec<PathBuf>,
-    /// What else is hidden, because a rule says so: real paths.
-    pub closed: Vec<PathBuf>,
-    /// The user's runtime folder and temp folders beside `/tmp`: sockets live
-    /// there.
+    /// Further paths to hide because rules deny them. Real paths.
+    pub denied: Vec<PathBuf>,
+    /// The user's runtime folder, and temp folders other than `/tmp`: they contain sockets.
     pub sockets: Vec<PathBuf>,
-    /// Where programs may be started from.
+    /// Folders from which programs may be started.
     pub execution: Execution,
-    /// What may be reached over the network.
+    /// Network access.
     pub network: Network,
-    /// What may be used up.
+    /// Limits on processes and memory.
     pub limits: Limits,
 }
 
-/// What a command may reach, in real paths. Made for one command: what exists
-/// now decides what can be covered.
+/// What a command may reach, as real paths. Made for one command, because only paths that
+/// exist now can be hidden.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub(super) reading: Reading,
     pub(super) writing: Writing,
     /// The work folder first.
     pub(super) roots: Vec<PathBuf>,
-    /// Which folder each of them was when the plan was made: a name can be made to
-    /// lead elsewhere before the command starts.
+    /// Identity of each root when the plan was made, because its name may lead elsewhere
+    /// when the command starts.
     pub(super) identities: Vec<Identity>,
     pub(super) readable: Vec<PathBuf>,
-    /// Folders that this one program may write and no other sees.
+    /// Folders that only this program may write and see.
     pub(super) own: Vec<PathBuf>,
     /// Folders from which no program can be started.
     pub(super) inert: Vec<PathBuf>,
     pub(super) temp: PathBuf,
     pub(super) protected: Vec<PathBuf>,
     pub(super) watched: Vec<Watched>,
-    /// Folders in the roots that lead to what is watched, or that a `..` on the way to a
-    /// protected path leaves. None of them may be renamed or replaced.
+    /// Folders in the roots that lead to watched paths, or that a `..` on the way to a
+    /// protected path leaves. They must not be renamed or replaced.
     pub(super) pinned: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
-    /// Hidden as well, but where that cannot be done inside a root a person has said
-    /// yes to the command.
-    pub(super) closed: Vec<PathBuf>,
+    /// Paths that rules deny. Hidden too, but where that is impossible inside a root, the
+    /// user has approved the command.
+    pub(super) denied: Vec<PathBuf>,
     pub(super) sockets: Vec<PathBuf>,
     pub(super) network: Network,
     pub(super) limits: Limits,
 }
 
-/// A path that no mount can keep, so that it has to be looked at afterwards.
+/// A path that cannot be protected by a mount, and is therefore checked after the command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Watched {
-    /// The path.
+    /// The watched path.
     pub path: PathBuf,
-    /// Why it matters.
+    /// The reason it is watched.
     pub why: Why,
 }
 
 /// Why a path is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// git or haft would obey what is there. Said of a path that is both: what
-    /// people make there is named and not taken away.
+    /// git or haft would obey what is there. Takes precedence over `Listed`: what users
+    /// create there is reported but not moved away.
     Control,
-    /// The person protects it.
+    /// The user protects it.
     Listed,
 }
 
 impl Plan {
-    /// Works out what to mount, to cover and to allow.
+    /// Computes what to mount, to hide and to allow.
     ///
     /// # Errors
-    /// Rules that confine nothing, a folder that is missing, and a work folder
-    /// in a secret place.
+    /// The rules confine nothing, a folder is missing, or the work folder is in a secret
+    /// path.
     pub fn new(request: &Request) -> Result<Self> {
         let FileRules { reading, writing } = request.rules;
         if reading == Reading::Anywhere || writing == Writing::Anywhere {
@@ -116,25 +113,26 @@ impl Plan {
             identities.push(identity);
             roots.push(root);
         }
-        let temp = folder(&request.temp, "is no private temp folder")?;
-        let readable: Vec<_> = existing(request.readable.iter().map(|path| places::real(path)));
+        let temp = folder(&request.temp, "is not a private temp folder")?;
+        let readable: Vec<_> =
+            existing(request.readable.iter().map(|path| known_paths::real(path)));
 
-        let own = request.own.iter().map(|path| places::real(path));
-        let all: Vec<_> = own.chain(places::secrets(&request.homes)).collect();
+        let own = request.own.iter().map(|path| known_paths::real(path));
+        let all: Vec<_> = own.chain(known_paths::secrets(&request.homes)).collect();
         if let Some(root) = roots
             .iter()
             .find(|root| all.iter().any(|hidden| root.starts_with(hidden)))
         {
             return Err(Error::Unusable {
                 path: root.clone(),
-                reason: "lies in a secret place or in one of haft's own folders",
+                reason: "is in a secret place or in one of haft's own folders",
             });
         }
-        let around = |closed: &&PathBuf| roots.iter().any(|root| root.starts_with(closed));
-        if let Some(closed) = request.closed.iter().find(around) {
+        let around = |denied: &&PathBuf| roots.iter().any(|root| root.starts_with(denied));
+        if let Some(denied) = request.denied.iter().find(around) {
             return Err(Error::Unusable {
-                path: closed.clone(),
-                reason: "is closed to commands by a rule, and is or holds a folder that they work in",
+                path: denied.clone(),
+                reason: "is denied to commands by a rule, but is or contains a folder that they run in",
             });
         }
         let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
@@ -153,11 +151,11 @@ impl Plan {
         let home = request.homes.first().map(PathBuf::as_path);
         let mut controls = request.repositories.clone();
         for root in &roots {
-            controls.extend(places::always_protected(root, home));
+            controls.extend(known_paths::always_protected(root, home));
         }
         // A command that changes a link on the way to a protected path decides what git and
-        // the next session of haft read there. So does one that replaces a folder before a
-        // `..` by a link.
+        // the next session of haft read there. The same holds for one that replaces a
+        // folder before a `..` with a link.
         let listed = named.iter().map(|(path, _)| path);
         let mut links: BTreeSet<PathBuf> = listed
             .chain(&request.own)
@@ -165,10 +163,10 @@ impl Plan {
             .collect();
         links.extend(controls.links);
         for path in controls.paths {
-            // A repository or a haft.yaml may be what a person wanted; what makes
-            // git run something in one that is there is not.
+            // The user may have wanted a repository or a haft.yaml, but not something that
+            // makes git run code in an existing one.
             let is_wanted = path.ends_with(".git") || path.ends_with("haft.yaml");
-            let why = match places::kind(&path) {
+            let why = match known_paths::kind(&path) {
                 Kind::Link => Why::Listed,
                 _ if is_wanted => Why::Control,
                 _ => Why::Listed,
@@ -180,7 +178,7 @@ impl Plan {
         let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
         for path in links.into_iter().filter(|path| !roots.contains(path)) {
             let why = Why::Listed;
-            match places::kind(&path) {
+            match known_paths::kind(&path) {
                 Kind::Folder => _ = folders.insert(path),
                 Kind::File => protected.push(path),
                 Kind::Shut => protected.push(shut(&path)),
@@ -188,23 +186,23 @@ impl Plan {
             }
         }
         for (path, why) in named {
-            // The name itself, in its real folder: a link there can be read
-            // through but not pinned by a mount, so it is watched.
+            // The name itself, in its real folder. No mount can protect a link there, so it
+            // is watched.
             let name = match (path.parent(), path.file_name()) {
-                (Some(parent), Some(name)) => places::real(parent).join(name),
-                (Some(_), None) => places::real(&path),
+                (Some(parent), Some(name)) => known_paths::real(parent).join(name),
+                (Some(_), None) => known_paths::real(&path),
                 (None, _) => continue,
             };
-            match places::kind(&name) {
+            match known_paths::kind(&name) {
                 Kind::Folder | Kind::File => protected.push(name),
                 Kind::Link => {
-                    let target = places::real(&name);
-                    match places::kind(&target) {
+                    let target = known_paths::real(&name);
+                    match known_paths::kind(&target) {
                         Kind::Folder | Kind::File => protected.push(target),
-                        // What is made there is obeyed as well.
+                        // Files created there are obeyed too.
                         Kind::Nothing => watched.push(Watched { path: target, why }),
                         Kind::Shut => protected.push(shut(&target)),
-                        // Links in a circle lead nowhere.
+                        // A link cycle leads nowhere.
                         Kind::Link => {}
                     }
                     watched.push(Watched { path: name, why });
@@ -213,7 +211,8 @@ impl Plan {
                 Kind::Nothing => watched.push(Watched { path: name, why }),
             }
         }
-        // Everything else is read-only already, and may be what a program is given to read.
+        // Everything else is read-only already, and a program may have been given it to
+        // read.
         protected.retain(|path| in_roots(path) || roots.iter().any(|root| root.starts_with(path)));
         // A root below a protected folder is protected with it.
         let inside: Vec<PathBuf> = roots
@@ -222,10 +221,10 @@ impl Plan {
             .cloned()
             .collect();
         protected.extend(inside);
-        // In a home that is a work folder, a secret place may still appear.
+        // If the home is a work folder, a secret path may still appear.
         watched.extend(
             all.iter()
-                .filter(|path| in_roots(path) && places::kind(path) == Kind::Nothing)
+                .filter(|path| in_roots(path) && known_paths::kind(path) == Kind::Nothing)
                 .map(|path| Watched {
                     path: path.clone(),
                     why: Why::Control,
@@ -248,22 +247,24 @@ impl Plan {
         );
         let pinned = pinned
             .into_iter()
-            .filter(|path| places::kind(path) == Kind::Folder)
+            .filter(|path| known_paths::kind(path) == Kind::Folder)
             .map(Path::to_owned)
             .collect();
 
-        let sockets = places::SOCKETS
+        let sockets = known_paths::SOCKETS
             .iter()
             .map(PathBuf::from)
             .chain(request.sockets.iter().cloned())
-            .map(|path| places::real(&path));
+            .map(|path| known_paths::real(&path));
         let inert = match &request.execution {
             Execution::Anywhere => Vec::new(),
             Execution::OutsideRoots { nor, except } => {
-                let more = existing(nor.iter().map(|path| places::real(path)));
-                let except: Vec<PathBuf> = except.iter().map(|path| places::real(path)).collect();
+                let more = existing(nor.iter().map(|path| known_paths::real(path)));
+                let except: Vec<PathBuf> =
+                    except.iter().map(|path| known_paths::real(path)).collect();
                 let is_free = |path: &PathBuf| {
-                    places::holds_programs(path) || except.iter().any(|free| path.starts_with(free))
+                    known_paths::holds_programs(path)
+                        || except.iter().any(|free| path.starts_with(free))
                 };
                 let all = roots.iter().cloned().chain(more);
                 all.filter(|path| !is_free(path)).collect()
@@ -282,7 +283,7 @@ impl Plan {
             watched,
             pinned,
             hidden: existing(all.into_iter()),
-            closed: existing(request.closed.iter().cloned()),
+            denied: existing(request.denied.iter().cloned()),
             sockets: existing(sockets)
                 .into_iter()
                 .filter(|path| path != Path::new("/"))
@@ -293,7 +294,7 @@ impl Plan {
         for list in [
             &mut plan.protected,
             &mut plan.hidden,
-            &mut plan.closed,
+            &mut plan.denied,
             &mut plan.sockets,
             &mut plan.readable,
             &mut plan.inert,
@@ -304,52 +305,51 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Protected and secret paths inside the roots that did not exist, or are
-    /// links, when the plan was made. Nothing can be mounted on them: whoever
-    /// runs the command looks at them again afterwards.
+    /// Protected and secret paths inside the roots that did not exist, or were links, when
+    /// the plan was made. Nothing can be mounted on them, so the caller checks them after
+    /// the command.
     #[must_use]
     pub fn watched(&self) -> &[Watched] {
         &self.watched
     }
 
-    /// Protected paths that exist. At the full level the kernel refuses to
-    /// change them; at the partial level whoever runs the command compares.
+    /// Protected paths that exist. At the full level the kernel prevents changes; at the
+    /// partial level the caller compares them.
     #[must_use]
     pub fn protected(&self) -> &[PathBuf] {
         &self.protected
     }
 
-    /// Folders that lead to protected paths. At the partial level the caller checks that none
-    /// of them became a link.
+    /// Folders that lead to protected paths. At the partial level the caller checks that
+    /// none of them became a link.
     #[must_use]
     pub fn pinned(&self) -> &[PathBuf] {
         &self.pinned
     }
 
-    /// The folders that may be written, as they are outside and as the command sees
-    /// them.
+    /// Writable folders, by their paths outside and by the paths that the command sees.
     pub(in crate::executor) fn writable(&self) -> Vec<PathBuf> {
         let shared = crate::scope::temp::SHARED.iter().map(PathBuf::from);
         let roots = self.roots.iter().cloned();
         roots.chain([self.temp.clone()]).chain(shared).collect()
     }
 
-    /// Lets the program write a folder that no other one sees, wherever it lies.
+    /// Lets this program, and no other, see and write a folder, wherever it is.
     ///
     /// # Errors
-    /// When there is no such folder.
+    /// The folder does not exist.
     pub fn give(&mut self, path: &Path) -> Result<()> {
         self.own.push(folder(path, "is not a folder")?);
         Ok(())
     }
 
-    /// The roots, and which folder each of them was when the plan was made.
+    /// The roots, and the identity of each when the plan was made.
     pub(crate) fn found(&self) -> impl Iterator<Item = (&Path, Identity)> {
         let roots = self.roots.iter().map(PathBuf::as_path);
         roots.zip(self.identities.iter().copied())
     }
 
-    /// Makes sure that what was opened under the name of a root is that root.
+    /// Checks that an opened folder is the root of this path.
     #[cfg(target_os = "linux")]
     pub(super) fn is_same(&self, path: &Path, opened: impl rustix::fd::AsFd) -> Result<()> {
         match self.found().find(|(root, _)| *root == path) {
@@ -358,13 +358,13 @@ impl Plan {
         }
     }
 
-    /// The work folder.
+    /// Returns the work folder.
     #[must_use]
     pub fn work_dir(&self) -> &Path {
         self.roots.first().map_or(Path::new("/"), PathBuf::as_path)
     }
 
-    /// The temp folder as the command sees it, for `TMPDIR`.
+    /// Returns the temp folder as the command sees it, for `TMPDIR`.
     #[must_use]
     pub fn temp_seen(&self, level: Level) -> &Path {
         match level {
@@ -375,8 +375,8 @@ impl Plan {
 }
 
 fn folder(path: &Path, reason: &'static str) -> Result<PathBuf> {
-    let found = places::real(path);
-    if places::kind(&found) == Kind::Folder {
+    let found = known_paths::real(path);
+    if known_paths::kind(&found) == Kind::Folder {
         Ok(found)
     } else {
         Err(Error::Unusable {
@@ -386,7 +386,7 @@ fn folder(path: &Path, reason: &'static str) -> Result<PathBuf> {
     }
 }
 
-/// The folders above a path that lie in a root and are none themselves.
+/// Returns the folders above a path that are inside a root, without the roots themselves.
 pub(super) fn ancestors_in<'a>(
     roots: &'a [PathBuf],
     path: &'a Path,
@@ -407,14 +407,14 @@ pub(super) fn changed(path: &Path) -> Error {
     }
 }
 
-/// The folder to protect instead of a path in it that is out of reach: the path may be
-/// anything, and a command can open the folder.
+/// Returns the folder to protect instead of an unreachable path in it. The path may be
+/// anything, and a command can make the folder searchable.
 fn shut(path: &Path) -> PathBuf {
     scope::shut_folder(path).unwrap_or_else(|| path.to_owned())
 }
 
 fn existing(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     paths
-        .filter(|path| places::kind(path) != Kind::Nothing)
+        .filter(|path| known_paths::kind(path) != Kind::Nothing)
         .collect()
 }

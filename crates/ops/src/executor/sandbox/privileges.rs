@@ -1,4 +1,4 @@
-//! Giving up what root and a new user namespace come with.
+//! Drops the privileges of root and of a new user namespace.
 
 use super::{Error, Result};
 use rustix::io::Errno;
@@ -9,8 +9,8 @@ use rustix::thread::{
     set_no_new_privs,
 };
 
-/// Lets the next supervisor mount: starting a program takes the capabilities of
-/// the new user namespace from everyone but root, unless they are ambient.
+/// Lets the next supervisor mount. Starting a program drops the capabilities of the new
+/// user namespace for every user but root, unless they are ambient.
 pub(super) fn keep_for_mounting() -> Result<()> {
     let failed = |error: Errno| Error::Step {
         step: "keep capabilities",
@@ -36,8 +36,8 @@ pub(super) fn drop_all() -> Result<()> {
         path: None,
         source: error.into(),
     };
-    // The two that need a capability come first, and are not to be had by a
-    // user without one: such a user has nothing to drop either.
+    // The two steps that need a capability come first. They fail for a user without one,
+    // who has nothing to drop.
     let held = rustix::thread::capabilities(None).map_err(failed)?;
     if held.effective.contains(CapabilitySet::SETPCAP) {
         for number in 0..64 {
@@ -45,7 +45,7 @@ pub(super) fn drop_all() -> Result<()> {
             match capability_is_in_bounding_set(one) {
                 Ok(true) => remove_capability_from_bounding_set(one).map_err(failed)?,
                 Ok(false) => {}
-                // Past the last one that this kernel knows.
+                // Past the last capability of this kernel.
                 Err(_) => break,
             }
         }

@@ -1,38 +1,38 @@
-//! How much of the confinement this machine can do, found by doing it in a
-//! process that is thrown away.
+//! Probes which parts of the confinement this machine supports, by applying them in a
+//! throwaway process.
 
 use super::{Error, Level, Strength};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What commands are confined by.
+/// Mechanisms that confine commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Enforcement {
     /// Namespaces, Landlock and seccomp.
     Full {
-        /// The version of Landlock.
+        /// Version of Landlock.
         landlock: u8,
     },
     /// Landlock and seccomp.
     Partial {
-        /// The version of Landlock.
+        /// Version of Landlock.
         landlock: u8,
-        /// Why there is no more.
+        /// The reason why there are no namespaces.
         lacks: String,
     },
-    /// Nothing: commands are refused in every mode but `off`.
+    /// Nothing. Commands are refused in every mode but `off`.
     None {
-        /// Why.
+        /// What is missing.
         reason: String,
     },
 }
 
 impl Enforcement {
-    /// What to ask of `enter`.
+    /// Returns what `enter` should apply.
     ///
     /// # Errors
-    /// When nothing is enforced. The command must not run then.
+    /// Nothing is enforced. The command must not run then.
     pub fn strength(&self) -> super::Result<Strength> {
         match self {
             Self::Full { landlock } => Ok(Strength {
@@ -49,7 +49,7 @@ impl Enforcement {
         }
     }
 
-    /// What is not covered, and what would raise it: the lines under the first.
+    /// Returns what is not enforced and how to improve that, as lines below the summary.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         match self {
@@ -60,15 +60,13 @@ impl Enforcement {
                 let mut remarks = vec![
                     format!("no namespaces: {lacks}"),
                     "other processes can be seen (not read, not traced)".to_owned(),
-                    "programs cannot make a terminal of their own".to_owned(),
-                    "/tmp is the machine's and cannot be written; $TMPDIR is the private one"
-                        .to_owned(),
-                    "modes and times of files outside can be changed where the user owns them"
-                        .to_owned(),
+                    "programs cannot open a pseudo-terminal".to_owned(),
+                    "/tmp is shared and read-only; use $TMPDIR, which is private".to_owned(),
+                    "modes and times of the user's own files outside can be changed".to_owned(),
                 ];
                 if *landlock < 6 {
                     remarks.push(format!(
-                        "landlock v{landlock} does not keep signals from other processes of the user"
+                        "landlock v{landlock} does not block signals to other processes of the user"
                     ));
                 }
                 remarks.push(
@@ -103,27 +101,27 @@ impl fmt::Display for Enforcement {
     }
 }
 
-/// The most that any machine enforces, as far as it is known here.
+/// Returns the highest enforcement that haft supports.
 #[must_use]
 pub fn most() -> Enforcement {
     #[cfg(target_os = "linux")]
     return Enforcement::Full {
-        landlock: super::files::NEWEST,
+        landlock: super::landlock_rules::NEWEST,
     };
     #[cfg(not(target_os = "linux"))]
     return Enforcement::None {
-        reason: "this system has no mechanism that haft knows".to_owned(),
+        reason: "this system has no mechanism that haft supports".to_owned(),
     };
 }
 
-/// Whether a command's processes are counted.
+/// Whether the number of a command's processes is limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Processes {
-    /// Up to this many at a time.
+    /// Maximum number at a time.
     Limited(u32),
-    /// Any number.
+    /// No limit.
     NotLimited {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -137,16 +135,16 @@ impl fmt::Display for Processes {
     }
 }
 
-/// How this binary is started for a trial: with these arguments and one or two
-/// words more, it has to print the line that [`rehearse`] returns for them.
+/// How to start this binary for a trial. With these arguments and one or two more, it must
+/// print the line that [`rehearse`] returns for them.
 #[derive(Debug, Clone)]
 pub struct Helper {
     /// The binary.
     pub program: PathBuf,
-    /// What leads to `rehearse`.
+    /// Arguments that make it call `rehearse`.
     pub args: Vec<OsString>,
-    /// The most that is looked for. Less than `Full`, and `None` for nothing at
-    /// all, is for tests.
+    /// Highest level to try. Anything less than `Full` is for tests; `None` means no
+    /// enforcement.
     pub ceiling: Option<Level>,
 }
 
@@ -155,39 +153,39 @@ mod trial {
     use super::{Enforcement, Helper, Processes};
     use crate::executor::sandbox::Limits;
 
-    /// What this machine enforces: nothing that is known here.
+    /// Returns no enforcement: this system has no supported mechanism.
     #[must_use]
     pub fn probe(_helper: &Helper) -> Enforcement {
         Enforcement::None {
-            reason: "this system has no mechanism that haft knows".to_owned(),
+            reason: "this system has no mechanism that haft supports".to_owned(),
         }
     }
 
-    /// The same.
+    /// Same as [`probe`].
     ///
     /// # Errors
-    /// None here.
+    /// Never.
     pub fn probe_now(helper: &Helper) -> Result<Enforcement, String> {
         Ok(probe(helper))
     }
 
-    /// The same.
+    /// Same as [`probe`].
     ///
     /// # Errors
-    /// None here.
+    /// Never.
     pub fn probe_anew(helper: &Helper) -> Result<Enforcement, String> {
         Ok(probe(helper))
     }
 
-    /// Whether processes are limited: they are not.
+    /// Returns that processes are not limited.
     #[must_use]
     pub fn processes(_helper: &Helper, _enforcement: &Enforcement, _limits: Limits) -> Processes {
         Processes::NotLimited {
-            reason: "this system has no mechanism that haft knows".to_owned(),
+            reason: "this system has no mechanism that haft supports".to_owned(),
         }
     }
 
-    /// There is nothing to rehearse.
+    /// Does nothing on this system.
     #[must_use]
     pub fn rehearse(_helper: &Helper, _words: &[String]) -> String {
         "no nothing to try".to_owned()

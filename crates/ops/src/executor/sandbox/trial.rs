@@ -1,9 +1,9 @@
-//! The trials behind the probe.
+//! Trials that the probe runs.
 
 use super::{Enforcement, Helper, Processes};
 use crate::executor::sandbox::{
     Counting, Error, Level, Limits, Memory, Network, Plan, Role, Stage, Strength, busy, cgroup,
-    enter, files,
+    enter, landlock_rules,
 };
 use crate::scope::{Reading, Writing};
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A trial takes some milliseconds; a machine that needs longer than this is
-/// not going to run commands either.
+/// Timeout. A trial takes milliseconds; a machine that needs longer cannot run commands
+/// either.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 static FOUND: Mutex<Option<Enforcement>> = Mutex::new(None);
 static GROUP: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Why a trial gave no yes.
+/// Why a trial did not succeed.
 #[derive(Debug, PartialEq, Eq)]
 enum Trouble {
     /// The machine lacks something.
     Lacks(String),
-    /// It had no room just now, which says nothing about what it has.
+    /// The machine is out of resources, which says nothing about what it supports.
     Busy(String),
 }
 
@@ -35,16 +35,16 @@ impl Trouble {
     }
 }
 
-/// What this machine enforces; nothing where that cannot be found out just now.
+/// Returns what this machine enforces, or nothing if it cannot be determined now.
 #[must_use]
 pub fn probe(helper: &Helper) -> Enforcement {
     probe_now(helper).unwrap_or_else(|reason| Enforcement::None { reason })
 }
 
-/// What this machine enforces. The trials run once in a process's life.
+/// Returns what this machine enforces. The trials run once per process.
 ///
 /// # Errors
-/// When the machine has no room for a trial just now. That is not remembered.
+/// The machine is out of resources. That result is not cached.
 pub fn probe_now(helper: &Helper) -> Result<Enforcement, String> {
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let found = match &*known {
@@ -64,27 +64,27 @@ pub fn probe_now(helper: &Helper) -> Result<Enforcement, String> {
     })
 }
 
-/// The same, forgetting what was found before: the machine may have changed.
+/// Like [`probe_now`], but ignores the cached result: the machine may have changed.
 ///
 /// # Errors
-/// As [`probe_now`].
+/// Same as [`probe_now`].
 pub fn probe_anew(helper: &Helper) -> Result<Enforcement, String> {
     *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = None;
     probe_now(helper)
 }
 
 fn try_all(helper: &Helper) -> Result<Enforcement, String> {
-    let busy = |reason: String| Err(format!("the sandbox cannot be tried just now: {reason}"));
+    let busy = |reason: String| Err(format!("the sandbox cannot be tested right now: {reason}"));
     let landlock = match ask(helper, &["landlock"]).and_then(|text| {
         text.parse::<u8>()
             .map_err(|_| Trouble::Lacks(format!("the trial answered {text:?}")))
     }) {
-        Ok(version) if version >= files::OLDEST => version,
+        Ok(version) if version >= landlock_rules::OLDEST => version,
         Ok(version) => {
             return Ok(Enforcement::None {
                 reason: format!(
                     "landlock v{version} is too old, v{} is needed (Linux 6.2)",
-                    files::OLDEST
+                    landlock_rules::OLDEST
                 ),
             });
         }
@@ -104,7 +104,7 @@ fn try_all(helper: &Helper) -> Result<Enforcement, String> {
     }
 }
 
-/// Whether the processes of a command are limited.
+/// Returns whether the processes of a command are limited.
 #[must_use]
 pub fn processes(helper: &Helper, enforcement: &Enforcement, limits: Limits) -> Processes {
     let count = limits.processes;
@@ -118,7 +118,7 @@ pub fn processes(helper: &Helper, enforcement: &Enforcement, limits: Limits) -> 
     }
     if limits.counting == Counting::WhereFree {
         return Processes::NotLimited {
-            reason: "root's are counted on demand only, because it slows every command".to_owned(),
+            reason: "for root only on demand, because it slows every command".to_owned(),
         };
     }
     let held = match GROUP.get() {
@@ -134,12 +134,12 @@ pub fn processes(helper: &Helper, enforcement: &Enforcement, limits: Limits) -> 
     match held {
         Ok(()) => Processes::Limited(count),
         Err(reason) => Processes::NotLimited {
-            reason: format!("root is bound by a pids control group only: {reason}"),
+            reason: format!("root can only be limited by a pids control group: {reason}"),
         },
     }
 }
 
-/// Runs one trial in a process of its own, and again where there was no room for it.
+/// Runs one trial in its own process, and retries while the machine is out of resources.
 fn ask(helper: &Helper, words: &[&str]) -> Result<String, Trouble> {
     busy::again(
         || ask_once(helper, words),
@@ -155,13 +155,13 @@ fn ask_once(helper: &Helper, words: &[&str]) -> Result<String, Trouble> {
             false => Trouble::Lacks(reason),
         }
     })?;
-    // One that was killed or is not done yet has found out nothing.
+    // A trial that was killed or timed out has no result.
     let text = answer(child).map_err(Trouble::Busy)?;
     match text.trim_end().split_once(' ') {
         Some(("yes", rest)) => Ok(rest.to_owned()),
         Some(("no", rest)) => Err(Trouble::Lacks(rest.to_owned())),
         Some(("busy", rest)) => Err(Trouble::Busy(rest.to_owned())),
-        _ => Err(Trouble::Busy("a trial ended without an answer".to_owned())),
+        _ => Err(Trouble::Busy("a trial ended without a result".to_owned())),
     }
 }
 
@@ -189,11 +189,11 @@ fn answer(mut child: Child) -> Result<String, String> {
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err("a trial did not end".to_owned());
+                return Err("a trial timed out".to_owned());
             }
         }
     }
-    // One short line is in the pipe by now, and nobody else holds its end.
+    // The one short line is already in the pipe, and no other process holds its end.
     let mut text = String::new();
     if let Some(mut out) = child.stdout.take() {
         use std::io::Read;
@@ -202,8 +202,8 @@ fn answer(mut child: Child) -> Result<String, String> {
     Ok(text)
 }
 
-/// The trial itself, in the process that is thrown away. The words are those
-/// that followed the helper's arguments; the line goes to standard output.
+/// Runs a trial inside the throwaway process. `words` are the arguments after those of the
+/// helper. Returns the line for standard output.
 #[must_use]
 pub fn rehearse(helper: &Helper, words: &[String]) -> String {
     let (word, reason) = match attempt(helper, words) {
@@ -211,7 +211,7 @@ pub fn rehearse(helper: &Helper, words: &[String]) -> String {
         Err(Trouble::Lacks(reason)) => ("no", reason),
         Err(Trouble::Busy(reason)) => ("busy", reason),
     };
-    // Whoever asks knows what it is about.
+    // The caller adds its own prefix.
     let reason = reason.strip_prefix("sandbox: ").unwrap_or(&reason);
     format!("{word} {}", reason.replace('\n', " "))
 }
@@ -228,10 +228,10 @@ fn attempt(helper: &Helper, words: &[String]) -> Result<String, Trouble> {
     let put_on =
         |level, stage| enter(&sample(), Strength { level, landlock }, stage).map_err(troubled);
     match what {
-        "landlock" => files::version()
+        "landlock" => landlock_rules::version()
             .map(|version| version.to_string())
             .map_err(troubled),
-        "group" => cgroup::Cage::enter(64)
+        "group" => cgroup::ControlGroup::enter(64)
             .map(|_| "held".to_owned())
             .map_err(Trouble::Lacks),
         "partial" => put_on(Level::Partial, Stage::Inner).map(|_| "partial".to_owned()),
@@ -239,9 +239,9 @@ fn attempt(helper: &Helper, words: &[String]) -> Result<String, Trouble> {
         "full" => {
             let entered = put_on(Level::Full, Stage::Outer)?;
             if entered.role != Role::StartInner {
-                return Err(Trouble::Lacks("the trial took a wrong turn".to_owned()));
+                return Err(Trouble::Lacks("unexpected role in the trial".to_owned()));
             }
-            // The group is removed only when this is done.
+            // The group is removed only after this.
             let said = ask(helper, &["inner", &landlock.to_string()]);
             drop(entered);
             said
@@ -250,12 +250,14 @@ fn attempt(helper: &Helper, words: &[String]) -> Result<String, Trouble> {
     }
 }
 
-/// A plan that needs nothing of the machine but what every machine has.
+/// Returns a plan that works on every machine.
 fn sample() -> Plan {
     let temp = ["/tmp", "/var/tmp", "/usr"]
         .into_iter()
         .map(Path::new)
-        .find(|path| super::super::places::kind(path) == super::super::places::Kind::Folder)
+        .find(|path| {
+            super::super::known_paths::kind(path) == super::super::known_paths::Kind::Folder
+        })
         .map_or_else(|| PathBuf::from("/"), Path::to_owned);
     Plan {
         reading: Reading::NotSecret,
@@ -272,7 +274,7 @@ fn sample() -> Plan {
         watched: Vec::new(),
         pinned: Vec::new(),
         hidden: Vec::new(),
-        closed: Vec::new(),
+        denied: Vec::new(),
         sockets: Vec::new(),
         network: Network::Off,
         limits: Limits {
@@ -292,7 +294,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A helper that has no room for its first trials, and then all there is.
+    /// Creates a helper that reports a lack of resources for its first trials, and then
+    /// full support.
     fn helper(folder: &Path, busy_for: u32) -> Helper {
         let program = folder.join("helper");
         let script = format!(

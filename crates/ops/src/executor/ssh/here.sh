@@ -1,6 +1,6 @@
-# Holds ssh on this side. $1 is the folder with the pipes, the rest is ssh and its
-# arguments. ssh runs beside this shell, which ends when haft says that the
-# command did: ssh may have to stay for what the command left behind.
+# Runs ssh on this side. $1 is the folder with the pipes; the other arguments are ssh
+# and its arguments. ssh runs in the background, and this shell exits when haft reports
+# that the command has ended: ssh may have to stay for processes the command left.
 exec 3<"$1/in" 4>"$1/control" 5<"$1/done" || exit 1
 if [ -p "$1/error" ]; then
     exec 6<"$1/error"

@@ -1,26 +1,26 @@
-//! What goes to the host: the script that runs there, and the order it reads.
+//! The data sent to the host: the script that runs there, and the order it reads.
 //!
-//! All of it goes through standard input, a line at a time, and not through the
-//! command line: whatever shell the account has parses one fixed sentence only,
-//! and no value of the environment shows up in the host's list of processes.
+//! All of it goes through standard input, line by line, instead of the command line. So the
+//! account's shell, whichever it is, parses only one fixed command, and no environment
+//! variable appears in the host's process list.
 
 use super::super::{Launch, Program, Refusal, Streams};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
-/// What the account's shell is asked to run. Every shell reads it the same way.
-pub(super) const SENTENCE: &str = "exec /bin/sh -c 'IFS= read -r l && eval \"$l\"'";
+/// Command for the account's shell. Every shell parses it the same way.
+pub(super) const REMOTE_COMMAND: &str = "exec /bin/sh -c 'IFS= read -r l && eval \"$l\"'";
 
-/// The most bytes that Linux takes in one word of a command line.
-const WORD: usize = (128 << 10) - 1;
+/// Maximum length of an argument on Linux, in bytes.
+const MAX_ARGUMENT: usize = (128 << 10) - 1;
 
-/// The names of one run.
+/// Random identifiers of one run.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
-    /// What reports of the host begin with; the command never learns it.
+    /// Prefix of the host's reports; the command never learns it.
     pub(super) token: String,
-    /// What its processes carry in their environment.
+    /// Marks its processes in their environment.
     pub(super) mark: String,
 }
 
@@ -35,7 +35,7 @@ impl Names {
 
 pub(super) fn random() -> String {
     use std::hash::{BuildHasher, RandomState};
-    // The standard library's hasher is keyed by the system's random source.
+    // The hasher of the standard library is keyed by the system's random source.
     let (first, second) = (RandomState::new(), RandomState::new());
     let ours = std::process::id();
     format!(
@@ -45,7 +45,8 @@ pub(super) fn random() -> String {
     )
 }
 
-/// The bytes that start a launch on a host, or why it cannot be started there.
+/// Returns the bytes that start a launch on a host, or the reason why it cannot be started
+/// there.
 pub(super) fn bytes(launch: &Launch, names: &Names) -> Result<Vec<u8>, (Refusal, String)> {
     let words = words(&launch.program);
     if words.first().is_none_or(|name| name.is_empty()) {
@@ -57,7 +58,7 @@ pub(super) fn bytes(launch: &Launch, names: &Names) -> Result<Vec<u8>, (Refusal,
     field(names.mark.as_bytes());
     field(match launch.streams {
         Streams::Merged => b"merged",
-        Streams::Apart => b"apart",
+        Streams::Separate => b"apart",
     });
     field(whole(launch.dir.as_os_str())?);
     field(words.len().to_string().as_bytes());
@@ -68,7 +69,7 @@ pub(super) fn bytes(launch: &Launch, names: &Names) -> Result<Vec<u8>, (Refusal,
     for (name, value) in &launch.environment {
         if !is_name(name.as_bytes()) {
             let name = name.to_string_lossy();
-            let detail = format!("{name:?} is no name of a variable that a shell can set");
+            let detail = format!("{name:?} is not a variable name that a shell can set");
             return Err((Refusal::Other, detail));
         }
         field(name.as_bytes());
@@ -96,10 +97,10 @@ fn words(program: &Program) -> Vec<OsString> {
 fn whole(word: &OsStr) -> Result<&[u8], (Refusal, String)> {
     let bytes = word.as_bytes();
     if bytes.contains(&0) {
-        return Err((Refusal::Other, "a word has a NUL byte in it".to_owned()));
+        return Err((Refusal::Other, "an argument contains a NUL byte".to_owned()));
     }
-    if bytes.len() > WORD {
-        let detail = "a word of the command or a variable is longer than 128 KiB".to_owned();
+    if bytes.len() > MAX_ARGUMENT {
+        let detail = "an argument or environment variable is longer than 128 KiB".to_owned();
         return Err((Refusal::TooLong, detail));
     }
     Ok(bytes)
@@ -112,7 +113,7 @@ fn is_name(name: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// The script without its comments, which are for readers of this program.
+/// Returns the script without its comments.
 fn script() -> Vec<u8> {
     include_str!("there.sh")
         .lines()
@@ -121,12 +122,12 @@ fn script() -> Vec<u8> {
         .collect()
 }
 
-/// A format that `printf` turns into exactly these bytes, and that means itself
-/// between single quotes. Plain text stays as it is.
+/// Returns a `printf` format that produces exactly these bytes and can be written in single
+/// quotes. Plain text is unchanged.
 fn encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for (at, &byte) in bytes.iter().enumerate() {
-        // A dash in front would be taken for an option.
+        // A leading dash would be taken for an option.
         let plain = matches!(byte, b' '..=b'~') && !matches!(byte, b'\'' | b'\\' | b'%');
         if plain && (at > 0 || byte != b'-') {
             out.push(char::from(byte));
@@ -144,8 +145,8 @@ mod tests {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 
-    /// What a shell makes of fields, by the very lines that decode them there.
-    #[expect(clippy::disallowed_methods, reason = "a shell to ask")]
+    /// Decodes fields with a shell, using the same lines as on the host.
+    #[expect(clippy::disallowed_methods, reason = "a shell to test with")]
     fn decoded(shell: &[&str], fields: &[Vec<u8>]) -> Vec<u8> {
         let script = String::from_utf8(script()).unwrap();
         let begin = script.find("haft_next() {").unwrap();
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_a_shell_can_set() {
+    fn only_names_that_a_shell_can_set_are_valid() {
         for (name, expected) in [
             ("A", true),
             ("_a1", true),

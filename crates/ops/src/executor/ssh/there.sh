@@ -1,12 +1,12 @@
-# haft's half on the host: sh, grep, cat, sed and awk, and setsid where there is one.
-# Standard input brings the order, line by line, and then is the lifeline: its end,
-# or a number of milliseconds in it, ends everything the command started. Standard
-# error is the line back; what is said there begins with a token nobody else knows.
+# haft's part on the host. Uses sh, grep, cat, sed and awk, and setsid if available.
+# Standard input contains the order, line by line, and then is the lifeline: when it
+# closes, or when a number of milliseconds arrives on it, everything the command
+# started is ended. Reports go to standard error and start with a secret token.
 LC_ALL=C
 unset IFS
 exec 3<&0 4>&2 5>&1 </dev/null
 
-# A field of the order. What is not plain comes as octal numbers.
+# Reads a field of the order. Special characters arrive as octal numbers.
 haft_next() {
     IFS= read -r haft_v <&3 || exit 1
     case $haft_v in *\\*) haft_v=$(printf "$haft_v."); haft_v=${haft_v%.} ;; esac
@@ -16,7 +16,7 @@ haft_say() { printf '%s %s\n' "$haft_token" "$*" >&4; }
 
 haft_nap() { sleep 0.05 2>/dev/null || sleep 1; }
 
-# The time, in hundredths of a second; roughly, where nobody tells.
+# Reads the time in hundredths of a second; estimates it without /proc/uptime.
 haft_now() {
     if [ -r /proc/uptime ]; then
         read -r haft_t haft_x </proc/uptime
@@ -26,9 +26,9 @@ haft_now() {
     fi
 }
 
-# Everybody who belongs to the run, "PID NAME" a line: who carries its mark, who
-# is in the session of the command, and whoever those started. The number of the
-# command may have been given away since it ended; then its session is not ours.
+# Lists the processes of the run as "PID NAME", one per line: those with its mark in
+# their environment, those in the session of the command, and their descendants. If the
+# process id of the command was reused after it ended, its session does not count.
 haft_scan() {
     if [ -r /proc/self/stat ]; then
         grep -lsF -e "HAFT_RUN=$haft_mark" /proc/[0-9]*/environ 2>/dev/null
@@ -63,20 +63,20 @@ haft_scan() {
         }'
 }
 
-# Signals everybody; false when nobody is left.
+# Signals all processes of the run; fails if none is left.
 haft_kill() {
     haft_p=$(haft_scan | sed 's/ .*//')
     [ -n "$haft_p" ] && { kill -s "$1" $haft_p || :; }
 }
 
-# A look takes a while, and a program that is just being started shows no mark:
-# nobody is there only when nobody was found twice.
+# Lists the remaining processes. Scanning takes a while, and a program that is just
+# being started has no mark yet, so an empty result counts only the second time.
 haft_look() {
     haft_left=$(haft_scan)
     [ -n "$haft_left" ] || haft_left=$(haft_scan)
 }
 
-# Ends whoever was missed all the same. Alive, it would keep ssh here for ever.
+# Kills processes that were missed, because they would keep ssh running forever.
 haft_linger() {
     exec </dev/null >/dev/null 2>&1 3<&- 4>&- 5>&-
     haft_n=0
@@ -87,7 +87,7 @@ haft_linger() {
     done
 }
 
-# Waits for the end of the lifeline, and then ends everything.
+# Waits until the lifeline closes, then ends everything.
 haft_watch() {
     trap '' HUP INT TERM PIPE
     exec </dev/null >/dev/null 2>&1 4>&- 5>&- 6>&-
@@ -105,12 +105,12 @@ haft_watch() {
         haft_n=$((haft_n + 1))
         [ "$haft_n" -lt 50 ] || haft_nap
     done
-    # Without a word there is nobody who could be told anything.
+    # If the lifeline closed without a message, haft is gone and needs no report.
     [ -n "$haft_word" ] || kill -s KILL $$
     haft_linger
 }
 
-# Where the program is, by the PATH of the command.
+# Finds the program in the PATH of the command.
 haft_find() {
     case $1 in
         */*) haft_f=$1 ;;
@@ -131,7 +131,7 @@ haft_find() {
     [ -f "$haft_f" ] && [ -x "$haft_f" ] || { haft_say F executable; exit 0; }
 }
 
-# In a process of its own: becomes the command.
+# Becomes the command. Runs in a separate process.
 haft_become() {
     trap - CHLD INT QUIT
     haft_b=
@@ -142,7 +142,7 @@ haft_become() {
     else
         haft_c=$(exec sh -c 'echo "$PPID"')
     fi
-    # Nobody's child, so that the command is not the one to wait for it.
+    # In the background of a subshell, so that it is not a child of the command.
     ( haft_watch & echo "$haft_c" "$!" "$haft_b" )
     haft_say P "$haft_c"
     cd -- "$haft_dir" 2>/dev/null || { haft_say F directory; exit 0; }
@@ -185,7 +185,7 @@ while [ "$haft_count" -lt "$haft_total" ]; do
     haft_next; eval "haft_e_$haft_count=\$haft_v"
 done
 
-# A shell tells a signal from a code above 128 only in what it says to people, and
+# Shells distinguish a signal from an exit code above 128 only in their messages, and
 # bash only in its list of jobs.
 haft_out=$(
     {
@@ -221,7 +221,7 @@ if [ -n "$haft_left" ]; then
     printf '%s\n' "$haft_left" | sed "s/^/$haft_token L /" >&4
 fi
 haft_say X "$haft_kind" "$haft_code"
-# The lifeline lasts as long as anybody needs it.
+# Keeps the lifeline open as long as processes of the run are left.
 haft_n=0
 while [ -n "$haft_left" ]; do
     haft_n=$((haft_n + 1))

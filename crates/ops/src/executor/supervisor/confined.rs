@@ -1,8 +1,8 @@
-//! A supervisor that goes into a sandbox with its command.
+//! A supervisor that enters a sandbox with its command.
 //!
-//! Two processes: the one that haft started stays outside, where no command can
-//! signal it, and holds what must be undone at the end; its child goes in, runs
-//! the command and watches over it. Whatever cannot be put on, nothing is run.
+//! There are two processes. The one that haft started stays outside, where the command
+//! cannot signal it, and cleans up at the end. Its child enters the sandbox, runs the
+//! command and supervises it. If any part of the confinement fails, the command is not run.
 
 use super::super::sandbox::{self, Confinement, Entered, Stage, enter, split};
 use super::super::wire::{Order, Report};
@@ -16,53 +16,55 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How much longer than the tree's own grace the inner supervisor has, once haft
-/// is gone, before it is killed from outside.
+/// Additional time for the inner supervisor after haft is gone, before it is killed from
+/// outside.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-pub(super) fn go_in(
+pub(super) fn enter_sandbox(
     order: &Order,
     input: Option<OwnedFd>,
     confinement: &Confinement,
     left: sandbox::Result<Entered>,
-    line: UnixStream,
+    socket: UnixStream,
     null: &File,
 ) -> io::Result<()> {
     let Confinement { strength, plan } = confinement;
     let me = rustix::process::getpid();
     let entered = match left {
         Ok(entered) => entered,
-        Err(error) => return refuse(line, &error),
+        Err(error) => return refuse(socket, &error),
     };
     match split() {
-        Err(error) => refuse(line, &error),
+        Err(error) => refuse(socket, &error),
         Ok(Some(inner)) => {
-            // Only the command reads it: who writes to it has to notice its end.
+            // Only the command reads it. If a copy stayed open here, the writer would not
+            // notice its end.
             drop(input);
-            let stood_by = stand_by(inner, &line, null);
+            let stood_by = stand_by(inner, &socket, null);
             sweep::kill_children(me.as_raw_pid().unsigned_abs(), |_, _| {});
-            // The group can be removed now that nobody is in it.
+            // The cgroup can be removed now that it is empty.
             drop(entered);
             stood_by
         }
         Ok(None) => match enter(plan, *strength, Stage::Inner) {
-            Err(error) => refuse(line, &error),
-            Ok(_) => watch_over(order, input, line, null),
+            Err(error) => refuse(socket, &error),
+            Ok(_) => watch_over(order, input, socket, null),
         },
     }
 }
 
-/// Waits for the inner supervisor to end, and sees to it when haft is gone.
-fn stand_by(inner: Pid, line: &UnixStream, null: &File) -> io::Result<()> {
+/// Waits for the inner supervisor to end, and kills it if haft is gone.
+fn stand_by(inner: Pid, socket: &UnixStream, null: &File) -> io::Result<()> {
     rustix::stdio::dup2_stdout(null)?;
     rustix::stdio::dup2_stderr(null)?;
     let handle = pidfd_open(inner, PidfdFlags::empty())?;
     let mut deadline: Option<Instant> = None;
     loop {
-        // What haft says is for the inner one: here only its end is watched.
+        // Messages from haft are for the inner supervisor; this one only checks whether the
+        // socket closes.
         let mut fds = vec![PollFd::new(&handle, PollFlags::IN)];
         if deadline.is_none() {
-            fds.push(PollFd::new(line, PollFlags::empty()));
+            fds.push(PollFd::new(socket, PollFlags::empty()));
         }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -81,10 +83,10 @@ fn stand_by(inner: Pid, line: &UnixStream, null: &File) -> io::Result<()> {
     }
 }
 
-fn refuse(mut line: UnixStream, error: &sandbox::Error) -> io::Result<()> {
+fn refuse(mut socket: UnixStream, error: &sandbox::Error) -> io::Result<()> {
     let refusal = match error.is_passing() {
         true => Refusal::Busy,
         false => Refusal::Unconfined,
     };
-    line.write_all(&Report::Failed(refusal, error.to_string()).to_bytes())
+    socket.write_all(&Report::Failed(refusal, error.to_string()).to_bytes())
 }

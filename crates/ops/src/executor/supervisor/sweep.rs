@@ -1,9 +1,9 @@
-//! How a tree ends. The supervisor is the parent of every orphan in it, so what
-//! is killed leaves its children to the next round, until there is nobody left.
+//! Ending a process tree. The supervisor is the parent of every orphan in it, so the
+//! children of a killed process are killed in the next round, until none is left.
 //!
-//! No stranger is ever signalled: the number of a child cannot be given away
-//! before the supervisor has read how it ended, which happens in this thread
-//! only; those further down are signalled by a handle that was compared.
+//! Unrelated processes are never signalled. The pid of a child is not reused before the
+//! supervisor has reaped it, which only this thread does; processes further down are
+//! signalled through a pidfd that was checked.
 
 use super::super::Exit;
 use super::super::tree;
@@ -12,17 +12,17 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 use std::time::{Duration, Instant};
 
-/// Rounds that follow each other at once: a tree that forks as fast as it can is
-/// only caught by somebody as fast.
+/// Number of rounds without a pause, because a tree that forks as fast as it can is only
+/// caught by a loop that is as fast.
 const FAST: u32 = 2_000;
 
-/// When it is given up: what still lives cannot be killed by us at all.
+/// Time after which the sweep gives up; the remaining processes cannot be killed.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// Asks the tree to end, kills what did not, and reads every end. Answers with
-/// the end of the command, if it had not been read before.
+/// Sends TERM to the tree, kills the rest after `grace`, and reaps everything. Returns the
+/// exit status of the command if it had not been read before.
 pub(super) fn end(me: u32, command: Pid, grace: Duration) -> Option<Exit> {
-    ask(me, command);
+    terminate(me, command);
     let deadline = Instant::now() + grace;
     while clear(me, command) == Left::Some || alive(command) {
         let now = Instant::now();
@@ -38,7 +38,7 @@ fn alive(command: Pid) -> bool {
     tree::node(number(command)).is_some_and(|node| node.alive())
 }
 
-/// Reads the ends of all children but the command, and tells whether any lives.
+/// Reaps all children except the command, and returns whether any is still running.
 pub(super) fn clear(me: u32, command: Pid) -> Left {
     let mut left = Left::Nothing;
     for child in tree::children(me) {
@@ -56,18 +56,18 @@ pub(super) fn clear(me: u32, command: Pid) -> Left {
     left
 }
 
-/// Reads the command's end.
+/// Reaps the command.
 pub(super) fn reap(command: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
     let _ = rustix::process::waitid(WaitId::Pid(command), options);
 }
 
-/// A word to everybody, and to those who are stopped a second one.
-fn ask(me: u32, command: Pid) {
-    // All at once where that can be: whoever forks as fast as it can leaves
-    // little time for anybody to look around.
-    let group = everybody(me).unwrap_or(command);
-    // Not read yet, the command still owns its number and that of its group.
+/// Sends TERM to all processes, and CONT to wake those that are stopped.
+fn terminate(me: u32, command: Pid) {
+    // All at once if possible, because a tree that forks as fast as it can leaves little
+    // time to enumerate it.
+    let group = all_in_namespace(me).unwrap_or(command);
+    // Not reaped yet, so its pid and process group id are still its own.
     let _ = rustix::process::kill_process_group(group, Signal::TERM);
     let _ = rustix::process::kill_process_group(group, Signal::CONT);
     if group != command {
@@ -80,16 +80,16 @@ fn ask(me: u32, command: Pid) {
     }
 }
 
-/// Whom the first process of a PID namespace reaches with one signal: everybody
-/// in it but itself. To the kernel that is the group of number one.
-fn everybody(me: u32) -> Option<Pid> {
+/// Returns the target that reaches every other process in a PID namespace with one signal.
+/// Only its first process can do that; for the kernel this is process group 1.
+fn all_in_namespace(me: u32) -> Option<Pid> {
     (me == 1).then_some(Pid::INIT)
 }
 
 fn kill(me: u32, command: Pid) -> Option<Exit> {
-    // The kernel lets nobody be born into a group while it is killed, so this
-    // ends whatever forks within one at once.
-    let group = everybody(me).unwrap_or(command);
+    // The kernel prevents forks into a group while it is killed, so this ends anything that
+    // forks within the group at once.
+    let group = all_in_namespace(me).unwrap_or(command);
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
     let mut status = None;
     kill_children(me, |pid, ended| {
@@ -100,13 +100,13 @@ fn kill(me: u32, command: Pid) -> Option<Exit> {
     status
 }
 
-/// Kills and reads every child, and those who become children by that.
+/// Kills and reaps all children, including processes that become children thereby.
 pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
     let begun = Instant::now();
-    // Zero where it is outside the namespace: then nobody in here is in it.
+    // 0 if the group is outside the namespace; then no process in here belongs to it.
     let own = tree::node(me).map(|node| node.group);
     for round in 0_u32.. {
-        if read_all(&mut seen) == Left::Nothing || begun.elapsed() > GIVE_UP {
+        if reap_all(&mut seen) == Left::Nothing || begun.elapsed() > GIVE_UP {
             break;
         }
         for child in tree::children(me) {
@@ -126,10 +126,10 @@ pub(super) fn kill_children(me: u32, mut seen: impl FnMut(Pid, WaitStatus)) {
     }
 }
 
-/// Kills whoever shares the group of a child that was just killed: nobody is born
-/// into a group while it is killed, so what forks as fast as it can ends at once.
-/// The child changes its group no more, and until its end is read, which is done
-/// here only, the number of the group is nobody else's.
+/// Kills the process group of a child that was just killed. The kernel prevents forks into
+/// a group while it is killed, so a tree that forks as fast as it can ends at once. A
+/// killed child cannot change its group, and until it is reaped, which only this thread
+/// does, the group id is not reused.
 fn kill_group_of(child: u32, own: Option<u32>) {
     let Some(group) = tree::node(child).map(|node| node.group) else {
         return;
@@ -140,8 +140,8 @@ fn kill_group_of(child: u32, own: Option<u32>) {
     }
 }
 
-/// Reads every end there is to read.
-fn read_all(seen: &mut impl FnMut(Pid, WaitStatus)) -> Left {
+/// Reaps all children that have ended.
+fn reap_all(seen: &mut impl FnMut(Pid, WaitStatus)) -> Left {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, ended))) => seen(pid, ended),

@@ -1,15 +1,15 @@
-//! A tree on disk to search, and ways to look at it.
+//! A tree on disk for tests of search and glob.
 
 use crate::backend::{Backend, Content, Entry, Expect, Local, Stat, Written};
-use crate::scope::closing::{Closable, Closed, Closing, Why};
-use crate::scope::{Mode, Places};
+use crate::scope::filter::{Exclusion, ExclusionReason, FilterTarget, PathFilter};
+use crate::scope::{Mode, ScopeConfig};
 use crate::{Access, FilePath, Result, Scope};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A folder, a scope on it, and the backend to reach it.
+/// A folder, a scope for it, and a backend to access it.
 pub(crate) struct Tree {
     temp: Arc<TempDir>,
     pub(crate) root: PathBuf,
@@ -25,7 +25,7 @@ impl Tree {
     }
 
     fn over(temp: Arc<TempDir>, root: PathBuf, own: Vec<PathBuf>) -> Self {
-        let places = Places {
+        let config = ScopeConfig {
             work_dir: root.clone(),
             roots: Vec::new(),
             readable: Vec::new(),
@@ -36,7 +36,7 @@ impl Tree {
             temp: None,
             rules: Mode::Workspace.rules(),
         };
-        let scope = Scope::disk(places).unwrap();
+        let scope = Scope::disk(config).unwrap();
         Self {
             temp,
             root,
@@ -45,12 +45,12 @@ impl Tree {
         }
     }
 
-    /// The same tree with a scope that begins further down.
+    /// Returns the same tree with a scope that starts further down.
     pub(crate) fn rooted_at(&self, below: &str) -> Self {
         Self::over(Arc::clone(&self.temp), self.root.join(below), Vec::new())
     }
 
-    /// The same tree with a folder that the scope hides.
+    /// Returns the same tree with a folder that the scope hides.
     pub(crate) fn hiding(&self, below: &str) -> Self {
         Self::over(
             Arc::clone(&self.temp),
@@ -63,7 +63,7 @@ impl Tree {
         self.scope.resolve(path, Access::Read).unwrap()
     }
 
-    /// The top, with rules that close some of what is below it.
+    /// Returns the root, with rules that hide some of the paths below it.
     pub(crate) fn judged(
         &self,
         denied: &'static [&'static str],
@@ -71,7 +71,8 @@ impl Tree {
     ) -> FilePath {
         let root = self.root.clone();
         let shut = Shut { root, denied, open };
-        self.path(".").judged_by(Arc::new(shut), self.root.clone())
+        self.path(".")
+            .with_filter(Arc::new(shut), self.root.clone())
     }
 
     pub(crate) fn folder(&self, path: &str) {
@@ -101,7 +102,7 @@ impl Tree {
     }
 }
 
-/// Closes what lies below some paths, and opens what lies below others.
+/// Hides everything below some paths, except below others.
 #[derive(Debug)]
 pub(crate) struct Shut {
     pub(crate) root: PathBuf,
@@ -109,14 +110,14 @@ pub(crate) struct Shut {
     pub(crate) open: &'static [&'static str],
 }
 
-impl Closing for Shut {
-    fn closes(&self, names: &[&Path]) -> Option<Closed> {
+impl PathFilter for Shut {
+    fn excludes(&self, names: &[&Path]) -> Option<Exclusion> {
         names.iter().find_map(|name| {
             let below = name.strip_prefix(&self.root).ok()?;
             let is_open = self.open.iter().any(|open| below.starts_with(open));
             let is_denied = self.denied.iter().any(|denied| below.starts_with(denied));
-            (is_denied && !is_open).then(|| Closed {
-                why: Why::Denied,
+            (is_denied && !is_open).then(|| Exclusion {
+                why: ExclusionReason::Denied,
                 open_inside: self
                     .open
                     .iter()
@@ -125,7 +126,7 @@ impl Closing for Shut {
         })
     }
 
-    fn closes_below(&self, names: &[&Path]) -> bool {
+    fn excludes_below(&self, names: &[&Path]) -> bool {
         names.iter().any(|name| {
             let related = |denied: &&str| {
                 let denied = self.root.join(denied);
@@ -135,7 +136,7 @@ impl Closing for Shut {
         })
     }
 
-    fn places(&self) -> Vec<Closable> {
+    fn targets(&self) -> Vec<FilterTarget> {
         Vec::new()
     }
 
@@ -144,7 +145,7 @@ impl Closing for Shut {
     }
 }
 
-/// The disk without the hint that it is one: takes the other road.
+/// The disk without `on_disk`, so that the walk for other backends is used.
 pub(crate) struct Hintless(pub(crate) Local);
 
 #[async_trait]

@@ -1,15 +1,16 @@
-//! The road on this machine's disk: several threads below an open handle.
+//! The walk on local disks: several threads below an open handle.
 //!
-//! Folders are opened from their parent's handle, one name at a time, with no
-//! link followed. So no path gets too long, nothing outside can be reached by
-//! exchanging a folder for a link, and the kernel resolves one name per file
-//! rather than the whole path.
+//! Folders are opened from their parent's handle, one name at a time and without following
+//! links. So no path becomes too long, replacing a folder by a link cannot lead outside,
+//! and the kernel resolves one name per file instead of a whole path.
 
 mod unit;
 
-use super::parents::{self, Above, Names};
+use super::parent_rules::{self, Names, ParentRules};
 use super::pool::Pool;
-use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor, through};
+use super::{
+    Judge, LinkTarget, Next, Rules, SkipReason, Stop, Verdict, Visitor, WalkEntry, enter_filtered,
+};
 use crate::backend::{Kind, local};
 use crate::{Error, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,14 +28,14 @@ const COMMON: OFlags = OFlags::NOFOLLOW
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(COMMON);
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOCTTY).union(COMMON);
 
-/// A visitor that also takes the files it wanted, opened.
+/// A visitor that also receives open files.
 pub(crate) trait Opener: Visitor {
-    /// A file that was wanted.
+    /// Receives a file for which `visit` returned [`Next::Into`].
     fn open(&mut self, below: &[u8], file: io::Result<std::fs::File>);
 }
 
-/// Walks everything below the judge's start with as many threads as ripgrep
-/// would use, each with a visitor from `make`.
+/// Walks everything below the judge's start with as many threads as ripgrep would use, each
+/// with a visitor from `make`.
 pub(crate) fn walk<V: Opener>(
     judge: &Judge<'_>,
     stop: &Stop,
@@ -44,10 +45,10 @@ pub(crate) fn walk<V: Opener>(
     let top: OwnedFd = local::open_found(start, Path::new(""))
         .map_err(|source| Error::io("list", start.given(), source))?
         .into();
-    let above = if judge.honours() {
-        parents::on_disk(start)
+    let above = if judge.honours_ignore_files() {
+        parent_rules::on_disk(start)
     } else {
-        Above::default()
+        ParentRules::default()
     };
     let threads = std::thread::available_parallelism()
         .map_or(1, std::num::NonZero::get)
@@ -68,13 +69,13 @@ pub(crate) fn walk<V: Opener>(
         most_handles: most_handles(),
     };
     let work = || {
-        let leave = Leave(&walk.pool);
+        let leave = AbandonOnDrop(&walk.pool);
         Worker::new(&walk, make()).run();
         std::mem::forget(leave);
     };
     std::thread::scope(|scope| {
-        // This thread is one of them. Where the system has no more to give, fewer do
-        // the same work.
+        // This thread is one of them. If the system cannot start more, fewer threads do the
+        // same work.
         for _ in 1..threads {
             if std::thread::Builder::new()
                 .spawn_scoped(scope, work)
@@ -88,16 +89,16 @@ pub(crate) fn walk<V: Opener>(
     Ok(())
 }
 
-/// Lets the other threads end when one ends by a panic, or never began.
-struct Leave<'a>(&'a Pool<Unit>);
+/// Lets the other threads finish if one panics or could not be started.
+struct AbandonOnDrop<'a>(&'a Pool<Unit>);
 
-impl Drop for Leave<'_> {
+impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
         self.0.abandon();
     }
 }
 
-/// How many folders may stay open at a time: a quarter of what the process may.
+/// Returns the maximum number of open folders: a quarter of the process limit.
 fn most_handles() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile)
         .current
@@ -121,9 +122,9 @@ struct Worker<'w, V> {
     walk: &'w Walk<'w>,
     visitor: V,
     stack: Vec<Unit>,
-    /// The path of what is being looked at, from the base of the rules.
-    whole: Vec<u8>,
-    /// The entries of the folder being listed.
+    /// Buffer for the path of the current entry.
+    path_buffer: Vec<u8>,
+    /// Entries of the current folder.
     names: Vec<u8>,
     entries: Vec<(usize, usize, Kind)>,
 }
@@ -134,7 +135,7 @@ impl<'w, V: Opener> Worker<'w, V> {
             walk,
             visitor,
             stack: Vec::new(),
-            whole: Vec::new(),
+            path_buffer: Vec::new(),
             names: Vec::new(),
             entries: Vec::new(),
         }
@@ -166,8 +167,8 @@ impl<'w, V: Opener> Worker<'w, V> {
         }
     }
 
-    /// Gives the older half of this thread's work away when another one waits:
-    /// older is nearer to the top, so there is more below it.
+    /// Gives the older half of this thread's work away if another thread is waiting. Older
+    /// folders are nearer to the top, so there is more below them.
     fn share(&mut self) {
         if self.stack.len() > 1 && self.walk.pool.is_hungry() {
             let half = self.stack.len() / 2;
@@ -185,26 +186,26 @@ impl<'w, V: Opener> Worker<'w, V> {
         };
         let handle = match opened {
             Ok(handle) => handle,
-            // Gone, or no folder any more: not something that could not be read.
+            // It disappeared or is no longer a folder, which is not a read error.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return,
-            Err(_) => return self.visitor.pass(Passed::Unreadable),
+            Err(_) => return self.visitor.skip(SkipReason::Unreadable),
         };
         let Ok(names) = self.read_entries(&handle) else {
-            return self.visitor.pass(Passed::Unreadable);
+            return self.visitor.skip(SkipReason::Unreadable);
         };
         let walk = self.walk;
-        self.whole.clear();
-        self.whole.extend_from_slice(walk.prefix);
-        append(&mut self.whole, &below);
-        let rules = if walk.judge.honours() {
-            rules.inside(&self.whole, &names.read_from(&handle))
+        self.path_buffer.clear();
+        self.path_buffer.extend_from_slice(walk.prefix);
+        append(&mut self.path_buffer, &below);
+        let rules = if walk.judge.honours_ignore_files() {
+            rules.inside(&self.path_buffer, &names.read_from(&handle))
         } else {
             rules.clone()
         };
-        self.meet_entries(handle, below, &rules);
+        self.visit_entries(handle, below, &rules);
     }
 
-    /// Reads all names first: the ignore files among them judge the others.
+    /// Reads all names first, because ignore files among them apply to the others.
     fn read_entries(&mut self, handle: &OwnedFd) -> io::Result<Names> {
         self.names.clear();
         self.entries.clear();
@@ -235,50 +236,53 @@ impl<'w, V: Opener> Worker<'w, V> {
         Ok(special)
     }
 
-    fn meet_entries(&mut self, handle: OwnedFd, below: Vec<u8>, rules: &Rules) {
+    fn visit_entries(&mut self, handle: OwnedFd, below: Vec<u8>, rules: &Rules) {
         let walk = self.walk;
-        let asked = walk.judge.asks_in(&below);
+        let checks = walk.judge.checks_in(&below);
         let below_at = if walk.prefix.is_empty() {
             0
         } else {
             walk.prefix.len() + 1
         };
-        if !self.whole.is_empty() {
-            self.whole.push(b'/');
+        if !self.path_buffer.is_empty() {
+            self.path_buffer.push(b'/');
         }
-        let folder_length = self.whole.len();
+        let folder_length = self.path_buffer.len();
         let mut files = Files::default();
         let mut inner = Vec::new();
         for &(from, to, kind) in &self.entries {
             let name = self.names.get(from..to).unwrap_or_default();
-            self.whole.truncate(folder_length);
-            self.whole.extend_from_slice(name);
-            let path = self.whole.get(below_at..).unwrap_or_default();
+            self.path_buffer.truncate(folder_length);
+            self.path_buffer.extend_from_slice(name);
+            let path = self.path_buffer.get(below_at..).unwrap_or_default();
             let name_at = folder_length - below_at;
-            let met = Met {
+            let entry = WalkEntry {
                 below: path,
                 name_at,
                 kind,
-                leads: Leads::Elsewhere,
+                link_target: LinkTarget::Other,
             };
-            let next = match walk.judge.decide(&met, &self.whole, rules, asked) {
+            let next = match walk.judge.decide(&entry, &self.path_buffer, rules, checks) {
                 Verdict::Ignored => continue,
                 Verdict::Hidden => {
-                    self.visitor.pass(Passed::Hidden);
+                    self.visitor.skip(SkipReason::Hidden);
                     continue;
                 }
-                Verdict::Closed(closed) => {
-                    self.visitor.pass(Passed::Closed(closed.why));
-                    through(closed, &met, &mut self.visitor)
+                Verdict::Filtered(exclusion) => {
+                    self.visitor.skip(SkipReason::Filtered(exclusion.why));
+                    enter_filtered(exclusion, &entry, &mut self.visitor)
                 }
-                Verdict::Meet if kind == Kind::Link && self.visitor.follows() => {
-                    let leads = leads(walk.judge, &handle, &met);
-                    self.visitor.meet(&Met { leads, ..met })
+                Verdict::Visit if kind == Kind::Link && self.visitor.needs_link_targets() => {
+                    let link_target = link_target(walk.judge, &handle, &entry);
+                    self.visitor.visit(&WalkEntry {
+                        link_target,
+                        ..entry
+                    })
                 }
-                Verdict::Meet => self.visitor.meet(&met),
-                Verdict::MeetOnly => {
-                    self.visitor.meet(&met);
-                    self.visitor.pass(Passed::Pseudo);
+                Verdict::Visit => self.visitor.visit(&entry),
+                Verdict::VisitOnly => {
+                    self.visitor.visit(&entry);
+                    self.visitor.skip(SkipReason::Pseudo);
                     Next::Over
                 }
             };
@@ -288,7 +292,7 @@ impl<'w, V: Opener> Worker<'w, V> {
                 _ => {}
             }
         }
-        self.visitor.left();
+        self.visitor.leave_folder();
         if files.ends.is_empty() && inner.is_empty() {
             return;
         }
@@ -329,17 +333,18 @@ impl<'w, V: Opener> Worker<'w, V> {
                     reopened = handle;
                     &reopened
                 }
-                Err(_) => return self.visitor.pass(Passed::Unreadable),
+                Err(_) => return self.visitor.skip(SkipReason::Unreadable),
             },
         };
-        self.whole.clear();
-        self.whole.extend_from_slice(&folder.below);
-        if !self.whole.is_empty() {
-            self.whole.push(b'/');
+        self.path_buffer.clear();
+        self.path_buffer.extend_from_slice(&folder.below);
+        if !self.path_buffer.is_empty() {
+            self.path_buffer.push(b'/');
         }
-        let folder_length = self.whole.len();
+        let folder_length = self.path_buffer.len();
         while from < to && !self.walk.stop.is_set() {
-            // One file may be as large as all others: others can take the rest.
+            // One file may be as large as all the others, so let other threads take the
+            // rest.
             if to - from > 1 && self.walk.pool.is_hungry() {
                 let middle = from + (to - from) / 2;
                 let rest = Unit::Files {
@@ -352,17 +357,17 @@ impl<'w, V: Opener> Worker<'w, V> {
                 to = middle;
             }
             let name = files.name(from);
-            self.whole.truncate(folder_length);
-            self.whole.extend_from_slice(name);
+            self.path_buffer.truncate(folder_length);
+            self.path_buffer.extend_from_slice(name);
             let file = openat(dir, name, FILE, Mode::empty())
                 .map(std::fs::File::from)
                 .map_err(io::Error::from);
-            self.visitor.open(&self.whole, file);
+            self.visitor.open(&self.path_buffer, file);
             from += 1;
         }
     }
 
-    /// Does something at a folder's handle, opening it again when need be.
+    /// Runs an action on the handle of a folder, and reopens the folder if necessary.
     fn at<T>(
         &self,
         folder: &Folder,
@@ -386,15 +391,15 @@ impl<'w, V: Opener> Worker<'w, V> {
     }
 }
 
-fn leads(judge: &Judge<'_>, folder: &OwnedFd, link: &Met<'_>) -> Leads {
+fn link_target(judge: &Judge<'_>, folder: &OwnedFd, link: &WalkEntry<'_>) -> LinkTarget {
     let is_folder = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode).is_dir();
-    // The cheap look first. What it sees is told only of what may be seen.
+    // The cheap check first. The result is used only if the link may be resolved.
     if statat(folder, link.name(), AtFlags::empty()).is_ok_and(is_folder)
         && judge.sees_through(link.below)
     {
-        Leads::ToFolder
+        LinkTarget::Folder
     } else {
-        Leads::Elsewhere
+        LinkTarget::Other
     }
 }
 

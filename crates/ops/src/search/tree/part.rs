@@ -1,13 +1,12 @@
-//! One stretch of a tree that several backends make up, told of as a part of the
-//! whole.
+//! One part of a tree that several backends make up, reported as a part of the whole.
 
 use super::disk::Opener;
-use super::{Leads, Met, Next, Passed, Visitor, through};
+use super::{LinkTarget, Next, SkipReason, Visitor, WalkEntry, enter_filtered};
 use crate::backend::{Kind, Part};
 use crate::{Backend, Error, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
 
-/// The stretches of the tree at `path`: what is not there is left out.
+/// Returns the parts of the tree at `path` that exist.
 pub(crate) async fn parts<'a>(backend: &'a dyn Backend, path: &FilePath) -> Result<Vec<Part<'a>>> {
     let parts = backend.parts(path);
     if parts.is_empty() {
@@ -22,7 +21,7 @@ pub(crate) async fn parts<'a>(backend: &'a dyn Backend, path: &FilePath) -> Resu
     for part in parts {
         match part.backend.stat(&part.path).await {
             Ok(stat) if stat.kind == Kind::Directory => there.push(part),
-            // Only mounts make it a folder.
+            // It is a folder only because of the mounts in it.
             Ok(_) | Err(Error::NotFound { .. } | Error::NotADirectory { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -30,14 +29,14 @@ pub(crate) async fn parts<'a>(backend: &'a dyn Backend, path: &FilePath) -> Resu
     Ok(there)
 }
 
-/// What is taken off and put before the paths of a stretch.
+/// Converts paths of a part to paths of the whole tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Frame {
+pub(crate) struct PathMapping {
     prefix: Vec<u8>,
     covered: Vec<Vec<u8>>,
 }
 
-impl Frame {
+impl PathMapping {
     pub(crate) fn of(part: &Part<'_>) -> Self {
         let covered = part.covered.iter();
         Self {
@@ -48,7 +47,7 @@ impl Frame {
         }
     }
 
-    /// A path of the stretch as a path of the whole.
+    /// Converts a path of the part to a path of the whole tree.
     pub(crate) fn whole<'a>(&self, below: &'a [u8], room: &'a mut Vec<u8>) -> &'a [u8] {
         if self.prefix.is_empty() {
             return below;
@@ -62,8 +61,9 @@ impl Frame {
         room
     }
 
-    /// The stretch itself, as the whole meets it, and whether the whole would go on
-    /// into it: what a glob rules out on the way there is not walked either.
+    /// Reports the root of the part to the visitor of the whole tree. Returns whether the
+    /// visitor would enter it: if a glob excludes a folder above it, the part is not walked
+    /// either.
     pub(crate) fn announce(&self, start: &FilePath, visitor: &mut dyn Visitor) -> Next {
         let mut name_at = 0;
         for (slash, _) in self
@@ -72,13 +72,13 @@ impl Frame {
             .enumerate()
             .filter(|(_, byte)| **byte == b'/')
         {
-            let folder = Met {
+            let folder = WalkEntry {
                 below: self.prefix.get(..slash).unwrap_or_default(),
                 name_at,
                 kind: Kind::Directory,
-                leads: Leads::Elsewhere,
+                link_target: LinkTarget::Other,
             };
-            if visitor.enters(&folder) == Next::Over {
+            if visitor.should_enter(&folder) == Next::Over {
                 return Next::Over;
             }
             name_at = slash + 1;
@@ -86,78 +86,78 @@ impl Frame {
         if self.prefix.is_empty() {
             return Next::Into;
         }
-        let met = Met {
+        let entry = WalkEntry {
             below: &self.prefix,
             name_at,
             kind: Kind::Directory,
-            leads: Leads::Elsewhere,
+            link_target: LinkTarget::Other,
         };
-        if let Some(closed) = start.closed() {
-            visitor.pass(Passed::Closed(closed.why));
-            return through(closed, &met, visitor);
+        if let Some(exclusion) = start.exclusion() {
+            visitor.skip(SkipReason::Filtered(exclusion.why));
+            return enter_filtered(exclusion, &entry, visitor);
         }
-        visitor.meet(&met)
+        visitor.visit(&entry)
     }
 }
 
-/// A visitor of the whole, told of one stretch.
-pub(crate) struct Framed<V> {
-    pub(crate) frame: Frame,
+/// Passes entries of one part on to a visitor of the whole tree.
+pub(crate) struct MappedVisitor<V> {
+    pub(crate) mapping: PathMapping,
     pub(crate) visitor: V,
     room: Vec<u8>,
 }
 
-impl<V> Framed<V> {
-    pub(crate) fn new(frame: &Frame, visitor: V) -> Self {
+impl<V> MappedVisitor<V> {
+    pub(crate) fn new(mapping: &PathMapping, visitor: V) -> Self {
         Self {
-            frame: frame.clone(),
+            mapping: mapping.clone(),
             visitor,
             room: Vec::new(),
         }
     }
 }
 
-impl<V: Visitor> Visitor for Framed<V> {
-    fn meet(&mut self, met: &Met<'_>) -> Next {
-        if self.frame.covered.iter().any(|path| path == met.below) {
+impl<V: Visitor> Visitor for MappedVisitor<V> {
+    fn visit(&mut self, entry: &WalkEntry<'_>) -> Next {
+        if self.mapping.covered.iter().any(|path| path == entry.below) {
             return Next::Over;
         }
-        let below = self.frame.whole(met.below, &mut self.room);
-        self.visitor.meet(&Met {
+        let below = self.mapping.whole(entry.below, &mut self.room);
+        self.visitor.visit(&WalkEntry {
             below,
-            name_at: met.name_at + below.len() - met.below.len(),
-            ..*met
+            name_at: entry.name_at + below.len() - entry.below.len(),
+            ..*entry
         })
     }
 
-    fn enters(&mut self, folder: &Met<'_>) -> Next {
-        if self.frame.covered.iter().any(|path| path == folder.below) {
+    fn should_enter(&mut self, folder: &WalkEntry<'_>) -> Next {
+        if self.mapping.covered.iter().any(|path| path == folder.below) {
             return Next::Over;
         }
-        let below = self.frame.whole(folder.below, &mut self.room);
-        self.visitor.enters(&Met {
+        let below = self.mapping.whole(folder.below, &mut self.room);
+        self.visitor.should_enter(&WalkEntry {
             below,
             name_at: folder.name_at + below.len() - folder.below.len(),
             ..*folder
         })
     }
 
-    fn pass(&mut self, passed: Passed) {
-        self.visitor.pass(passed);
+    fn skip(&mut self, reason: SkipReason) {
+        self.visitor.skip(reason);
     }
 
-    fn follows(&self) -> bool {
-        self.visitor.follows()
+    fn needs_link_targets(&self) -> bool {
+        self.visitor.needs_link_targets()
     }
 
-    fn left(&mut self) {
-        self.visitor.left();
+    fn leave_folder(&mut self) {
+        self.visitor.leave_folder();
     }
 }
 
-impl<V: Opener> Opener for Framed<V> {
+impl<V: Opener> Opener for MappedVisitor<V> {
     fn open(&mut self, below: &[u8], file: std::io::Result<std::fs::File>) {
-        let below = self.frame.whole(below, &mut self.room);
+        let below = self.mapping.whole(below, &mut self.room);
         self.visitor.open(below, file);
     }
 }

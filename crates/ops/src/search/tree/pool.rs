@@ -1,8 +1,8 @@
 //! Sharing work between threads.
 //!
-//! Each thread has a stack of its own and gives some of it away only when there
-//! is nothing left to take, so that a busy pool takes hardly any lock and nobody
-//! waits while another one is busy with a large file.
+//! Each thread has its own stack and gives work away only if the shared stack is empty. So
+//! a busy pool hardly takes the lock, and no thread is idle while another is busy with a
+//! large file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) struct Pool<T> {
     shared: Mutex<Vec<T>>,
     ready: Condvar,
-    /// How much there is in `shared`, to be read without the lock.
+    /// Number of items in `shared`, readable without the lock.
     offered: AtomicUsize,
     waiting: AtomicUsize,
     threads: usize,
@@ -32,12 +32,12 @@ impl<T> Pool<T> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a thread that has nothing to do would find nothing.
+    /// Whether an idle thread would find no work.
     pub(super) fn is_hungry(&self) -> bool {
         self.threads > 1 && self.offered.load(Ordering::Relaxed) == 0
     }
 
-    /// Gives work to whoever waits, or will.
+    /// Gives work to threads that wait, now or later.
     pub(super) fn give(&self, work: impl IntoIterator<Item = T>) {
         let mut shared = self.lock();
         shared.extend(work);
@@ -54,14 +54,14 @@ impl<T> Pool<T> {
         work
     }
 
-    /// Waits for work; nothing when all of it is done.
+    /// Waits for work. Returns `None` once all of it is done.
     pub(super) fn take(&self) -> Option<T> {
         let mut shared = self.lock();
         if let Some(work) = self.pop(&mut shared) {
             return Some(work);
         }
-        // Counted under the lock: whoever makes it full sees an empty pool and
-        // nobody at work who could fill it.
+        // Counted under the lock: the last thread to wait sees an empty pool and knows that
+        // no other thread can add work.
         if self.waiting.fetch_add(1, Ordering::Relaxed) + 1 == self.threads {
             self.ready.notify_all();
             return None;
@@ -81,7 +81,8 @@ impl<T> Pool<T> {
         }
     }
 
-    /// A thread leaves by panic, or never came: the others must not wait for it.
+    /// Removes a thread that panicked or could not be started, so that the others do not
+    /// wait for it.
     pub(super) fn abandon(&self) {
         let _shared = self.lock();
         self.waiting.fetch_add(1, Ordering::Relaxed);

@@ -1,13 +1,15 @@
-//! The road through any backend: one listing after the other.
+//! The walk through any backend: one listing after the other.
 
-use super::parents::{self, Above, Names};
-use super::{Judge, Leads, Met, Next, Passed, Rules, Stop, Verdict, Visitor, through};
+use super::parent_rules::{self, Names, ParentRules};
+use super::{
+    Judge, LinkTarget, Next, Rules, SkipReason, Stop, Verdict, Visitor, WalkEntry, enter_filtered,
+};
 use crate::backend::{Kind, Through};
 use crate::{Backend, FilePath, Result};
 use std::os::unix::ffi::OsStrExt;
 
-/// A walk that goes on by one folder at a time.
-pub(crate) struct Remote<'a> {
+/// A walk that advances by one folder at a time.
+pub(crate) struct RemoteWalk<'a> {
     backend: &'a dyn Backend,
     judge: Judge<'a>,
     prefix: Vec<u8>,
@@ -20,18 +22,18 @@ struct Pending {
     rules: Rules,
 }
 
-/// A file that the visitor wants opened.
-pub(crate) struct Wanted {
+/// A file that the visitor wants to open.
+pub(crate) struct FileToOpen {
     pub(crate) path: FilePath,
     pub(crate) below: Vec<u8>,
 }
 
-impl<'a> Remote<'a> {
+impl<'a> RemoteWalk<'a> {
     pub(crate) async fn new(backend: &'a dyn Backend, judge: Judge<'a>) -> Self {
-        let above = if judge.honours() {
-            parents::on_backend(backend, judge.start()).await
+        let above = if judge.honours_ignore_files() {
+            parent_rules::on_backend(backend, judge.start()).await
         } else {
-            Above::default()
+            ParentRules::default()
         };
         let start = Pending {
             path: judge.start().clone(),
@@ -46,79 +48,79 @@ impl<'a> Remote<'a> {
         }
     }
 
-    /// Walks one more folder and gives the files wanted from it; nothing when
-    /// there is no folder left, or no time.
+    /// Walks the next folder and returns the files to open in it. Returns `None` if no
+    /// folder is left or the walk was stopped.
     pub(crate) async fn folder(
         &mut self,
         visitor: &mut (dyn Visitor + Send),
         stop: &Stop,
-    ) -> Result<Option<Vec<Wanted>>> {
+    ) -> Result<Option<Vec<FileToOpen>>> {
         let Some(folder) = self.pending.pop().filter(|_| !stop.is_set()) else {
             return Ok(None);
         };
         let entries = match self.backend.list(&folder.path).await {
             Ok(entries) => entries,
             Err(error) if folder.below.is_empty() => return Err(error),
-            // Gone since its parent was listed.
+            // It disappeared after its parent was listed.
             Err(crate::Error::NotFound { .. }) => return Ok(Some(Vec::new())),
             Err(_) => {
-                visitor.pass(Passed::Unreadable);
+                visitor.skip(SkipReason::Unreadable);
                 return Ok(Some(Vec::new()));
             }
         };
-        let mut whole = self.prefix.clone();
-        append(&mut whole, &folder.below);
+        let mut rule_path = self.prefix.clone();
+        append(&mut rule_path, &folder.below);
         let mut rules = folder.rules;
-        if self.judge.honours() {
+        if self.judge.honours_ignore_files() {
             let mut names = Names::default();
-            for entry in &entries {
-                names.note(entry.name.as_bytes(), entry.stat.kind);
+            for listed in &entries {
+                names.note(listed.name.as_bytes(), listed.stat.kind);
             }
-            let found = parents::in_folder(self.backend, &folder.path, names).await;
-            rules = rules.inside(&whole, &found);
+            let found = parent_rules::in_folder(self.backend, &folder.path, names).await;
+            rules = rules.inside(&rule_path, &found);
         }
-        let asked = self.judge.asks_in(&folder.below);
-        let mut wanted = Vec::new();
+        let checks = self.judge.checks_in(&folder.below);
+        let mut files = Vec::new();
         let mut inner = Vec::new();
-        for entry in entries {
+        for listed in entries {
             let mut below = folder.below.clone();
-            append(&mut below, entry.name.as_bytes());
-            let whole_length = whole.len();
-            append(&mut whole, entry.name.as_bytes());
-            let kind = entry.stat.kind;
-            let met = Met {
+            append(&mut below, listed.name.as_bytes());
+            let rule_path_length = rule_path.len();
+            append(&mut rule_path, listed.name.as_bytes());
+            let kind = listed.stat.kind;
+            let entry = WalkEntry {
                 below: &below,
-                name_at: below.len() - entry.name.len(),
+                name_at: below.len() - listed.name.len(),
                 kind,
-                leads: match &entry.target {
+                link_target: match &listed.target {
                     Some(target) if target.through == Through::To(Kind::Directory) => {
-                        Leads::ToFolder
+                        LinkTarget::Folder
                     }
-                    _ => Leads::Elsewhere,
+                    _ => LinkTarget::Other,
                 },
             };
-            let verdict = self.judge.decide(&met, &whole, &rules, asked);
-            whole.truncate(whole_length);
+            let verdict = self.judge.decide(&entry, &rule_path, &rules, checks);
+            rule_path.truncate(rule_path_length);
             let next = match verdict {
                 Verdict::Ignored => continue,
                 Verdict::Hidden => {
-                    visitor.pass(Passed::Hidden);
+                    visitor.skip(SkipReason::Hidden);
                     continue;
                 }
-                Verdict::Closed(closed) => {
-                    visitor.pass(Passed::Closed(closed.why));
-                    through(closed, &met, visitor)
+                Verdict::Filtered(exclusion) => {
+                    visitor.skip(SkipReason::Filtered(exclusion.why));
+                    enter_filtered(exclusion, &entry, visitor)
                 }
-                Verdict::Meet => visitor.meet(&met),
-                Verdict::MeetOnly => {
-                    visitor.meet(&met);
-                    visitor.pass(Passed::Pseudo);
+                Verdict::Visit => visitor.visit(&entry),
+                Verdict::VisitOnly => {
+                    visitor.visit(&entry);
+                    visitor.skip(SkipReason::Pseudo);
                     Next::Over
                 }
             };
             let Some(path) = folder
                 .path
-                .child(&entry.name)
+                .child(&listed.name)
                 .filter(|_| next == Next::Into)
             else {
                 continue;
@@ -129,13 +131,13 @@ impl<'a> Remote<'a> {
                     below,
                     rules: rules.clone(),
                 }),
-                Kind::File => wanted.push(Wanted { path, below }),
+                Kind::File => files.push(FileToOpen { path, below }),
                 Kind::Link | Kind::Other(_) => {}
             }
         }
-        visitor.left();
+        visitor.leave_folder();
         self.pending.extend(inner.into_iter().rev());
-        Ok(Some(wanted))
+        Ok(Some(files))
     }
 }
 

@@ -1,30 +1,30 @@
 //! Ignore files, one level for each folder that has any.
 //!
-//! The nearest file wins; among files, `.ignore` goes over `.gitignore`, and
-//! that over `.git/info/exclude`. As in git, the last two do not reach into a
-//! repository that lies inside another.
+//! The nearest file takes precedence. Within a folder, `.ignore` overrides `.gitignore`,
+//! which overrides `.git/info/exclude`. As in git, the last two do not apply inside a
+//! nested repository.
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::sync::Arc;
 
-/// Longer ignore files are taken up to here: compiling them costs more memory
-/// than anyone's rules are worth.
+/// Maximum number of bytes to use from an ignore file, because compiling a huge one takes
+/// too much memory.
 pub(crate) const MAX_BYTES: u64 = 128 << 10;
 
-/// Nor more lines of one file.
+/// Maximum number of lines to use from an ignore file.
 const MAX_LINES: usize = 2_000;
 
-/// What ignore files a folder has, by their content.
+/// Contents of the ignore files in a folder.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct IgnoreContents {
     pub(crate) dot_ignore: Option<Vec<u8>>,
     pub(crate) git_ignore: Option<Vec<u8>>,
     pub(crate) exclude: Option<Vec<u8>>,
     pub(crate) repository: bool,
 }
 
-/// The rules that hold in a folder. Cheap to clone.
+/// Rules that apply in a folder. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules(Option<Arc<Level>>);
 
@@ -33,16 +33,16 @@ struct Level {
     dot_ignore: Option<Gitignore>,
     git_ignore: Option<Gitignore>,
     exclude: Option<Gitignore>,
-    /// Where the rules of git end.
+    /// Whether this is the root of a repository, where git's rules from above end.
     repository: bool,
-    /// How much of a whole path leads to this folder, its slash included.
+    /// Length of the path to this folder, including its slash.
     skip: usize,
     parent: Rules,
 }
 
 impl Rules {
-    /// The rules inside a folder, whose path from the base is `whole`.
-    pub(crate) fn inside(&self, whole: &[u8], found: &Found) -> Self {
+    /// Returns the rules inside a folder; `rule_path` is its path from the base.
+    pub(crate) fn inside(&self, rule_path: &[u8], found: &IgnoreContents) -> Self {
         let compiled = |bytes: &Option<Vec<u8>>| bytes.as_deref().and_then(compile);
         let dot_ignore = compiled(&found.dot_ignore);
         let git_ignore = compiled(&found.git_ignore);
@@ -51,7 +51,11 @@ impl Rules {
         if !any && (!found.repository || self.0.is_none()) {
             return self.clone();
         }
-        let skip = if whole.is_empty() { 0 } else { whole.len() + 1 };
+        let skip = if rule_path.is_empty() {
+            0
+        } else {
+            rule_path.len() + 1
+        };
         let parent = self.clone();
         Self(Some(Arc::new(Level {
             dot_ignore,
@@ -63,15 +67,15 @@ impl Rules {
         })))
     }
 
-    /// Whether the entry at `whole`, a path from the base, is to be left out.
-    pub(crate) fn ignore(&self, whole: &[u8], is_folder: bool) -> bool {
+    /// Whether to exclude the entry at `rule_path`, its path from the base.
+    pub(crate) fn ignore(&self, rule_path: &[u8], is_folder: bool) -> bool {
         if self.0.is_none() {
             return false;
         }
         let nearest = |pick: fn(&Level) -> &Option<Gitignore>, of_git: bool| {
             let mut here = self;
             while let Some(level) = &here.0 {
-                if let (Some(rules), Some(path)) = (pick(level), whole.get(level.skip..)) {
+                if let (Some(rules), Some(path)) = (pick(level), rule_path.get(level.skip..)) {
                     match rules.matched(super::path(path), is_folder) {
                         Match::None => {}
                         Match::Ignore(_) => return Some(true),
@@ -92,7 +96,7 @@ impl Rules {
     }
 }
 
-/// One level after the other: thousands of nested ones would overflow the stack.
+/// Iterative, because thousands of nested levels would overflow the stack.
 impl Drop for Level {
     fn drop(&mut self) {
         let mut next = self.parent.0.take();
@@ -102,7 +106,7 @@ impl Drop for Level {
     }
 }
 
-/// Lines that are no pattern, or no text, are passed: the others still hold.
+/// Compiles an ignore file. Skips lines that are not valid patterns or not text.
 fn compile(bytes: &[u8]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new("");
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
@@ -119,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_patterns_counts_up_to_a_limit() {
+    fn a_huge_ignore_file_is_used_up_to_a_limit() {
         let lines: String = (0..50_000).map(|at| format!("file{at}\n")).collect();
         let rules = compile(lines.as_bytes()).unwrap();
         assert_eq!(rules.num_ignores(), MAX_LINES as u64);

@@ -1,4 +1,4 @@
-//! Ending early: cancelled, or out of time.
+//! Stopping early: by cancellation or at a deadline.
 
 use crate::Result;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-/// How often progress is told.
+/// Interval between progress reports.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long work that was told to stop may take to do so. A thread that waits
-/// for a dead network disk never does; then the answer is what is there.
+/// Time that stopped work has to finish. A thread that waits for an unreachable network
+/// disk never does; then the results so far are returned.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Why work ended before it was done.
+/// The reason why work ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// The time was over.
+    /// The deadline passed.
     Deadline,
-    /// The caller did not want it any more.
+    /// The caller cancelled it.
     Cancelled,
 }
 
-/// A flag that all threads of one piece of work look at: one load, where a
-/// token would be a lock and a deadline a look at the clock.
+/// A flag that all threads of a search check. It costs one atomic load, while a token takes
+/// a lock and a deadline reads the clock.
 #[derive(Debug, Default)]
 pub(crate) struct Stop(AtomicU8);
 
@@ -33,7 +33,7 @@ impl Stop {
             Stopped::Deadline => 1,
             Stopped::Cancelled => 2,
         };
-        // The first reason stays.
+        // The first reason is kept.
         let _ = self
             .0
             .compare_exchange(0, value, Ordering::Relaxed, Ordering::Relaxed);
@@ -52,8 +52,7 @@ impl Stop {
     }
 }
 
-/// Sets the flag when the caller drops the future, so that no thread works on
-/// for nobody.
+/// Sets the flag if the caller drops the future, so that its threads stop.
 struct OnDrop<'a>(&'a Stop);
 
 impl Drop for OnDrop<'_> {
@@ -62,9 +61,9 @@ impl Drop for OnDrop<'_> {
     }
 }
 
-/// Waits for `work`, tells progress meanwhile, and stops it when told to or
-/// when the time is over. `Ok` also when it did not end in time after that:
-/// the caller has what was found so far.
+/// Waits for `work`, reports progress, and stops it on cancellation or at the deadline.
+/// Returns `Ok` even if the work does not finish in time after that; the caller has the
+/// results so far.
 pub(crate) async fn supervise(
     work: impl Future<Output = Result<()>>,
     stop: &Stop,
@@ -106,16 +105,16 @@ pub(crate) async fn supervise(
     ended
 }
 
-/// Runs blocking work where blocking is allowed.
+/// Runs work on a thread that may block.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     crate::blocking::run(crate::blocking::Weight::Heavy, work).await
 }
 
-/// A place among the walks that go on at a time. Each has threads of its own, so
-/// a hundred calls at once would only be in each other's way.
-pub(crate) async fn place() -> Option<SemaphorePermit<'static>> {
+/// Waits for permission to walk a tree. Each walk has its own threads, so many at once
+/// would only slow each other down.
+pub(crate) async fn walk_permit() -> Option<SemaphorePermit<'static>> {
     static WALKS: Semaphore = Semaphore::const_new(4);
     WALKS.acquire().await.ok()
 }

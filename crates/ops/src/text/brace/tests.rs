@@ -69,7 +69,7 @@ fn backslashes() {
 }
 
 #[test]
-fn what_is_left_can_be_escaped() {
+fn remaining_braces_can_be_escaped() {
     assert_eq!(escape("x{a}"), r"x\{a\}");
     assert_eq!(escape(r"\{a"), r"\{a");
     assert_eq!(escape(r"a\"), r"a\");

@@ -54,7 +54,7 @@ fn tail_keeps_whole_lines() {
 }
 
 #[test]
-fn the_first_limit_in_the_direction_of_reading() {
+fn the_limit_reached_first_is_reported() {
     let text = "a\nb\nc\nlonglonglong\n";
     assert_eq!(truncate_head(text, 8, 3).hit, Some(Hit::Lines));
     assert_eq!(truncate_head(text, 8, 4).hit, Some(Hit::Bytes));
@@ -63,7 +63,7 @@ fn the_first_limit_in_the_direction_of_reading() {
 }
 
 #[test]
-fn one_line_over_the_limit_is_kept_in_part() {
+fn a_single_line_over_the_limit_is_kept_in_part() {
     let cut = truncate_head("ééé\nx\n", 5, 10);
     assert_eq!(
         (cut.kept, cut.partial, cut.hit, cut.kept_lines),
@@ -74,12 +74,12 @@ fn one_line_over_the_limit_is_kept_in_part() {
         (cut.kept, cut.partial, cut.hit, cut.kept_lines),
         ("éé", true, Some(Hit::Bytes), 1)
     );
-    // Later lines that are too long are left out whole.
+    // Later lines that are too long are dropped completely.
     assert_eq!(truncate_head("x\nlonglong", 5, 10).kept, "x\n");
 }
 
 #[test]
-fn a_final_newline_alone_is_no_cut() {
+fn dropping_only_the_final_newline_is_not_a_cut() {
     let text = format!("{}\n", "x".repeat(MAX_BYTES));
     for cut in [
         truncate_head(&text, MAX_BYTES, MAX_LINES),
@@ -90,7 +90,7 @@ fn a_final_newline_alone_is_no_cut() {
             (None, false, MAX_BYTES, 1)
         );
     }
-    // But an empty line is nothing else than its newline.
+    // But an empty line consists only of its newline.
     assert_eq!(truncate_head("abc\n\n", 4, 9).hit, Some(Hit::Bytes));
     assert_eq!(truncate_tail("abc\n\n", 4, 9).kept, "\n");
 }
@@ -145,7 +145,7 @@ fn middle_cuts_bytes() {
     let text = "x".repeat(30_001);
     let cut = middle(&text, 30_000, Some(256));
     assert!(cut.contains("\n\n[output truncated: 1 bytes removed from middle]\n\n"));
-    // Characters stay whole, and the number is what is really gone.
+    // Characters are not split, and the number is exact.
     assert_eq!(
         middle("éééé", 6, None),
         "é\n\n[output truncated: 4 bytes removed from middle]\n\né"
@@ -176,7 +176,7 @@ fn both_markers_survive() {
     assert!(cut.contains("line 127\n[...") && !cut.contains("line 128\n"));
     assert!(cut.contains("line 9872\n") && !cut.contains("line 9871\n"));
 
-    // A few long lines first: the first marker is among the kept lines.
+    // A few long lines first: the first note is among the kept lines.
     let text = format!("{}\n{}", "a".repeat(200), "b\n".repeat(100));
     let cut = middle(&text, 100, Some(10));
     assert_eq!(cut.matches("bytes removed from middle]").count(), 1);
@@ -216,7 +216,7 @@ proptest! {
         if !cut.partial {
             let whole: String = lines::split_inclusive(&text).take(cut.kept_lines).collect();
             prop_assert_eq!(whole.strip_suffix('\n').unwrap_or(&whole), cut.kept.strip_suffix('\n').unwrap_or(cut.kept));
-            // One line more would not have fitted.
+            // One more line would not have fitted.
             if let Some(next) = lines::split(&text).nth(cut.kept_lines) {
                 prop_assert!(cut.kept_lines == max_lines || whole.len() + next.len().max(1) > bytes);
             }
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn middle_counts_what_is_gone(text in "[aé€]{0,60}", bytes in 0usize..80) {
+    fn middle_counts_the_removed_bytes(text in "[aé€]{0,60}", bytes in 0usize..80) {
         let cut = middle(&text, bytes, None);
         match cut.split_once("\n\n[output truncated: ") {
             None => prop_assert_eq!(cut.as_ref(), text.as_str()),
@@ -260,9 +260,10 @@ proptest! {
         }
     }
 
-    /// However much of the middle was never held, the answer is that of the whole.
+    /// However much of the middle was never in memory, the result is the same as for the
+    /// whole text.
     #[test]
-    fn two_ends_are_cut_as_the_whole(
+    fn two_ends_are_cut_like_the_whole_text(
         text in "[aé€\n]{0,60}",
         bytes in 0usize..40,
         max_lines in proptest::option::of(0usize..20),

@@ -1,17 +1,17 @@
-//! What differs between a wanted line and the one that was found.
+//! Describing the differences between a line to find and the line in the file.
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
 use super::fold::{loose, lower, name, plain, similarity};
 use crate::text::decode::is_deceptive;
 
-/// The most characters of a line that are quoted.
+/// Maximum number of characters of a line to quote.
 const MAX_QUOTED: usize = 80;
 
-/// The longest text that is compared character by character.
+/// Maximum length of a text to compare character by character.
 const MAX_CHARS: usize = 4_096;
 
-/// Which ends of the wanted line may lie within a line of the file.
+/// The ends of the line to find that may be within a line of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edges {
     None,
@@ -29,7 +29,7 @@ impl Edges {
         matches!(self, Self::End | Self::Both)
     }
 
-    /// Whether the wanted line is there as it is.
+    /// Whether the file's line contains the line to find exactly.
     pub(super) fn fit(self, wanted: &str, found: &str) -> bool {
         match self {
             Self::None => wanted == found,
@@ -40,13 +40,13 @@ impl Edges {
     }
 }
 
-/// What differs in one line.
+/// Differences in one line.
 #[derive(Default)]
 pub(super) struct Differences {
     pub(super) lines: Vec<String>,
     /// The first character of the file's line that differs.
     pub(super) column: Option<usize>,
-    /// Whether one of them is of indentation.
+    /// Whether one of them is about indentation.
     pub(super) indentation: bool,
 }
 
@@ -57,24 +57,24 @@ impl Differences {
     }
 }
 
-/// Says what differs between a wanted line and the line of that number.
+/// Describes the differences between a line to find and the line with this number.
 pub(super) fn describe(line: usize, wanted: &str, found: &str, edges: Edges) -> Differences {
-    let mut told = Differences::default();
+    let mut differences = Differences::default();
     if edges.fit(wanted, found) {
-        return told;
+        return differences;
     }
     if wanted.trim().is_empty() || found.trim().is_empty() {
-        told.add(0, blank(line, wanted, found));
-        return told;
+        differences.add(0, blank(line, wanted, found));
+        return differences;
     }
     let (wanted_indent, wanted_body, wanted_end) = parts(wanted);
     let (found_indent, found_body, found_end) = parts(found);
-    // A text that begins within a line wants none, or the end, of its indentation.
+    // A text that starts within a line may omit the indentation or have only its end.
     let begins_within = edges.start() && found_indent.ends_with(wanted_indent);
-    // Beside another text altogether its indentation is of no interest.
+    // The indentation of a completely different text is irrelevant.
     let another = edges == Edges::None && similarity(wanted_body, found_body) < 0.4;
     if wanted_indent != found_indent && !begins_within && !another {
-        told.indentation = true;
+        differences.indentation = true;
         let (wanted, found) = (whitespace(wanted_indent), whitespace(found_indent));
         let none = || "no indentation".to_owned();
         let text = format!(
@@ -82,10 +82,17 @@ pub(super) fn describe(line: usize, wanted: &str, found: &str, edges: Edges) -> 
             wanted.unwrap_or_else(none),
             found.unwrap_or_else(none)
         );
-        told.add(0, text);
+        differences.add(0, text);
     }
     let body_at = found_indent.chars().count();
-    body(&mut told, line, wanted_body, found_body, body_at, edges);
+    body(
+        &mut differences,
+        line,
+        wanted_body,
+        found_body,
+        body_at,
+        edges,
+    );
     let ends_within = edges.end() && found_end.starts_with(wanted_end);
     if wanted_end != found_end && !ends_within {
         let at = body_at + found_body.chars().count();
@@ -93,9 +100,9 @@ pub(super) fn describe(line: usize, wanted: &str, found: &str, edges: Edges) -> 
         let wanted =
             whitespace(wanted_end).map_or_else(none, |space| format!("{space} at the end"));
         let found = whitespace(found_end).map_or_else(none, |space| format!("{space} at the end"));
-        told.add(at, format!("line {line}: {wanted} wanted, {found} found"));
+        differences.add(at, format!("line {line}: {wanted} wanted, {found} found"));
     }
-    told
+    differences
 }
 
 fn blank(line: usize, wanted: &str, found: &str) -> String {
@@ -111,7 +118,7 @@ fn blank(line: usize, wanted: &str, found: &str) -> String {
     )
 }
 
-/// Leading whitespace, what is between, trailing whitespace.
+/// Splits a text into leading whitespace, body and trailing whitespace.
 fn parts(text: &str) -> (&str, &str, &str) {
     let rest = text.trim_start();
     let body = rest.trim_end();
@@ -120,7 +127,7 @@ fn parts(text: &str) -> (&str, &str, &str) {
     (indent, body, end)
 }
 
-/// `2 tabs and 1 space`, in the order in which they stand; none if there is none.
+/// Describes whitespace in order, as in `2 tabs and 1 space`; `None` if there is none.
 pub(super) fn whitespace(text: &str) -> Option<String> {
     let mut runs: Vec<(char, usize)> = Vec::new();
     for c in text.chars() {
@@ -138,7 +145,7 @@ pub(super) fn whitespace(text: &str) -> Option<String> {
             other => format!("{count} of {}", name(other)),
         }
     };
-    // More than a few runs would be a riddle: then only how many of each kind.
+    // More than four runs would be confusing, so only the number of each kind is given.
     if runs.len() > 4 {
         runs.sort_by_key(|(c, _)| *c);
         runs.dedup_by(|next, kept| {
@@ -155,9 +162,9 @@ pub(super) fn whitespace(text: &str) -> Option<String> {
     Some(format!("{} and {}", before.join(", "), named(last)))
 }
 
-/// Compares what is between the whitespace of both ends.
+/// Compares the text between leading and trailing whitespace.
 fn body(
-    told: &mut Differences,
+    differences: &mut Differences,
     line: usize,
     wanted: &str,
     found: &str,
@@ -190,7 +197,7 @@ fn body(
             .collect();
         pairs.dedup();
         pairs.truncate(3);
-        told.add(column, format!("line {line}: {}", pairs.join("; ")));
+        differences.add(column, format!("line {line}: {}", pairs.join("; ")));
     } else if same(|c| (!is_deceptive(c)).then_some(c)) {
         let hidden = |text: &str| text.chars().find(|c| is_deceptive(*c)).map(name);
         let none = || "no invisible character".to_owned();
@@ -198,13 +205,13 @@ fn body(
             hidden(wanted).unwrap_or_else(none),
             hidden(found).unwrap_or_else(none),
         );
-        told.add(
+        differences.add(
             column,
             format!("line {line}: {wanted} wanted, {found} found"),
         );
     } else if same(|c| (!c.is_whitespace()).then_some(c)) {
         let (wanted, found) = (seen(&quote(wanted, at)), seen(&quote(found, at)));
-        told.add(
+        differences.add(
             column,
             format!("line {line}: whitespace differs: {wanted} wanted, {found} found"),
         );
@@ -214,7 +221,7 @@ fn body(
         } else {
             ""
         };
-        told.add(
+        differences.add(
             column,
             format!(
                 "line {line}: {case}{} wanted, {} found",
@@ -230,8 +237,8 @@ fn seen(text: &str) -> String {
     text.replace(' ', "\u{b7}").replace('\t', "\u{2192}")
 }
 
-/// The part of the found text that the wanted one stands for, when it may begin
-/// or end within a line, and where that part begins.
+/// Returns the part of the file's line that corresponds to the text to find, which may
+/// start or end within a line, and its offset.
 fn narrow<'a>(wanted: &str, found: &'a str, edges: Edges) -> (&'a str, usize) {
     let whole = (found, 0);
     if edges == Edges::None || wanted.len() > MAX_CHARS || found.len() > MAX_CHARS {
@@ -275,8 +282,8 @@ fn narrow<'a>(wanted: &str, found: &'a str, edges: Edges) -> (&'a str, usize) {
         .map_or(whole, |part| (part, first))
 }
 
-/// The first and last character that a comparison of both texts finds to be the
-/// same, if they are not far apart; a lone letter elsewhere means nothing.
+/// Returns the first and last character that both texts share, if they are close to each
+/// other; a single shared letter elsewhere is a coincidence.
 fn alike(wanted: &str, found: &str) -> Option<(usize, usize)> {
     let (wanted, found): (Vec<char>, Vec<char>) =
         (wanted.chars().collect(), found.chars().collect());
@@ -289,7 +296,7 @@ fn alike(wanted: &str, found: &str) -> Option<(usize, usize)> {
         .filter(|op| op.tag() == DiffTag::Equal && op.new_range().len() > 2);
     let first = same.next()?;
     let last = same.next_back().unwrap_or(first);
-    // What of the wanted text lies outside the shared parts is wanted there too.
+    // The parts of the text to find outside the shared range belong to it, too.
     let start = first
         .new_range()
         .start
@@ -299,14 +306,14 @@ fn alike(wanted: &str, found: &str) -> Option<(usize, usize)> {
     (end > start && end - start <= wanted.len() * 3 / 2 + 8).then(|| (start, end - 1))
 }
 
-/// A text between backquotes, shortened around the character at `at`, with
-/// nothing in it that would break the line.
+/// Quotes a text in backquotes, shortened around the character at `at` and on a single
+/// line.
 pub(super) fn quote(text: &str, at: usize) -> String {
     let text = shorten(text, at, MAX_QUOTED);
     format!("`{}`", text.replace('\r', "\\r").replace('\n', "\\n"))
 }
 
-/// At most `chars` characters of a line, those around the one at `at`.
+/// Returns at most `chars` characters of a line around the one at `at`.
 pub(super) fn shorten(text: &str, at: usize, chars: usize) -> String {
     let total = text.chars().count();
     if total <= chars {

@@ -1,11 +1,11 @@
-//! Seeing two texts as the same although they are not quite.
+//! Treating similar texts as the same.
 
 use crate::text::decode::{is_deceptive, prefix};
 
-/// The longest line that is compared in full.
+/// Maximum length of a line to compare completely.
 const MAX_COMPARED: usize = 2_000;
 
-/// The ASCII character that a typographic one stands for.
+/// Returns the ASCII character that a typographic one stands for.
 pub(super) fn plain(c: char) -> char {
     match c {
         '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{b4}' => '\'',
@@ -16,7 +16,7 @@ pub(super) fn plain(c: char) -> char {
     }
 }
 
-/// A character by name, for those that are easily mistaken.
+/// Names a character, for those that are easily confused.
 pub(super) fn name(c: char) -> String {
     let name = match c {
         ' ' => return "a space".to_owned(),
@@ -59,8 +59,8 @@ pub(super) fn name(c: char) -> String {
     }
 }
 
-/// The characters that matter: no whitespace, nothing invisible, typography and
-/// case undone, each with its index in the text.
+/// Returns the significant characters with their index: without whitespace, invisible
+/// characters, typography and case.
 pub(super) fn loose(text: &str) -> impl Iterator<Item = (usize, char)> {
     text.chars().enumerate().filter_map(|(index, c)| {
         let c = plain(c);
@@ -71,7 +71,7 @@ pub(super) fn loose(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// One character for one, so that indices stay.
+/// Maps one character to one, so that indices stay the same.
 pub(super) fn lower(c: char) -> char {
     if c.is_ascii() {
         c.to_ascii_lowercase()
@@ -80,9 +80,9 @@ pub(super) fn lower(c: char) -> char {
     }
 }
 
-/// A number that loosely equal lines share; 0 for a blank line.
+/// Returns a hash that loosely equal lines share; 0 for a blank line.
 ///
-/// FNV-1a: it is enough to find candidates, which are compared in full later.
+/// FNV-1a is good enough to find candidates, which are compared completely later.
 pub(super) fn key(line: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     let step = |hash: u64, value: u64| (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3);
@@ -97,8 +97,8 @@ pub(super) fn key(line: &str) -> u64 {
     if hash == OFFSET { 0 } else { hash }
 }
 
-/// How alike two lines are, from 0 to 1: what they share at both ends, and the
-/// pairs of bytes that they share between.
+/// Returns the similarity of two lines from 0 to 1: their common prefix and suffix, and the
+/// byte pairs they share in between.
 pub(super) fn similarity(a: &str, b: &str) -> f32 {
     if a == b {
         return 1.0;

@@ -1,14 +1,14 @@
-//! What models habitually do to a text that they copy.
+//! Typical mistakes of models when they copy a text.
 
 use crate::text::lines;
 
-/// A needle with a habit undone, and what to say about it.
+/// A needle with one mistake undone, and the note about it.
 pub(super) struct Habit {
     pub(super) text: String,
     pub(super) note: &'static str,
 }
 
-/// The habits that the needle shows signs of.
+/// Returns the mistakes that the needle shows signs of.
 pub(super) fn undo(haystack: &str, needle: &str) -> Vec<Habit> {
     let mut habits = Vec::new();
     if let Some(text) = unnumbered(needle) {
@@ -18,7 +18,7 @@ pub(super) fn undo(haystack: &str, needle: &str) -> Vec<Habit> {
     if let Some((text, note)) = unescaped(needle) {
         habits.push(Habit { text, note });
     }
-    // The two below are rarer; they must be the whole trouble to be worth a word.
+    // The two below are rarer, so they are reported only if they are the whole problem.
     if needle.trim_end_matches('\n').contains('\n') {
         let text = needle.trim_end_matches('\n').replace('\n', "\\n");
         if haystack.contains(&text) {
@@ -46,8 +46,8 @@ pub(super) fn undo(haystack: &str, needle: &str) -> Vec<Habit> {
     habits
 }
 
-/// Takes `12<tab>`, `12: `, `12:`, `12|`, `12→` off every line, if the numbers
-/// go up one by one.
+/// Removes `12<tab>`, `12: `, `12:`, `12|`, `12→` from every line if the numbers increase
+/// one by one.
 fn unnumbered(needle: &str) -> Option<String> {
     let mut bodies = Vec::new();
     let mut expected: Option<u64> = None;
@@ -86,7 +86,7 @@ fn unnumbered(needle: &str) -> Option<String> {
     Some(text)
 }
 
-/// Reads `\n`, `\t`, `\"` as they are read in a quoted string.
+/// Interprets `\n`, `\t`, `\"` as in a quoted string.
 fn unescaped(needle: &str) -> Option<(String, &'static str)> {
     let mut text = String::with_capacity(needle.len());
     let (mut breaks, mut tabs, mut others) = (false, false, false);
@@ -97,7 +97,7 @@ fn unescaped(needle: &str) -> Option<(String, &'static str)> {
         } else {
             None
         };
-        let meant = match next {
+        let plain = match next {
             Some('n') => {
                 breaks = true;
                 '\n'
@@ -116,7 +116,7 @@ fn unescaped(needle: &str) -> Option<(String, &'static str)> {
             }
         };
         chars.next();
-        text.push(meant);
+        text.push(plain);
     }
     let note = match (breaks, tabs, others) {
         (true, _, _) => {

@@ -1,15 +1,15 @@
-//! Pairs of neighbouring letters: a cheap measure of how alike two texts are.
+//! Pairs of adjacent letters: a cheap measure of the similarity of two texts.
 
 use super::fold::loose;
 
-/// Lines longer than this are looked at in parts.
+/// Maximum length of a line to score in one piece.
 pub(super) const LONG_LINE: usize = 4_096;
 
-/// How many texts [`Pairs`] counts at once: lanes of 16 bits in one number.
+/// Number of texts that [`Pairs`] scores at once: 16-bit counters in one integer.
 pub(super) const LANES: usize = 4;
 
-/// Which pairs of letters each of a few texts has, so that one pass over a file
-/// scores its lines for all of them.
+/// The letter pairs of a few texts, so that one pass over a file scores its lines for all
+/// of them.
 pub(super) struct Pairs {
     table: Vec<u64>,
     counts: [u16; LANES],
@@ -40,7 +40,7 @@ impl Pairs {
         }
     }
 
-    /// Calls back with lane, score and offset of each part of a line.
+    /// Calls back with the text's index, the score and the offset of each part of a line.
     pub(super) fn scores(&self, line: &str, mut tell: impl FnMut(usize, f32, usize)) {
         for (part, bytes) in line.as_bytes().chunks(self.segment).enumerate() {
             let (mut sums, mut length) = (0u64, 0u32);
@@ -59,8 +59,7 @@ impl Pairs {
             {
                 let count = f32::from(*count);
                 let hits = f32::from((sums >> (16 * lane)) as u16).min(count);
-                // Half for how much of the wanted line is there, half for how
-                // much else is.
+                // Half for how much of the text is there, half for how little else is.
                 let score = 0.5 * hits / count + hits / (count + length as f32);
                 tell(lane, score, part * self.segment);
             }
@@ -68,7 +67,7 @@ impl Pairs {
     }
 }
 
-/// Calls back with a slot for every pair of neighbouring letters.
+/// Calls back with a table index for every pair of adjacent letters.
 fn walk(bytes: &[u8], mut tell: impl FnMut(usize)) {
     let mut before = None;
     for byte in bytes {
@@ -82,8 +81,8 @@ fn walk(bytes: &[u8], mut tell: impl FnMut(usize)) {
     }
 }
 
-/// The part of a very long line that is most like a wanted text, and the
-/// character at which it begins.
+/// Returns the part of a very long line that is most similar to the text to find, and the
+/// index of its first character.
 pub(super) fn excerpt<'a>(wanted: &str, found: &'a str) -> (&'a str, usize) {
     if found.len() <= LONG_LINE || wanted.len() > LONG_LINE / 2 {
         return (found, 0);
@@ -95,7 +94,7 @@ pub(super) fn excerpt<'a>(wanted: &str, found: &'a str) -> (&'a str, usize) {
             best = (score, at);
         }
     });
-    // Wide enough for a text that lies across the edge of a part.
+    // Wide enough for a text that crosses the boundary between two parts.
     let start = found.floor_char_boundary(best.1.saturating_sub(wanted.len()));
     let end = found.ceil_char_boundary(best.1 + table.segment + wanted.len());
     let shift = found
@@ -104,7 +103,8 @@ pub(super) fn excerpt<'a>(wanted: &str, found: &'a str) -> (&'a str, usize) {
     (found.get(start..end).unwrap_or(found), shift)
 }
 
-/// How much of a text that may begin or end within a line is in that line.
+/// Returns how much of a text is contained in a line; the text may start or end within the
+/// line.
 pub(super) fn contained(wanted: &str, found: &str) -> f32 {
     let squashed = |text: &str| loose(text).map(|(_, c)| c).collect::<String>();
     let (wanted, found) = (squashed(wanted), squashed(found));
@@ -116,6 +116,6 @@ pub(super) fn contained(wanted: &str, found: &str) -> f32 {
     }
     let mut best: f32 = 0.0;
     Pairs::of(&[&wanted]).scores(&found, |_, score, _| best = best.max(score));
-    // A line that has all the letters in another order is not the same line.
+    // A line with all the letters in a different order is not the same line.
     0.85 * best
 }

@@ -1,4 +1,4 @@
-//! Weighing places of a file against the wanted text.
+//! Scoring regions of a file against the text to find.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::fold::similarity;
 use super::pairs::{LONG_LINE, contained, excerpt};
 use super::search::{Pair, Rows, Wanted, Window};
 
-/// Pairs of unequal lines that are compared letter by letter.
+/// Maximum number of pairs of unequal lines to compare letter by letter.
 const MAX_COMPARISONS: usize = 8_000;
 
-/// Lines less alike than this do not stand for each other.
+/// Minimum similarity of two lines that correspond to each other.
 const ALIKE: f32 = 0.4;
 
-/// The first unless the second is more alike.
+/// Returns the first unless the second is more similar.
 pub(super) fn better(first: Option<Window>, second: Option<Window>) -> Option<Window> {
     match (first, second) {
         (Some(first), Some(second)) if second.similarity > first.similarity + 0.001 => Some(second),
@@ -25,11 +25,11 @@ pub(super) fn better(first: Option<Window>, second: Option<Window>) -> Option<Wi
     }
 }
 
-/// Weighs places against the wanted text.
+/// Scores regions against the text to find.
 pub(super) struct Scale<'a> {
     rows: &'a Rows<'a>,
     wanted: &'a Wanted<'a>,
-    /// Comparisons that may still be made.
+    /// Number of comparisons left.
     left: Cell<usize>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Scale<'a> {
     }
 
     pub(super) fn best_of(&self, mut places: Vec<isize>) -> Option<Window> {
-        // Large texts are first ranked by the lines that are the same.
+        // Large texts are ranked by the number of equal lines first.
         if self.wanted.len() > 100 {
             places.sort_by_key(|place| std::cmp::Reverse(self.same(*place)));
             places.truncate(3);
@@ -53,7 +53,7 @@ impl<'a> Scale<'a> {
             best = better(best, self.straight(*place));
         }
         if self.wanted.len() > 1 && best.as_ref().is_none_or(|best| best.similarity < 0.95) {
-            // Aligning thousands of lines is the one costly step.
+            // Aligning thousands of lines is the only expensive step.
             let tries = if self.wanted.len() > 1_000 { 1 } else { 3 };
             for place in places.iter().take(tries) {
                 best = better(best, self.shifted(*place));
@@ -78,7 +78,7 @@ impl<'a> Scale<'a> {
         .count()
     }
 
-    /// Line for line from a place on.
+    /// Compares line by line from a position.
     fn straight(&self, place: isize) -> Option<Window> {
         let pairs = (0..self.wanted.len()).map(|wanted| match self.row(place, wanted) {
             Some(found) => Pair::Both { wanted, found },
@@ -90,7 +90,7 @@ impl<'a> Scale<'a> {
         self.weigh(pairs.collect())
     }
 
-    /// With lines left out or put in between.
+    /// Aligns lines, allowing missing and additional ones.
     fn shifted(&self, place: isize) -> Option<Window> {
         let count = self.wanted.len();
         let slack = (count / 4 + 2).min(50);
@@ -135,8 +135,8 @@ impl<'a> Scale<'a> {
         self.weigh(pairs.map(|(_, pair)| pair).collect())
     }
 
-    /// Pairs the lines of two blocks that have no line in common, so that the
-    /// most alike stand together and the order stays.
+    /// Pairs the lines of two blocks that have no equal lines: the most similar ones, in
+    /// order.
     fn block(
         &self,
         pairs: &mut Vec<Pair>,
@@ -145,7 +145,7 @@ impl<'a> Scale<'a> {
     ) {
         let width = found.len() + 1;
         let small = wanted.len() * found.len() <= 900;
-        // `table[w][f]` is the best that the lines from w and f on can reach.
+        // `table[w][f]` is the best score for the lines from w and f on.
         let mut table = vec![0f32; if small { (wanted.len() + 1) * width } else { 0 }];
         let mut alike = vec![0f32; table.len()];
         if small {
@@ -198,10 +198,11 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// How alike the pairs are, long lines weighing more than short ones.
+    /// Returns the similarity of the pairs, where long lines have more weight than short
+    /// ones.
     fn weigh(&self, pairs: Vec<Pair>) -> Option<Window> {
         let weight = |line: &str| 1.0 + line.trim().len().min(200) as f32;
-        // A line too many is a smaller difference than one too few.
+        // An additional line is a smaller difference than a missing one.
         let extra = |found: usize| weight(self.rows.line(found)) / 4.0;
         let (mut sum, mut total) = (0.0, 0.0);
         for pair in &pairs {
@@ -210,8 +211,8 @@ impl<'a> Scale<'a> {
                     let weight = weight(self.wanted.line(wanted));
                     let alike = self.line(wanted, found);
                     total += weight;
-                    // Two lines that are nothing alike are one missing and one
-                    // too many, however they are paired.
+                    // Two lines with no similarity count as one missing and one additional
+                    // line, however they are paired.
                     if alike < ALIKE {
                         total += extra(found);
                     } else {

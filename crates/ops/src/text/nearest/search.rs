@@ -1,9 +1,8 @@
-//! Finding the lines of a file that are most like the wanted ones.
+//! Finding the lines of a file that are most similar to the text to find.
 //!
-//! Lines that are the same but for whitespace, case and typography are anchors:
-//! the rarest of them vote for where the wanted text would begin. Where there
-//! are none, lines that share many pairs of letters stand in. Only the few best
-//! places are then compared line by line.
+//! Lines that are equal apart from whitespace, case and typography are anchors: the rarest
+//! of them vote for the start of the text. If there are none, lines that share many letter
+//! pairs are used instead. Only the few best positions are then compared line by line.
 
 use std::collections::HashMap;
 
@@ -12,14 +11,14 @@ use super::pairs::{LANES, Pairs};
 use super::scale::{Scale, better};
 use crate::text::lines;
 
-/// The most lines of a file and of a wanted text that are compared.
+/// Maximum number of lines to compare, of a file and of the text to find.
 const MAX_ROWS: usize = 1_000_000;
 const MAX_WANTED: usize = 5_000;
 
-/// Places that are compared in full.
+/// Maximum number of positions to compare completely.
 const MAX_PLACES: usize = 12;
 
-/// Occurrences of one anchor that vote, anchors that vote, and all votes.
+/// Maximum number of occurrences per anchor, of anchors, and of votes.
 const MAX_OCCURRENCES: usize = 200;
 const MAX_ANCHORS: usize = 64;
 const MAX_VOTES: usize = 40_000;
@@ -37,7 +36,7 @@ impl<'a> Rows<'a> {
         Self { lines, keys }
     }
 
-    /// A line without its ending.
+    /// Returns a line without its line ending.
     pub(super) fn line(&self, index: usize) -> &'a str {
         let line = self.lines.get(index).copied().unwrap_or_default();
         line.strip_suffix('\r').unwrap_or(line)
@@ -54,13 +53,13 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The lines of a wanted text.
+/// The lines of the text to find.
 pub(super) struct Wanted<'a> {
     pub(super) lines: Vec<&'a str>,
     pub(super) keys: Vec<u64>,
-    /// Whether the last line has its newline and so must end where the file's does.
+    /// Whether the last line has a newline, so that it must end where the file's line ends.
     pub(super) finished: bool,
-    /// Whether the lines end in CRLF.
+    /// Whether the lines end with CRLF.
     pub(super) crlf: bool,
 }
 
@@ -89,24 +88,24 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// How a wanted line and a found line belong together; indices from 0.
+/// Correspondence of a line to find and a line in the file; indices start at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pair {
-    /// The one stands for the other.
+    /// The two lines correspond.
     Both { wanted: usize, found: usize },
-    /// Nothing stands for the wanted line, which would be before line `at`.
+    /// The file lacks this line, which would be before line `at`.
     Missing { wanted: usize, at: usize },
-    /// The found line was not wanted.
+    /// The file has this additional line.
     Extra { found: usize },
 }
 
-/// A region and how its lines belong to the wanted ones.
+/// A region, and how its lines correspond to the text to find.
 pub(super) struct Window {
     pub(super) pairs: Vec<Pair>,
     pub(super) similarity: f32,
 }
 
-/// The region that is most like the wanted text.
+/// Finds the region that is most similar to the text.
 pub(super) fn window(rows: &Rows<'_>, wanted: &Wanted<'_>) -> Option<Window> {
     let scale = Scale::new(rows, wanted);
     let mut best = scale.best_of(anchored(rows, wanted));
@@ -117,8 +116,8 @@ pub(super) fn window(rows: &Rows<'_>, wanted: &Wanted<'_>) -> Option<Window> {
     best
 }
 
-/// Where the wanted text would begin, by votes of the lines that are loosely the
-/// same. May be before the file's first line.
+/// Returns positions where the text may start, by the votes of loosely equal lines. May be
+/// before the first line of the file.
 fn anchored(rows: &Rows<'_>, wanted: &Wanted<'_>) -> Vec<isize> {
     #[derive(Default)]
     struct Anchor {
@@ -127,7 +126,7 @@ fn anchored(rows: &Rows<'_>, wanted: &Wanted<'_>) -> Vec<isize> {
         count: usize,
     }
     let mut anchors: HashMap<u64, Anchor> = HashMap::new();
-    // Most lines of a file are no anchors: a small table says so without hashing.
+    // Most lines are not anchors, and a small table tells without hashing.
     let mut maybe = vec![false; 1 << 16];
     let slot = |key: u64| usize::try_from(key & 0xffff).unwrap_or_default();
     for (index, key) in wanted.keys.iter().enumerate().filter(|(_, key)| **key != 0) {
@@ -182,8 +181,8 @@ fn anchored(rows: &Rows<'_>, wanted: &Wanted<'_>) -> Vec<isize> {
         .collect()
 }
 
-/// Where the wanted text would begin, by the lines that share most pairs of
-/// letters with its longest ones.
+/// Returns positions where the text may start, by the lines that share most letter pairs
+/// with its longest lines.
 fn resembling(rows: &Rows<'_>, wanted: &Wanted<'_>) -> Vec<isize> {
     let mut longest: Vec<usize> = (0..wanted.len()).collect();
     longest.sort_by_key(|index| std::cmp::Reverse(wanted.line(*index).trim().len().min(400)));

@@ -114,7 +114,7 @@ fn whitespace_within() {
         "let a = 1;",
         &["line 1: whitespace differs: `let·a·=·1;` wanted, `let·a··=→1;` found"],
     );
-    // Where something else differs, spaces stay spaces.
+    // If something else differs, spaces are not marked.
     says(
         "let a = 2;\n",
         "let a = 1;",
@@ -178,7 +178,7 @@ fn a_part_of_a_line() {
         "compute(alpha,beta)",
         &["line 1: whitespace differs: `compute(alpha,beta)` wanted, `compute(alpha,·beta)` found"],
     );
-    // The first line may begin and the last may end anywhere.
+    // The first line may start anywhere and the last may end anywhere.
     says(
         "  if first {\n\tsecond + third\n",
         "first {\n  second +",
@@ -199,7 +199,7 @@ fn line_numbers_in_front() {
     ] {
         says(file, needle, &[note]);
     }
-    // A file that has such numbers itself is not a habit.
+    // A file that contains such numbers itself is not a mistake.
     let list = "1: one potato\n2: two potatoes\n3: four\n";
     let nearest = found(list, "1: one potato\n2: two potatos");
     assert!(
@@ -328,7 +328,7 @@ fn long_lines_are_shortened_around_the_difference() {
 }
 
 #[test]
-fn large_regions_show_what_differs() {
+fn large_regions_show_the_lines_that_differ() {
     let line = |n: usize| format!("    statement_number({n});\n");
     let file: String = (0..300).map(line).collect();
     let needle = file.replace("(150)", "(15)").replace("(200)", "(20x)");
@@ -339,7 +339,7 @@ fn large_regions_show_what_differs() {
         "{text}"
     );
     assert!(text.contains("   201\t") && text.contains("   ...\n"));
-    // Everything differs.
+    // All of the lines differ.
     let needle: String = (0..300)
         .map(|n| format!("\tstatement_number({n});\n"))
         .collect();
@@ -350,8 +350,8 @@ fn large_regions_show_what_differs() {
     );
 }
 
-/// Slower than release by an order of magnitude, hence the generous bound; the
-/// point is that no input is quadratic.
+/// Debug builds are slower by an order of magnitude, so the bound is generous. The point is
+/// that no input takes quadratic time.
 #[test]
 fn bounded_work() {
     let line = |n: usize| {
@@ -409,7 +409,7 @@ fn bounded_work() {
 
 proptest! {
     #[test]
-    fn a_changed_line_is_found_where_it_was(
+    fn a_changed_line_is_found_at_its_position(
         names in prop::collection::vec("[a-z]{6,12}", 12..30),
         at in 2usize..8,
         count in 2usize..4,
@@ -419,8 +419,8 @@ proptest! {
         let needle: String = names.iter().enumerate().skip(at).take(count).map(row).collect();
         let nearest = nearest(&file, &needle.replace("    ", "\t")).unwrap();
         prop_assert_eq!((nearest.first_line, nearest.last_line), (at + 1, at + count));
-        let told = format!("line {}: 1 tab wanted, 4 spaces found", at + 1);
-        prop_assert!(nearest.differences.contains(&told));
+        let expected = format!("line {}: 1 tab wanted, 4 spaces found", at + 1);
+        prop_assert!(nearest.differences.contains(&expected));
     }
 
     #[test]
@@ -436,7 +436,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_there_has_no_difference(file in "[ab \t\n]{1,80}", from in 0usize..40, to in 1usize..40) {
+    fn an_exact_match_has_no_differences(file in "[ab \t\n]{1,80}", from in 0usize..40, to in 1usize..40) {
         let needle: String = file.chars().skip(from).take(to).collect();
         if let Some(nearest) = nearest(&file, &needle) {
             prop_assert!(nearest.differences.is_empty(), "{:?}", nearest);

@@ -1,9 +1,9 @@
-//! Secrets whose characters are escaped: in JSON (`\u0041`, `\/`), in what Rust shows of a
-//! text (`\u{41}`, `\x41`), in an address (`%41`), any number of times over.
+//! Secrets whose characters are escaped: in JSON (`\u0041`, `\/`), in Rust's debug output
+//! (`\u{41}`, `\x41`), in a URL (`%41`), and in any nesting of these.
 
 use memchr::memchr3_iter;
 
-/// A secret, for a search that sees through escapes.
+/// A secret to search for, whether or not it is escaped.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spelled(Vec<char>);
 
@@ -13,32 +13,31 @@ impl std::fmt::Debug for Spelled {
     }
 }
 
-/// The shortest piece of Base64 that is looked for.
+/// Minimum length of Base64 text to search for.
 const SHORTEST: usize = 10;
 
-/// So many backslashes in a row are looked at.
+/// Maximum number of consecutive backslashes to check.
 const LONGEST_RUN: usize = 64;
 
-/// How often an address may be encoded within another.
+/// Maximum nesting of URL encoding.
 const DEEPEST: usize = 2;
 
 impl Spelled {
-    /// Looks for this.
+    /// Creates a search for this secret.
     #[must_use]
     pub fn new(secret: &str) -> Self {
-        // Whoever shows a text on one line writes white space in another way.
+        // Programs that print a text on one line write white space differently.
         let words: Vec<&str> = secret.split_whitespace().collect();
         Self(words.join(" ").chars().collect())
     }
 
-    /// Whether it may be there in a text that has nothing escaped in it, and be another
-    /// text than the secret itself.
+    /// Whether it can occur without escapes in a form that differs from the secret itself.
     #[must_use]
     pub fn has_space(&self) -> bool {
         self.0.contains(&' ')
     }
 
-    /// The text with a mark in its place, if it is there.
+    /// Replaces the secret by `mark`; `None` if the text does not contain it.
     #[must_use]
     pub fn cut_from(&self, text: &str, mark: &str) -> Option<String> {
         let bytes = text.as_bytes();
@@ -67,14 +66,14 @@ impl Spelled {
         Some(cleaned)
     }
 
-    /// Where it ends, if it begins at `start`.
+    /// Returns the end of the secret if it starts at `start`.
     fn ends(
         &self,
         bytes: &[u8],
         start: usize,
         (here, next): &mut (Vec<usize>, Vec<usize>),
     ) -> Option<usize> {
-        // Several ways to read what was there so far may lead to different places.
+        // Different interpretations of the text so far may lead to different positions.
         next.clear();
         here.clear();
         here.push(start);
@@ -86,7 +85,7 @@ impl Spelled {
                 }
                 next.extend(character(bytes, at, *wanted, number == 0));
                 match wanted {
-                    // Each stands for itself, or is doubled, again and again.
+                    // Each backslash may stand for itself or be doubled repeatedly.
                     '\\' => {
                         let own = run(bytes, at).min(LONGEST_RUN);
                         next.extend((1..=own).map(|count| at + count));
@@ -113,7 +112,7 @@ fn run(bytes: &[u8], at: usize) -> usize {
     rest.iter().take_while(|byte| **byte == b'\\').count()
 }
 
-/// Where white space ends that is spelled in some way at `at`: after each piece of it.
+/// Returns the ends of all white space, in any notation, that starts at `at`.
 fn spaces(bytes: &[u8], at: usize) -> Vec<usize> {
     let one = |at: usize| {
         [' ', '\n', '\t', '\r'].into_iter().find_map(|space| {
@@ -126,7 +125,7 @@ fn spaces(bytes: &[u8], at: usize) -> Vec<usize> {
     ends.take(LONGEST_RUN).collect()
 }
 
-/// Where a character ends that is spelled in some way at `at`.
+/// Returns the end of a character, in any notation, that starts at `at`.
 fn character(bytes: &[u8], at: usize, wanted: char, is_first: bool) -> Option<usize> {
     let mut buffer = [0; 4];
     let plain = wanted.encode_utf8(&mut buffer).as_bytes();
@@ -145,7 +144,7 @@ fn character(bytes: &[u8], at: usize, wanted: char, is_first: bool) -> Option<us
                 if code == u32::from(wanted) {
                     return Some(after + length);
                 }
-                // Two halves of one character.
+                // The two halves of a surrogate pair.
                 let second = after + length;
                 let rest = bytes.get(second + run(bytes, second)..)?;
                 let (low, low_length) = unicode(rest)?;
@@ -169,7 +168,8 @@ fn character(bytes: &[u8], at: usize, wanted: char, is_first: bool) -> Option<us
             if rest.first() == Some(&b'x') {
                 return each(bytes, at, wanted, hexadecimal);
             }
-            // `\/`, `\"` and `\'`. A secret does not begin with what escapes a letter.
+            // `\/`, `\"` and `\'`. The escape before the first letter is not part of the
+            // secret.
             let is_escaped = rest.starts_with(plain) && !(is_first && wanted.is_alphanumeric());
             is_escaped.then(|| after + plain.len())
         }
@@ -177,7 +177,7 @@ fn character(bytes: &[u8], at: usize, wanted: char, is_first: bool) -> Option<us
     }
 }
 
-/// Where several bytes end that are written one by one.
+/// Returns the end of several bytes that are escaped one by one.
 fn each(
     bytes: &[u8],
     mut at: usize,
@@ -192,7 +192,7 @@ fn each(
     Some(at)
 }
 
-/// `%41`, or `%2541` if that was encoded once more.
+/// Decodes `%41`, or `%2541` if it was encoded once more.
 fn percent(bytes: &[u8], at: usize, depth: usize) -> Option<(u8, usize)> {
     let mut rest = bytes.get(at..)?.strip_prefix(b"%")?;
     for _ in 0..depth {
@@ -202,7 +202,7 @@ fn percent(bytes: &[u8], at: usize, depth: usize) -> Option<(u8, usize)> {
     Some((byte, at + 3 + 2 * depth))
 }
 
-/// `\x41`.
+/// Decodes `\x41`.
 fn hexadecimal(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     let after = at + run(bytes, at);
     (after > at).then_some(())?;
@@ -211,7 +211,7 @@ fn hexadecimal(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     Some((byte, after + 3))
 }
 
-/// `u0041` or `u{41}`, and how long that is.
+/// Decodes `u0041` or `u{41}`, and returns its length.
 fn unicode(rest: &[u8]) -> Option<(u32, usize)> {
     let rest = rest.strip_prefix(b"u")?;
     if let Some(braced) = rest.strip_prefix(b"{") {
@@ -227,7 +227,8 @@ fn hex(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// What is in the Base64 of every text that has the secret in it, wherever it stands there.
+/// Returns texts of which one is in the Base64 encoding of any text that contains the
+/// secret.
 #[must_use]
 pub fn in_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
@@ -235,7 +236,7 @@ pub fn in_base64(secret: &str) -> Vec<String> {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret.as_bytes());
         for letters in [STANDARD, URL_SAFE] {
-            // Only the characters that are of the secret alone.
+            // Only the characters that depend on nothing but the secret.
             let whole = bytes.len() * 8 / 6;
             let text: String = (skipped..whole)
                 .filter_map(|at| letters.get(sextet(&bytes, at)))
@@ -252,7 +253,7 @@ pub fn in_base64(secret: &str) -> Vec<String> {
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Six bits of many.
+/// Returns the six bits at a position.
 fn sextet(bytes: &[u8], number: usize) -> usize {
     let bit = number * 6;
     let byte = |at: usize| bytes.get(at).copied().map_or(0, usize::from);

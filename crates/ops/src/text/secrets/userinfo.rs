@@ -1,17 +1,17 @@
-//! User names and passwords in addresses: `https://me:password@host`.
+//! User names and passwords in URLs: `https://me:password@host`.
 
 use memchr::{memchr2, memchr3_iter, memmem};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How far is looked for the end of a password that has characters in it which end a host,
-/// or of an address that begins without two slashes.
+/// Maximum number of bytes to search for the end of a password that contains delimiters, or
+/// of a URL without two slashes.
 const FAR: usize = 256;
 
-/// A name alone is a token from this length on: `https://TOKEN@host`.
+/// Minimum length of a user name that counts as a token: `https://TOKEN@host`.
 const TOKEN: usize = 8;
 
-/// What people write where a password would be.
+/// Words that people write in place of a password.
 const PLACEHOLDERS: [&str; 14] = [
     "password",
     "passwd",
@@ -29,8 +29,8 @@ const PLACEHOLDERS: [&str; 14] = [
     "yourpassword",
 ];
 
-/// A text with a mark in the place of what stands before the `@` of an address, where that is
-/// a secret. Placeholders such as `user:password` and `$NAME` stay.
+/// Replaces the part before the `@` of a URL by `mark` if it is a secret. Keeps
+/// placeholders such as `user:password` and `$NAME`.
 #[must_use]
 pub fn without_userinfo<'a>(text: &'a str, mark: &str) -> Cow<'a, str> {
     let bytes = text.as_bytes();
@@ -46,7 +46,7 @@ pub fn without_userinfo<'a>(text: &'a str, mark: &str) -> Cow<'a, str> {
         let Some(Range { start, end }) = secret(bytes, at) else {
             continue;
         };
-        // Both ends are beside ASCII.
+        // Both ends are next to ASCII characters.
         let (Some(before), Some(_)) = (text.get(from..start), text.get(start..end)) else {
             continue;
         };
@@ -63,17 +63,17 @@ pub fn without_userinfo<'a>(text: &'a str, mark: &str) -> Cow<'a, str> {
     }
 }
 
-/// How an address is written.
+/// Notation of a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
-    /// `https://me:pw@host`, and with slashes that are escaped.
+    /// `https://me:pw@host`, possibly with escaped slashes.
     Plain,
-    /// `https%3A%2F%2Fme%3Apw%40host`, within another.
+    /// `https%3A%2F%2Fme%3Apw%40host`, inside another URL.
     Encoded,
 }
 
-/// Where the secret is in an address whose scheme ends at `at`, or that begins there with
-/// `//` and has none.
+/// Returns the range of the secret in a URL whose scheme ends at `at`, or that has no
+/// scheme and starts there with `//`.
 fn secret(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let (before, rest) = (bytes.get(..at)?, bytes.get(at..)?);
     let (scheme, begin) = if rest.first() == Some(&b'/') {
@@ -85,7 +85,7 @@ fn secret(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let start = at + begin.length;
     let rest = bytes.get(start..)?;
     let rest = match begin.is_short {
-        // Nothing ends such a text before the next one begins.
+        // Such a text has no delimiter before the next one starts.
         true => rest.get(..rest.len().min(FAR))?,
         false => rest,
     };
@@ -101,7 +101,7 @@ fn secret(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     })
 }
 
-/// How long what stands before the `@` is.
+/// Returns the length of the part before the `@`.
 fn length(rest: &[u8], written: Written) -> Option<usize> {
     let place = host_end(rest, written);
     let host = rest.get(..place)?;
@@ -111,8 +111,8 @@ fn length(rest: &[u8], written: Written) -> Option<usize> {
     if written == Written::Encoded {
         return None;
     }
-    // A password with a slash or a quote in it ends the host too early. What stands
-    // behind the colon of a host is a number, and what ends an address follows it.
+    // A slash or quote in the password ends the host too early. After the colon of a real
+    // host comes a port number, followed by a delimiter.
     let far = rest.get(..rest.len().min(FAR))?;
     let is_end =
         |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"\"<>".contains(byte);
@@ -121,7 +121,7 @@ fn length(rest: &[u8], written: Written) -> Option<usize> {
     match after_colon(host)? {
         port if port.is_empty() || !port.iter().all(u8::is_ascii_digit) => last_at(far, written),
         _ if next.is_none_or(|next| is_end(next) || b"/?#`".contains(next)) => None,
-        // The next address in a list is one of its own.
+        // The next URL in a list is a separate one.
         _ => last_at(
             far.get(..memmem::find(far, b"//").unwrap_or(far.len()))?,
             written,
@@ -129,17 +129,17 @@ fn length(rest: &[u8], written: Written) -> Option<usize> {
     }
 }
 
-/// How the part of an address begins that has the host in it.
+/// The start of the host part of a URL.
 struct Begin {
     length: usize,
-    /// Some of it is percent-encoded, and some slash is not.
+    /// Whether a part of it is percent-encoded, and whether a slash is not.
     has_code: bool,
     has_slash: bool,
-    /// It has fewer than two slashes.
+    /// Whether it has fewer than two slashes.
     is_short: bool,
 }
 
-/// The beginning of an address without a scheme: `//host`.
+/// Matches the start of a URL without a scheme: `//host`.
 fn relative(before: &[u8], rest: &[u8]) -> Option<Begin> {
     let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || b":/\\.-_+%@~".contains(byte);
     let is_leading = !before.last().is_some_and(is_inside);
@@ -151,9 +151,9 @@ fn relative(before: &[u8], rest: &[u8]) -> Option<Begin> {
     })
 }
 
-/// How long `://` is here: each of the three plain, or percent-encoded once or twice. The
-/// slashes may be escaped any number of times. Of an address in the web they may be
-/// missing, or be backslashes: browsers take it nevertheless.
+/// Returns the length of `://`, where each character may be plain or percent-encoded once
+/// or twice, and slashes may be escaped any number of times. For web URLs the slashes may
+/// be missing or be backslashes, because browsers accept that.
 fn begin(scheme: &[u8], rest: &[u8]) -> Option<Begin> {
     let (mut at, mut has_code) = symbol(rest, b':', b"3A")?;
     let (mut slashes, mut has_slash) = (0, false);
@@ -184,7 +184,8 @@ fn begin(scheme: &[u8], rest: &[u8]) -> Option<Begin> {
     })
 }
 
-/// How long a character is at the beginning of a text, and whether it is percent-encoded.
+/// Returns the length of a character at the start of a text, and whether it is
+/// percent-encoded.
 fn symbol(text: &[u8], plain: u8, code: &[u8; 2]) -> Option<(usize, bool)> {
     if text.first() == Some(&plain) {
         return Some((1, false));
@@ -198,7 +199,7 @@ fn symbol(text: &[u8], plain: u8, code: &[u8; 2]) -> Option<(usize, bool)> {
     given.eq_ignore_ascii_case(code).then_some((length, true))
 }
 
-/// The scheme at the end of a text.
+/// Returns the scheme at the end of a text.
 fn scheme(before: &[u8]) -> Option<&[u8]> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     let begins = before.iter().rposition(|byte| !is_part(byte));
@@ -206,7 +207,7 @@ fn scheme(before: &[u8]) -> Option<&[u8]> {
     (!scheme.is_empty()).then_some(scheme)
 }
 
-/// Where a host ends, with what stands before its `@`.
+/// Returns the end of the host, including the part before its `@`.
 fn host_end(rest: &[u8], written: Written) -> usize {
     let is_end = |at: usize, byte: u8| match written {
         Written::Plain => {
@@ -242,12 +243,12 @@ fn last_at(place: &[u8], written: Written) -> Option<usize> {
     }
 }
 
-/// What stands behind the first colon.
+/// Returns the text after the first colon.
 fn after_colon(host: &[u8]) -> Option<&[u8]> {
     host.get(memchr::memchr(b':', host)? + 1..)
 }
 
-/// Whether what stands before the `@` is worth hiding.
+/// Whether the part before the `@` must be redacted.
 fn is_secret(scheme: &[u8], given: &[u8], written: Written) -> bool {
     let split = match written {
         Written::Plain => memchr::memchr(b':', given).map(|at| (at, 1)),
@@ -285,7 +286,7 @@ fn is_placeholder(given: &[u8]) -> bool {
         .strip_prefix(b"${")
         .or_else(|| given.strip_prefix(b"{"))
         .and_then(|name| name.strip_suffix(b"}"));
-    // A dollar may be the first character of a password; names of variables are in capitals.
+    // A dollar may be the first character of a password; variable names are in capitals.
     let is_variable = braced.is_some_and(is_name)
         || given
             .strip_prefix(b"$")
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_the_at_is_left_out() {
+    fn secrets_before_the_at_are_redacted() {
         for (text, cleaned) in [
             ("https://me:hunter2@host/x", "https://[redacted]@host/x"),
             (
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays() {
+    fn text_without_secrets_is_unchanged() {
         for text in [
             "https://host/x",
             "https://host:8080/@scope/package",

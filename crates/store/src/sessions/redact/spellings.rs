@@ -1,10 +1,10 @@
-//! Secrets as records and logs have them.
+//! Secrets in the encodings that occur in records and logs.
 
 use super::Redactor;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// How a text may be written down.
+/// Returns the encodings of a text.
 fn spellings(text: &str) -> Vec<String> {
     let json = |text: &str| Value::from(text).to_string();
     let each = |write: &dyn Fn(char) -> String| text.chars().map(write).collect::<String>();
@@ -58,7 +58,7 @@ fn spellings(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_secret_goes_however_it_is_written() {
+fn a_secret_is_redacted_in_every_encoding() {
     for secret in [
         "sk-canary-1",
         "p\"a\\ss/wo'rd",
@@ -81,7 +81,7 @@ fn a_secret_goes_however_it_is_written() {
 }
 
 #[test]
-fn white_space_is_white_space() {
+fn all_white_space_is_equivalent() {
     let key = "-----BEGIN KEY-----\nMIIEcanary\n  second\tline\r\n-----END KEY-----\n";
     let redactor = Redactor::new([key.to_owned()]);
     let key = key.trim();
@@ -103,7 +103,7 @@ fn white_space_is_white_space() {
 }
 
 #[test]
-fn a_secret_goes_in_base64_wherever_it_stands() {
+fn a_secret_is_redacted_in_base64_at_every_offset() {
     let secret = "hunter2-canary";
     let redactor = Redactor::new([secret.to_owned()]);
     for (text, base64) in [
@@ -120,7 +120,7 @@ fn a_secret_goes_in_base64_wherever_it_stands() {
 }
 
 #[test]
-fn nothing_else_goes() {
+fn other_text_is_not_redacted() {
     let redactor = Redactor::new(["sk-canary-1".to_owned(), "p\\\\assword".to_owned()]);
     for text in [
         r"C:\sk\canary",
@@ -142,7 +142,7 @@ fn nothing_else_goes() {
 
 proptest! {
     #[test]
-    fn all_spellings_of_all_secrets(secret in r#"[a-zA-Z"'\\/\n\t%&+= é😀-]{8,20}"#) {
+    fn every_encoding_of_every_secret_is_redacted(secret in r#"[a-zA-Z"'\\/\n\t%&+= é😀-]{8,20}"#) {
         let secret = format!("k{secret}k");
         let redactor = Redactor::new([secret.clone()]);
         for written in spellings(&secret) {
@@ -153,7 +153,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken(text in r#"[a-z"'\\/%{}0-9éu]{0,60}"#) {
+    fn any_text_is_accepted(text in r#"[a-z"'\\/%{}0-9éu]{0,60}"#) {
         let redactor = Redactor::new(["aaaaaaaa\\\"/b".to_owned()]);
         let _ = redactor.clean(&text);
     }
@@ -161,7 +161,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn no_password_of_an_address_is_left_in_json(
+    fn no_password_of_a_url_remains_in_json(
         password in r#"[a-zA-Z?#/][a-zA-Z0-9!$&*+=~._'/#?\\-]{6,30}Q1"#,
         before in "[a-z \"]{0,5}",
         after in "[/? ]?[a-z]{0,5}",

@@ -1,139 +1,139 @@
-//! What to do about what is found, in words for somebody who writes a first plugin.
+//! Advice for each kind of problem, written for first-time plugin authors.
 
-/// Answers that never leave the program.
+/// The answer was buffered.
 pub(super) const FLUSH: &str = "\
 Its answer stayed in a buffer: it came only when stdin was closed. Flush stdout after each \
 line: print(…, flush=True) in Python, STDOUT.sync = true in Ruby, $| = 1 in Perl, \
 stdout.flush() in Rust, bufio's Flush() in Go, fflush(stdout) in C.";
 
-/// A line without an end.
+/// A line without a newline.
 pub(super) const NEWLINE: &str = "\
 It wrote something, but did not end the line. A message counts once its newline is there: \
-write \"\\n\" behind each one, and flush.";
+write \"\\n\" after each one, and flush.";
 
-/// Silence.
+/// No answer to describe.
 pub(super) const SILENT: &str = "\
 Read stdin line by line in a loop, and answer {\"type\":\"describe\",…} at once with one line: \
 {\"name\":\"…\",\"description\":\"…\",\"parameters\":{\"type\":\"object\",\"properties\":{…}}}. \
-Do not read stdin to its end first: it stays open. Slow preparations belong behind the answer; \
-one that needs more than 10 seconds to start gets them by `start_timeout` in its entry in haft.yaml. \
-`haft plugin new LANG NAME` makes one that works, to compare.";
+Do not read stdin to its end first: it stays open. Do slow preparations after the answer; \
+a plugin that needs more than 10 seconds to start can set `start_timeout` in haft.yaml. \
+For comparison, `haft plugin new LANG NAME` creates a working plugin.";
 
-/// A program that may speak another protocol than the one it was asked in.
+/// The plugin may use another protocol than the one chosen.
 pub(super) const ONE_PROTOCOL: &str = "\
-It was asked in one protocol only: leave --protocol out, and haft finds out which one it speaks.";
+Only one protocol was tried: without --protocol, haft detects which one the plugin uses.";
 
-/// Silence of one that is asked in the protocol init.
+/// No answer to init.
 pub(super) const SILENT_AT_INIT: &str = "\
 Read stdin line by line in a loop, and answer {\"type\":\"init\",…} at once with one line: \
 {\"type\":\"init\",\"tools\":[{\"name\":\"…\",\"description\":\"…\",\"parameters\":{\"type\":\"object\",\
-\"properties\":{…}}}]}. One that needs more than 10 seconds to start gets them by `start_timeout` \
-in its entry in haft.yaml.";
+\"properties\":{…}}}]}. A plugin that needs more than 10 seconds to start can set `start_timeout` \
+in haft.yaml.";
 
-/// What the answer to init looks like.
+/// Format of the answer to init.
 pub(super) const DEFINITION_AT_INIT: &str = "\
 The answer to init is one line: {\"type\":\"init\",\"tools\":[{\"name\":\"…\",\"description\":\"…\",\
 \"parameters\":{\"type\":\"object\",\"properties\":{…},\"required\":[…]}}]}.";
 
-/// What a definition looks like.
+/// Format of a definition.
 pub(super) const DEFINITION: &str = "\
 The answer to describe is one line: {\"name\":\"…\",\"description\":\"…\",\"parameters\":\
 {\"type\":\"object\",\"properties\":{…},\"required\":[…]}}, or {\"tools\":[…]} with several of these.";
 
-/// A program that ends when it should wait.
+/// The plugin exited too early.
 pub(super) const ENDED: &str = "\
 A plugin is started once and answers line after line until stdin ends; it must not exit in \
-between. What it wrote to stderr (the lines with !) often says why it did. haft gives it PATH, \
-HOME, USER, SHELL, LANG, LC_*, TZ, TERM and TMPDIR only; what else it needs is named by --env \
-here and by `env` in haft.yaml.";
+between. Its stderr (the lines with !) often says why it did. haft passes only PATH, HOME, USER, \
+SHELL, LANG, LC_*, TZ, TERM and TMPDIR to it; name other variables it needs with --env here and \
+with `env` in haft.yaml.";
 
-/// A crash at a message.
+/// The plugin crashed on a message.
 pub(super) const CRASHED: &str = "\
-Catch errors around the work of each message and answer them: {\"content\":[{\"type\":\"text\",\
-\"text\":\"what went wrong\"}],\"error\":true}. Then read the next line. The lines with ! say \
+Catch errors while handling each message and answer with them: {\"content\":[{\"type\":\"text\",\
+\"text\":\"what went wrong\"}],\"error\":true}. Then read the next line. The lines with ! show \
 what happened.";
 
-/// A call without an answer.
+/// No answer to a call.
 pub(super) const UNANSWERED: &str = "\
-Each call needs one answer, also when it fails: {\"content\":[{\"type\":\"text\",\"text\":\"…\"}],\
-\"error\":true}. If the work takes longer, give it a time limit of its own, or test with \
---timeout SECONDS. If it did answer, flush stdout after each line.";
+Each call needs one answer, even if it fails: {\"content\":[{\"type\":\"text\",\"text\":\"…\"}],\
+\"error\":true}. If the work takes longer, limit its time in the plugin, or test with \
+--timeout SECONDS. If the plugin did answer, flush stdout after each line.";
 
-/// What a result looks like.
+/// Format of a result.
 pub(super) const SHAPE: &str = "\
 A result is one line: {\"content\":[{\"type\":\"text\",\"text\":\"…\"}],\"error\":false}; an image is \
 {\"type\":\"image\",\"data\":\"BASE64\",\"mimeType\":\"image/png\"}.";
 
-/// Other things on stdout.
+/// Something other than messages on stdout.
 pub(super) const STDOUT: &str = "\
 stdout is for messages only; logs, banners and progress go to stderr: print(…, file=sys.stderr) \
 in Python (print() alone writes to stdout), console.error in JavaScript, warn in Ruby, eprintln! \
-in Rust, fmt.Fprintln(os.Stderr, …) in Go, echo … >&2 in a shell. The same goes for what the \
-programs that it starts write: send their stdout elsewhere.";
+in Rust, fmt.Fprintln(os.Stderr, …) in Go, echo … >&2 in a shell. Also redirect the stdout of \
+programs that the plugin starts.";
 
-/// Messages on several lines.
+/// Messages that span several lines.
 pub(super) const PRETTY: &str = "\
-haft understands it, other hosts may not: write each message on one line. Leave out indent= in \
+haft understands this, but other hosts may not: write each message on one line. Omit indent= in \
 Python's json.dumps, the third argument of JSON.stringify, SetIndent in Go; use -c with jq.";
 
-/// Broken JSON.
-pub(super) const MENDED: &str = "\
-haft repaired it, other hosts may not: in JSON, control characters in strings are escaped (\\n, \
-\\t, \\u001b) and the text is UTF-8. Make JSON with a library, not by putting strings together.";
+/// JSON that had to be repaired.
+pub(super) const REPAIRED: &str = "\
+haft repaired it, but other hosts may not: JSON strings must escape control characters (\\n, \
+\\t, \\u001b), and the text must be UTF-8. Create JSON with a library, not by joining strings.";
 
-/// Answers nobody asked for.
+/// Answers without a request.
 pub(super) const STEP: &str = "\
 One message in, at most one answer out, in the same order, and before the next line is read. \
-Answer with the call_id of the call, {\"call_id\":\"…\",\"content\":…}: then haft can tell which \
-call an answer is for.";
+Include the call_id of the call in the answer, {\"call_id\":\"…\",\"content\":…}, so that haft \
+knows which call it belongs to.";
 
-/// Ids in the second protocol.
+/// Missing ids in protocol 2.
 pub(super) const CALL_ID: &str = "\
-With \"protocol\": 2 several calls run at once, so each result names its own: {\"type\":\"result\",\
-\"call_id\":\"…\",\"content\":[…],\"error\":false}. Leave \"protocol\": 2 out of the definition if one \
+With \"protocol\": 2 several calls run at once, so each result must name its call: {\"type\":\"result\",\
+\"call_id\":\"…\",\"content\":[…],\"error\":false}. Remove \"protocol\": 2 from the definition if one \
 call at a time is enough.";
 
-/// Cancelling.
+/// Cancellation was ignored.
 pub(super) const CANCEL: &str = "\
-haft waits 2 seconds after {\"type\":\"cancel\",\"call_id\":\"…\"}, then it ends the program and all \
-calls in it. Stop the work and answer the call, with \"error\":true.";
+haft waits 2 seconds after {\"type\":\"cancel\",\"call_id\":\"…\"}, then it kills the plugin with all \
+its calls. Stop the work and answer the call with \"error\":true.";
 
-/// Updates.
+/// Invalid updates.
 pub(super) const UPDATE: &str = "\
 An update is {\"type\":\"update\",\"call_id\":\"…\",\"content\":[{\"type\":\"text\",\"text\":\"…\"}]}, \
-while the call with that id runs, in a plugin whose definition says \"protocol\": 2.";
+sent while the call with that id runs, by a plugin whose definition contains \"protocol\": 2.";
 
-/// The end.
+/// The plugin did not exit.
 pub(super) const END: &str = "\
-When stdin ends, nobody will ask any more: leave the loop and exit with 0. haft ends a plugin \
-that stays, but what it wanted to save is lost then.";
+When stdin ends, no more calls will come: leave the loop and exit with 0. haft kills a plugin \
+that keeps running, and unsaved data is lost.";
 
-/// Children that stay.
+/// Child processes that keep running.
 pub(super) const LEFT: &str = "\
-End what it starts when it ends itself. haft ends all of it in the end, without asking.";
+End all child processes before the plugin exits. haft kills the remaining ones.";
 
-/// Wrong arguments taken for right ones.
+/// Wrong arguments were accepted.
 pub(super) const LENIENT: &str = "\
 haft checks arguments against the schema and never sends such a call, but other hosts may: \
-answer with \"error\":true and say which argument is wrong and what it should be.";
+answer with \"error\":true and say which argument is wrong and what is expected.";
 
-/// Something that haft never sends.
+/// A failure on something that haft never sends.
 pub(super) const NEVER_SENT: &str = "\
-haft never sends this, so the plugin works as it is; another host might. To be safe, catch \
+haft never sends this, so the plugin works with haft as it is, but another host might. To be safe, catch \
 errors around each line and answer with \"error\":true, or ignore the line, then read the next one.";
 
-/// A long line.
+/// A long line was not handled.
 pub(super) const LONG: &str = "\
-A long argument makes a long line, and this one did not get through: a model that passes a \
-long text will see the call fail. Read lines of any length. In Go, call \
-scanner.Buffer(make([]byte, 0, 64*1024), 16*1024*1024) before the loop, as a Scanner stops at \
-64 KB otherwise.";
+A long argument makes a long line, which the plugin could not read: calls with a long text will \
+fail. Read lines of any length. In Go, call \
+scanner.Buffer(make([]byte, 0, 64*1024), 16*1024*1024) before the loop, because a Scanner stops \
+at 64 KB by default.";
 
-/// A text that is easily broken.
+/// A difficult text was not handled.
 pub(super) const TEXT: &str = "\
-It has to read and write such a text whole, and escape what it repeats. Make JSON with a \
-library, not by putting strings together.";
+The plugin must read such a text completely and escape it in its answer. Create JSON with a \
+library, not by joining strings.";
 
-/// Tools in a bare list.
+/// Tools in a list without an object.
 pub(super) const LIST: &str = "\
-haft understands a bare list of tools, other hosts may not: answer with {\"tools\":[…]}.";
+haft understands a bare list of tools, but other hosts may not: answer with {\"tools\":[…]}.";

@@ -1,16 +1,16 @@
-//! Arguments made up from a schema: right ones, and wrong ones.
+//! Generates arguments from a schema: valid ones and wrong ones.
 
 use haft::Definition;
 use haft::plugin_protocol::accepts;
 use serde_json::{Map, Value, json};
 
-/// Deeper is not gone into a schema.
-const DEEPEST: usize = 8;
+/// Maximum nesting of a schema that is followed.
+const MAX_DEPTH: usize = 8;
 
-/// How many items an array is given at most.
-const MOST_ITEMS: u64 = 20;
+/// Maximum items of a generated array.
+const MAX_ITEMS: u64 = 20;
 
-/// What texts of an unknown pattern are tried with.
+/// Texts to try for a pattern.
 const CANDIDATES: &[&str] = &[
     "example",
     "a",
@@ -30,16 +30,16 @@ const CANDIDATES: &[&str] = &[
     "abcdef0123456789",
 ];
 
-/// Which parameters are given.
+/// Parameters to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Required,
     All,
 }
 
-/// Arguments that the schema of a tool should take.
+/// Returns arguments that the tool's schema should accept.
 pub(super) fn valid(definition: &Definition, which: Which) -> Value {
-    let maker = Maker {
+    let maker = Generator {
         root: &definition.parameters,
         which,
     };
@@ -56,7 +56,7 @@ pub(super) fn valid(definition: &Definition, which: Which) -> Value {
     Value::Object(made)
 }
 
-/// Tries texts until one is taken: nobody can tell which a pattern takes.
+/// Tries texts until the pattern accepts one, since a match cannot be derived from it.
 fn fit(definition: &Definition, name: &str, made: &mut Map<String, Value>) {
     let first = made.get(name).cloned();
     let tried = first
@@ -66,7 +66,7 @@ fn fit(definition: &Definition, name: &str, made: &mut Map<String, Value>) {
     for text in tried.collect::<Vec<_>>() {
         made.insert(name.to_owned(), text);
         let refused = accepts(definition, &Value::Object(made.clone())).err();
-        // Others may be refused as well; this one is looked at alone.
+        // Only this parameter is checked; others may be invalid too.
         if !refused.is_some_and(|reason| reason.contains(name)) {
             return;
         }
@@ -76,12 +76,12 @@ fn fit(definition: &Definition, name: &str, made: &mut Map<String, Value>) {
     }
 }
 
-struct Maker<'a> {
+struct Generator<'a> {
     root: &'a Value,
     which: Which,
 }
 
-impl Maker<'_> {
+impl Generator<'_> {
     fn object(&self, schema: &Value, depth: usize) -> Map<String, Value> {
         let required: Vec<&str> = schema
             .get("required")
@@ -99,7 +99,7 @@ impl Maker<'_> {
     }
 
     fn value(&self, schema: &Value, depth: usize) -> Value {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Value::Null;
         }
         let first = |name: &str| schema.get(name).and_then(Value::as_array)?.first().cloned();
@@ -138,10 +138,10 @@ impl Maker<'_> {
 
     fn items(&self, schema: &Value, depth: usize) -> Vec<Value> {
         let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
-        let wanted = bound("minItems").unwrap_or(1).max(1);
-        let count = wanted
-            .min(bound("maxItems").unwrap_or(wanted))
-            .min(MOST_ITEMS);
+        let minimum = bound("minItems").unwrap_or(1).max(1);
+        let count = minimum
+            .min(bound("maxItems").unwrap_or(minimum))
+            .min(MAX_ITEMS);
         let Some(item) = schema.get("items") else {
             return (1..=count).map(|number| json!(number)).collect();
         };
@@ -166,7 +166,7 @@ impl Maker<'_> {
     }
 }
 
-/// The type of a schema, or what it seems to be.
+/// Returns the type of a schema, guessed if not given.
 fn kind(schema: &Value) -> &str {
     let named = match schema.get("type") {
         Some(Value::String(kind)) => Some(kind.as_str()),
@@ -214,11 +214,11 @@ fn text(schema: &Value) -> String {
         .collect()
 }
 
-/// A number inside its bounds, 1 where that may be.
+/// Returns a number within the bounds, 1 if possible.
 fn number(schema: &Value, is_whole: bool) -> Value {
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
     let step = bound("multipleOf").filter(|step| *step > 0.0);
-    // A bound that is left out itself moves by one, or by half of the way.
+    // For an exclusive bound, step inside by one or by half of the range.
     let least = bound("minimum").or_else(|| {
         bound("exclusiveMinimum").map(|least| {
             match (
@@ -253,17 +253,17 @@ fn number(schema: &Value, is_whole: bool) -> Value {
     }
 }
 
-/// Arguments that are wrong in one way, and how.
-pub(super) struct Wrong {
+/// Arguments with one error.
+pub(super) struct WrongArguments {
     pub(super) id: &'static str,
-    pub(super) how: String,
+    pub(super) description: String,
     pub(super) arguments: Value,
-    /// Whether a plugin may well take them all the same.
-    pub(super) is_bearable: bool,
+    /// Whether accepting them is fine.
+    pub(super) is_acceptable: bool,
 }
 
-/// What can be made wrong about right arguments.
-pub(super) fn wrong(definition: &Definition, right: &Value) -> Vec<Wrong> {
+/// Returns variants of valid arguments with one error each.
+pub(super) fn wrong(definition: &Definition, right: &Value) -> Vec<WrongArguments> {
     let schema = &definition.parameters;
     let given = right.as_object().cloned().unwrap_or_default();
     let mut all = Vec::new();
@@ -274,11 +274,11 @@ pub(super) fn wrong(definition: &Definition, right: &Value) -> Vec<Wrong> {
     if let Some(name) = first {
         let mut arguments = given.clone();
         arguments.shift_remove(name);
-        all.push(Wrong {
+        all.push(WrongArguments {
             id: "missing",
-            how: format!("without \"{name}\""),
+            description: format!("without \"{name}\""),
             arguments: arguments.into(),
-            is_bearable: false,
+            is_acceptable: false,
         });
     }
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -294,27 +294,27 @@ pub(super) fn wrong(definition: &Definition, right: &Value) -> Vec<Wrong> {
         };
         let mut arguments = given.clone();
         arguments.insert(name.clone(), other);
-        all.push(Wrong {
+        all.push(WrongArguments {
             id: "wrong_type",
-            how: format!("with a wrong type of \"{name}\""),
+            description: format!("with a wrong type for \"{name}\""),
             arguments: arguments.into(),
-            // A schema may leave it open.
-            is_bearable: property.get("type").is_none(),
+            // The schema may not restrict the type.
+            is_acceptable: property.get("type").is_none(),
         });
     }
     let mut arguments = given;
     arguments.insert("haft_unknown".to_owned(), json!(true));
-    all.push(Wrong {
+    all.push(WrongArguments {
         id: "unknown",
-        how: "with an unknown parameter".to_owned(),
+        description: "with an unknown parameter".to_owned(),
         arguments: arguments.into(),
-        is_bearable: true,
+        is_acceptable: true,
     });
     all
 }
 
-/// Right arguments with a text of ours in them: where the schema takes it, else under a
-/// name of its own. Says which.
+/// Puts a text into valid arguments, in a parameter that accepts it, or else in one
+/// called `haft_text`. Returns the arguments and the parameter.
 pub(super) fn with_text(definition: &Definition, right: &Value, text: &str) -> (Value, String) {
     let properties = definition
         .parameters

@@ -1,4 +1,5 @@
-//! Calls: with right arguments, with difficult texts, and what haft never sends.
+//! Checks calls: with valid arguments, with difficult texts, and messages that haft never
+//! sends.
 
 use super::advice;
 use super::arguments::{self, Which, valid, with_text, wrong};
@@ -8,34 +9,34 @@ use haft::plugin_protocol::accepts;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A text with everything that is easily broken.
+/// Text with characters that are often mishandled.
 const UNICODE: &str = "Grüße, \"quoted\" \\ 'x' $HOME `y` %s\nзавтра 日本語 العربية 🎉";
 
-/// A text that is longer than a pipe holds.
+/// Length of a text that exceeds a pipe's buffer.
 const LONG: usize = 100_000;
 
-/// A call that was answered: what is asked to see whether the program is in step.
+/// A call that was answered, used later to check that answers still match requests.
 pub(super) struct Probe {
     tool: String,
     pub(super) arguments: Value,
     took: Duration,
 }
 
-/// Calls that the person wants to be made, by tool.
+/// Calls from `--call`: tool and arguments.
 pub(super) type Given = Vec<(String, Value)>;
 
-/// Calls each tool as a model would. Gives those that were answered, the fastest first.
-pub(super) async fn right(trial: &mut Trial, given: &Given) -> Result<Vec<Probe>, Stop> {
+/// Calls each tool as a model would. Returns the answered calls, fastest first.
+pub(super) async fn valid_arguments(trial: &mut Trial, given: &Given) -> Result<Vec<Probe>, Stop> {
     trial.screen.section("Calls");
     let mut probes = Vec::new();
     for definition in trial.tools.clone() {
         let name = definition.name.clone();
-        let mut wanted: Vec<(String, Value)> = given
+        let mut planned: Vec<(String, Value)> = given
             .iter()
             .filter(|(tool, _)| *tool == name)
             .map(|(_, arguments)| ("with your arguments".to_owned(), arguments.clone()))
             .collect();
-        if wanted.is_empty() {
+        if planned.is_empty() {
             let (required, all) = (
                 valid(&definition, Which::Required),
                 valid(&definition, Which::All),
@@ -43,19 +44,19 @@ pub(super) async fn right(trial: &mut Trial, given: &Given) -> Result<Vec<Probe>
             let is_all = required == all;
             let title = match required.as_object().map(serde_json::Map::len) {
                 Some(0) => "without arguments",
-                _ => "with what is required",
+                _ => "with required arguments",
             };
-            wanted.push((title.to_owned(), required));
+            planned.push((title.to_owned(), required));
             if !is_all {
-                wanted.push(("with all parameters".to_owned(), all));
+                planned.push(("with all parameters".to_owned(), all));
             }
         }
-        for (title, arguments) in wanted {
+        for (title, arguments) in planned {
             if let Err(reason) = accepts(&definition, &arguments) {
                 let reason = reason.replace('\n', "; ");
                 trial
                     .screen
-                    .remark(&format!("haft itself would refuse the next call: {reason}"));
+                    .remark(&format!("haft would refuse the next call: {reason}"));
             }
             let answer = trial.ask(&name, &arguments).await?;
             let check = trial.judge("call", format!("{name}, {title}"), &answer);
@@ -73,7 +74,7 @@ pub(super) async fn right(trial: &mut Trial, given: &Given) -> Result<Vec<Probe>
     Ok(probes)
 }
 
-/// Calls each tool as no host should.
+/// Calls each tool with wrong arguments.
 pub(super) async fn wrong_arguments(trial: &mut Trial, given: &Given) -> Result<(), Stop> {
     trial.screen.section("Wrong arguments");
     for definition in trial.tools.clone() {
@@ -82,16 +83,16 @@ pub(super) async fn wrong_arguments(trial: &mut Trial, given: &Given) -> Result<
             || valid(&definition, Which::Required),
             |(_, arguments)| arguments.clone(),
         );
-        for arguments::Wrong {
+        for arguments::WrongArguments {
             id,
-            how,
+            description,
             arguments,
-            is_bearable,
+            is_acceptable,
         } in wrong(&definition, &right)
         {
             let answer = trial.ask(name, &arguments).await?;
-            let check = trial.judge(id, format!("{name}, {how}"), &answer);
-            let check = match is_bearable {
+            let check = trial.judge(id, format!("{name}, {description}"), &answer);
+            let check = match is_acceptable {
                 true if is_success(&answer) => check.if_passed("answered, which is fine"),
                 true => check,
                 false => lenient(check, &answer),
@@ -102,7 +103,7 @@ pub(super) async fn wrong_arguments(trial: &mut Trial, given: &Given) -> Result<
     Ok(())
 }
 
-/// Lines that no host sends as a rule: none may end it, or bring it out of step.
+/// Sends unusual lines. None may end the plugin or shift its answers.
 pub(super) async fn odd_lines(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
     trial.screen.section("Odd lines");
     for (id, title, odd) in [
@@ -114,18 +115,18 @@ pub(super) async fn odd_lines(trial: &mut Trial, probe: &Probe) -> Result<(), St
         ("blank", "an empty line", b"\n"),
         (
             "malformed",
-            "a line that is no JSON",
+            "a line that is not JSON",
             b"{\"type\":\"call\",oops\n",
         ),
     ] {
         let before = trial.odd_strays.len();
-        let said = trial.maybe(odd).await?;
+        let reply = trial.send_optional(odd).await?;
         let answer = trial.ask(&probe.tool, &probe.arguments).await?;
         let mut check = trial.judge(id, title.to_owned(), &answer);
         if let Answer::Given { .. } = answer {
-            check = check.if_passed(match said {
-                Some(_) => "answered, and so is the next call",
-                None => "ignored, and the next call is answered",
+            check = check.if_passed(match reply {
+                Some(_) => "answered; the next call is answered too",
+                None => "ignored; the next call is answered",
             });
         }
         if trial.odd_strays.len() > before {
@@ -141,28 +142,28 @@ pub(super) async fn odd_lines(trial: &mut Trial, probe: &Probe) -> Result<(), St
     let answer = trial.ask("haft_no_such_tool", &probe.arguments).await?;
     let check = trial.judge(
         "unknown_tool",
-        "a call of a tool that it does not have".to_owned(),
+        "a call of an unknown tool".to_owned(),
         &answer,
     );
     let check = match is_success(&answer) {
-        // With one tool, there is no need to look at the name.
+        // A plugin with one tool need not check the name.
         true if trial.tools.len() == 1 => {
             check.if_passed("answered by its only tool, which is fine")
         }
         true => check
             .level(Level::Warned)
-            .detail("answered as if there were such a tool")
-            .fix("Look at \"name\" in the call, and answer an unknown one with \"error\":true."),
+            .detail("answered as if the tool existed")
+            .fix("Check \"name\" in the call, and answer an unknown one with \"error\":true."),
         false => check,
     };
     trial.found(check);
     Ok(())
 }
 
-/// Texts that are easily broken.
+/// Sends difficult texts.
 pub(super) async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
     trial.screen.section("Texts");
-    // To a tool that takes texts, if there is one.
+    // Prefer a tool that accepts texts.
     let definitions = trial.tools.clone();
     let takes_text = |definition: &&haft::Definition| {
         let right = valid(definition, Which::Required);
@@ -183,7 +184,7 @@ pub(super) async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> 
     for (id, title, text) in [
         (
             "unicode",
-            "quotes, line ends and letters of many scripts",
+            "quotes, newlines and several scripts",
             UNICODE.to_owned(),
         ),
         ("long", "a text of 100 KB", "haft ".repeat(LONG / 5)),
@@ -203,8 +204,8 @@ pub(super) async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> 
     Ok(())
 }
 
-/// Several calls at once, and a cancelled one: for plugins that say they can.
-pub(super) async fn second(trial: &mut Trial, probe: &Probe, slow: &Probe) -> Result<(), Stop> {
+/// Checks simultaneous and cancelled calls, for plugins that declare protocol 2.
+pub(super) async fn protocol_2(trial: &mut Trial, probe: &Probe, slow: &Probe) -> Result<(), Stop> {
     trial.screen.section("Protocol 2");
     trial.ready().await?;
     trial.sweep();
@@ -213,51 +214,51 @@ pub(super) async fn second(trial: &mut Trial, probe: &Probe, slow: &Probe) -> Re
     let both = [line(&first), line(&second)];
     let begun = tokio::time::Instant::now();
     for call in &both {
-        trial.say(call).await;
+        trial.send(call).await;
     }
-    let (answered, gone) = collect(trial, &[one, other], begun + trial.patience).await;
+    let (answered, gone) = collect(trial, &[one, other], begun + trial.timeout).await;
     let check = match (answered.len(), gone) {
         (2, _) => Check::passed("concurrent", "two calls at once")
-            .detail("each is answered by its call_id")
+            .detail("each answered with its call_id")
             .took(begun.elapsed()),
         (_, Some(how)) => Check::failed("concurrent", "two calls at once")
             .detail(how)
             .fix(advice::CRASHED),
         (count, None) => Check::failed("concurrent", "two calls at once")
-            .detail(format!("{count} of 2 answered by its call_id"))
+            .detail(format!("{count} of 2 answered with its call_id"))
             .fix(advice::CALL_ID),
     };
     trial.found(check);
     if answered.len() < 2 {
-        trial.talk = None;
+        trial.connection = None;
     }
     cancelled(trial, slow).await
 }
 
-/// Cancels a call as soon as it was made.
+/// Cancels a call right after sending it.
 async fn cancelled(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
     trial.ready().await?;
     trial.sweep();
     let (id, call) = trial.call(&probe.tool, &probe.arguments);
     let cancel = line(&json!({ "type": "cancel", "call_id": id }));
     let begun = tokio::time::Instant::now();
-    trial.say(&line(&call)).await;
-    trial.say(&cancel).await;
+    trial.send(&line(&call)).await;
+    trial.send(&cancel).await;
     let (answered, gone) = collect(trial, &[id], begun + Duration::from_secs(2)).await;
     let check = match (answered.len(), gone) {
-        (1, _) => Check::passed("cancel", "a call that is cancelled")
+        (1, _) => Check::passed("cancel", "a cancelled call")
             .detail("answered")
             .took(begun.elapsed()),
-        (_, Some(how)) => Check::failed("cancel", "a call that is cancelled")
+        (_, Some(how)) => Check::failed("cancel", "a cancelled call")
             .detail(how)
             .fix(advice::CRASHED),
-        (_, None) => Check::warned("cancel", "a call that is cancelled")
+        (_, None) => Check::warned("cancel", "a cancelled call")
             .detail("not answered within 2 seconds")
             .fix(advice::CANCEL),
     };
     trial.found(check);
     if answered.is_empty() {
-        trial.talk = None;
+        trial.connection = None;
         return Ok(());
     }
     let answer = trial.ask(&probe.tool, &probe.arguments).await?;
@@ -266,13 +267,13 @@ async fn cancelled(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The answers to several calls, by their ids; and how the program ended, if it did.
+/// Collects answers to several calls by id, and how the plugin ended, if it did.
 async fn collect(
     trial: &mut Trial,
     ids: &[String],
     until: tokio::time::Instant,
 ) -> (Vec<String>, Option<String>) {
-    use super::talk::Next;
+    use super::connection::Next;
     use haft::plugin_protocol as protocol;
     let mut answered = Vec::new();
     while answered.len() < ids.len() {
@@ -296,6 +297,6 @@ async fn collect(
 fn out_of_step(check: Check) -> Check {
     check
         .level(Level::Failed)
-        .detail("an answer came that belongs to another question")
+        .detail("an answer belongs to another request")
         .fix(advice::STEP)
 }

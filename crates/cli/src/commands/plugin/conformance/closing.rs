@@ -1,37 +1,37 @@
-//! What the whole conversation shows, and how the program ends.
+//! Checks of the whole conversation, and of how the plugin exits.
 
 use super::advice;
-use super::family;
+use super::processes;
 use super::report::{Check, Level, counted};
-use super::trial::{Stop, Trial, ended};
+use super::trial::{Stop, Trial, describe_exit};
 use haft::truncate::format_size;
 use std::time::Duration;
 
-/// How long it has to end once stdin has.
-const END: Duration = Duration::from_secs(2);
+/// Time to exit after stdin is closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long an answer that nobody asked for is waited for.
-const LATE: Duration = Duration::from_millis(100);
+/// Time to wait for unexpected answers.
+const LATE_ANSWERS: Duration = Duration::from_millis(100);
 
-/// What is kept of its log.
-const LOG: u64 = 1 << 20;
+/// Bytes of a plugin's log that haft keeps.
+const LOG_LIMIT: u64 = 1 << 20;
 
-/// Closes stdin and watches it end.
+/// Closes stdin and waits for the plugin to exit.
 pub(super) async fn end(trial: &mut Trial) -> Result<(), Stop> {
     trial.screen.section("End");
     trial.ready().await?;
-    tokio::time::sleep(LATE).await;
+    tokio::time::sleep(LATE_ANSWERS).await;
     trial.sweep();
-    trial.screen.remark("its stdin is closed");
-    let Some(talk) = &mut trial.talk else {
+    trial.screen.remark("closing its stdin");
+    let Some(connection) = &mut trial.connection else {
         return Ok(());
     };
     let begun = tokio::time::Instant::now();
-    talk.close();
-    let status = talk.ended(END).await;
+    connection.close();
+    let status = connection.exit_status(EXIT_TIMEOUT).await;
     let check = match status {
-        None => Check::warned("end", "it ends when stdin does")
-            .detail("it still runs after 2 seconds, and is ended")
+        None => Check::warned("end", "exits when stdin closes")
+            .detail("still running after 2 seconds; killed")
             .fix(advice::END),
         Some(status) => {
             let level = if status.success() {
@@ -39,35 +39,35 @@ pub(super) async fn end(trial: &mut Trial) -> Result<(), Stop> {
             } else {
                 Level::Warned
             };
-            let check = Check::passed("end", "it ends when stdin does")
+            let check = Check::passed("end", "exits when stdin closes")
                 .level(level)
-                .detail(ended(status));
+                .detail(describe_exit(status));
             check.took(begun.elapsed()).fix(advice::END)
         }
     };
     trial.found(check);
     if status.is_some() {
-        let left = family::left();
+        let left = processes::descendants();
         let names: Vec<String> = left
             .iter()
             .map(|left| format!("{} ({})", left.name, left.pid))
             .collect();
         trial.found(if left.is_empty() {
-            Check::passed("left", "nothing of it is left running")
+            Check::passed("left", "leaves no processes running")
         } else {
-            Check::warned("left", "nothing of it is left running")
-                .detail(format!("ended by force: {}", names.join(", ")))
+            Check::warned("left", "leaves no processes running")
+                .detail(format!("killed: {}", names.join(", ")))
                 .fix(advice::LEFT)
         });
     }
-    // Also what it left behind.
-    trial.talk = None;
+    // Also kills the processes it left behind.
+    trial.connection = None;
     Ok(())
 }
 
-/// What the conversation as a whole shows.
-pub(super) fn look_back(trial: &mut Trial) {
-    trial.screen.section("All in all");
+/// Runs the checks that need the whole conversation.
+pub(super) fn summarize(trial: &mut Trial) {
+    trial.screen.section("Overall");
     trial.tallies.lock().settle();
     let checks = [
         stdout(trial),
@@ -82,14 +82,14 @@ pub(super) fn look_back(trial: &mut Trial) {
     }
 }
 
-/// Whether nothing but messages came.
+/// Checks that stdout contains only messages.
 fn stdout(trial: &Trial) -> Option<Check> {
     let tally = trial.tallies.lock();
-    let title = "nothing but messages on stdout";
-    if tally.is_babbling {
+    let title = "only messages on stdout";
+    if tally.has_endless_output {
         return Some(
             Check::failed("stdout", title)
-                .detail("it wrote without end")
+                .detail("endless output")
                 .fix(advice::STDOUT),
         );
     }
@@ -97,21 +97,23 @@ fn stdout(trial: &Trial) -> Option<Check> {
         None => Check::passed("stdout", title),
         Some(sample) => Check::failed("stdout", title)
             .detail(format!(
-                "{} that {} no message: {sample}",
-                counted(tally.noise, "line"),
-                if tally.noise == 1 { "is" } else { "are" }
+                "{} not a message: {sample}",
+                match tally.noise {
+                    1 => "1 line is".to_owned(),
+                    count => format!("{count} lines are"),
+                }
             ))
             .fix(advice::STDOUT),
     })
 }
 
-/// Whether each message was a line of good JSON.
+/// Checks that each message is one line of valid JSON.
 fn lines(trial: &Trial) -> Check {
     let tally = trial.tallies.lock();
-    let title = "one line of JSON for each message";
+    let title = "one line of JSON per message";
     if tally.lists > 0 {
         Check::warned("lines", title)
-            .detail("its tools came as a bare list")
+            .detail("the tools are a bare list")
             .fix(advice::LIST)
     } else if tally.pretty > 0 {
         Check::warned("lines", title)
@@ -120,52 +122,52 @@ fn lines(trial: &Trial) -> Check {
                 counted(tally.pretty, "message")
             ))
             .fix(advice::PRETTY)
-    } else if tally.mended > 0 {
+    } else if tally.repaired > 0 {
         Check::warned("lines", title)
             .detail(format!(
-                "{} of JSON that is not quite right",
-                counted(tally.mended, "message")
+                "{} of invalid JSON",
+                counted(tally.repaired, "message")
             ))
-            .fix(advice::MENDED)
+            .fix(advice::REPAIRED)
     } else {
         Check::passed("lines", title)
     }
 }
 
-/// Whether every answer belonged to a question.
+/// Checks that every answer belongs to a request.
 fn step(trial: &Trial) -> Option<Check> {
-    let title = "every answer belongs to its question";
+    let title = "each answer belongs to a request";
     Some(match trial.strays.first() {
         None if trial.marked + trial.unmarked == 0 => return None,
         None => Check::passed("step", title),
         Some(stray) => Check::failed("step", title)
             .detail(format!(
-                "{} that nobody asked for: {stray}",
+                "{} without a request: {stray}",
                 counted(trial.strays.len(), "answer")
             ))
             .fix(advice::STEP),
     })
 }
 
-/// Whether it says which call it answers.
+/// Checks whether answers contain the call's id.
 fn ids(trial: &Trial) -> Option<Check> {
-    let title = "it repeats call_id";
+    let title = "repeats call_id";
     Some(match (trial.marked, trial.unmarked) {
         (0, 0) => return None,
         (_, 0) => Check::passed("call_id", title),
         (_, _) if trial.report.is_second => Check::failed("call_id", title)
             .detail(format!("{} without it", counted(trial.unmarked, "answer")))
             .fix(advice::CALL_ID),
-        (0, _) => Check::passed("call_id", title).detail("no, and it need not"),
+        (0, _) => Check::passed("call_id", title).detail("no, which is fine"),
         (_, unmarked) => Check::passed("call_id", title).detail(format!(
-            "not in {}, and it need not",
+            "not in {}, which is fine",
             counted(unmarked, "answer")
         )),
     })
 }
 
 fn updates(trial: &Trial) -> Option<Check> {
-    let title = "its updates";
+    let title = "updates";
     match trial.bad_updates.first() {
         None if trial.updates == 0 => None,
         None => Some(
@@ -179,12 +181,12 @@ fn updates(trial: &Trial) -> Option<Check> {
     }
 }
 
-/// Whether its log is one that somebody could read.
+/// Checks that the log is not too long.
 fn log(trial: &Trial) -> Option<Check> {
     let logged = trial.tallies.lock().logged;
-    (logged > LOG).then(|| {
-        Check::warned("stderr", "its log on stderr")
+    (logged > LOG_LIMIT).then(|| {
+        Check::warned("stderr", "log on stderr")
             .detail(format!("{} for a few calls", format_size(logged)))
-            .fix("haft keeps the last 1MB of it (`haft plugin log`). Log less, and what matters stays.")
+            .fix("haft keeps only the last 1MB (`haft plugin log`). Log less, so that important lines stay.")
     })
 }

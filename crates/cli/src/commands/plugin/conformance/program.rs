@@ -1,4 +1,4 @@
-//! The program under test: where it is, and why it cannot be started.
+//! The plugin under test: finds and starts the program.
 
 use super::advice;
 use super::report::Check;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 
-/// What is started, again and again.
+/// The program to start.
 pub(super) struct Program {
-    /// As it was typed.
+    /// Words of the command line.
     pub(super) words: Vec<OsString>,
     path: PathBuf,
     folder: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
 
-/// Why it cannot be started, and what to do.
+/// Reason why the program cannot be started, and what to do.
 pub(super) struct Unstartable {
     reason: String,
     fix: String,
@@ -25,14 +25,14 @@ pub(super) struct Unstartable {
 
 impl Unstartable {
     pub(super) fn check(self) -> Check {
-        Check::failed("start", "it starts")
+        Check::failed("start", "starts")
             .detail(self.reason)
             .fix(self.fix)
     }
 }
 
 impl Program {
-    /// Finds it as a shell would: a path, or a name on PATH.
+    /// Finds the program as a shell would: a path, or a name on PATH.
     pub(super) fn find(
         words: &[OsString],
         current: &Path,
@@ -49,10 +49,10 @@ impl Program {
         })
     }
 
-    /// Starts it, at the head of a process group of its own.
+    /// Starts the program in a new process group.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the person's own program, which they start by hand to see how it does"
+        reason = "the user names the program on the command line"
     )]
     pub(super) fn start(&self) -> Result<Child, Unstartable> {
         Command::new(&self.path)
@@ -71,28 +71,28 @@ impl Program {
 
     fn unstartable(&self, error: &std::io::Error) -> Unstartable {
         let shown = self.path.display();
-        // "Exec format error": a text without a first line that names its interpreter.
-        let is_no_program = error.raw_os_error() == Some(8);
-        let fix = if is_no_program {
+        // "Exec format error": a script without `#!`.
+        let is_format_error = error.raw_os_error() == Some(8);
+        let fix = if is_format_error {
             format!(
-                "Its first line has to name its interpreter, as in `#!/usr/bin/env python3`, with \
+                "The first line must name the interpreter, such as `#!/usr/bin/env python3`, with \
                  nothing before it. Or name the interpreter here: haft plugin test python3 {shown}"
             )
         } else if error.kind() == std::io::ErrorKind::NotFound {
-            "The file is there, but the interpreter that its first line (#!…) names is not, or \
-             that line ends in CRLF. Install it, or correct the line."
+            "The file exists, but the interpreter in its first line (#!…) does not, or that line \
+             ends in CRLF. Install the interpreter, or correct the line."
                 .to_owned()
         } else {
             advice::ENDED.to_owned()
         };
         Unstartable {
-            reason: format!("{shown} cannot be run: {error}"),
+            reason: format!("cannot run {shown}: {error}"),
             fix,
         }
     }
 }
 
-/// The file that a word means.
+/// Finds the file that a word refers to.
 fn locate(word: &OsStr, current: &Path) -> Result<PathBuf, Unstartable> {
     let shown = word.to_string_lossy();
     let here = current.join(word);
@@ -111,27 +111,26 @@ fn locate(word: &OsStr, current: &Path) -> Result<PathBuf, Unstartable> {
         Some(path) if is_executable(&path) => Ok(path),
         Some(path) if path.is_dir() => unstartable(
             format!("{shown} is a folder"),
-            "Name the program in it.".to_owned(),
+            "Name the program in this folder.".to_owned(),
         ),
         Some(path) if path.is_file() => unstartable(
             format!("{shown} is not executable"),
-            format!("chmod +x {shown}, or name its interpreter: haft plugin test python3 {shown}"),
+            format!(
+                "Run chmod +x {shown}, or name its interpreter: haft plugin test python3 {shown}"
+            ),
         ),
         None if here.is_file() => unstartable(
-            format!("there is no {shown} on PATH"),
-            format!("The file in this folder is ./{shown}: haft plugin test ./{shown}"),
+            format!("{shown} not found on PATH"),
+            format!("Use ./ for the file in this folder: haft plugin test ./{shown}"),
         ),
         _ if shown.contains(' ') => unstartable(
-            format!("there is no program \"{shown}\""),
-            format!("Without quotes, the words are apart: haft plugin test {shown}"),
+            format!("program \"{shown}\" not found"),
+            format!("Remove the quotes: haft plugin test {shown}"),
         ),
         _ => unstartable(
-            format!(
-                "there is no {shown}{}",
-                if is_path { "" } else { " on PATH" }
-            ),
-            "Check the name, and the folder you are in. A program is a path (./tool.py) or a \
-             name on PATH (python3), its arguments follow."
+            format!("{shown} not found{}", if is_path { "" } else { " on PATH" }),
+            "Check the name and the current folder. Write a path (./tool.py) or a name on PATH \
+             (python3), followed by its arguments."
                 .to_owned(),
         ),
     }

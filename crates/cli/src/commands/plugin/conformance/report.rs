@@ -1,4 +1,4 @@
-//! What was found, and the verdict.
+//! Findings and the verdict.
 
 use super::screen::sign;
 use crate::output::Paint;
@@ -7,24 +7,24 @@ use haft::ops::text::decode::visible;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Passed,
-    /// It works, but could be better.
+    /// Works, but could be better.
     Warned,
     Failed,
 }
 
-/// Something that was looked at.
+/// A check and its result.
 #[derive(Debug, Clone)]
 pub(super) struct Check {
-    /// What scripts know it by.
+    /// Stable name for scripts.
     id: &'static str,
     title: String,
     level: Level,
     detail: String,
-    /// What to do about it.
+    /// Advice for the plugin's author.
     fix: Option<String>,
     took: Option<Duration>,
 }
@@ -63,7 +63,7 @@ impl Check {
         self.level == Level::Passed
     }
 
-    /// Details of a check that passed.
+    /// Sets the detail if the check passed.
     pub(super) fn if_passed(self, detail: &str) -> Self {
         match self.level {
             Level::Passed => self.detail(detail),
@@ -71,7 +71,7 @@ impl Check {
         }
     }
 
-    /// The same as a warning, if it failed.
+    /// Turns a failure into a warning.
     pub(super) fn only_warned(mut self) -> Self {
         if self.level == Level::Failed {
             self.level = Level::Warned;
@@ -89,7 +89,7 @@ impl Check {
         self
     }
 
-    /// What it says behind its sign, in lines that fit.
+    /// Formats the check in lines that fit the width.
     pub(super) fn line(&self, paint: Paint, width: usize) -> String {
         let mut line = visible(&self.title);
         let detail = visible(&self.detail).replace('\n', " ⏎ ");
@@ -100,7 +100,7 @@ impl Check {
         let took = took.unwrap_or_default();
         line.push_str(&took);
         let mut lines = text::wrap(&line, width.saturating_sub(3)).join("\n  ");
-        // What is of less interest steps back, unless it was broken apart.
+        // Dim the duration, unless it was wrapped.
         if !took.is_empty()
             && let Some(rest) = lines.strip_suffix(&took)
         {
@@ -125,16 +125,16 @@ impl Check {
     }
 }
 
-/// All that was found.
+/// All findings of a test run.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) checks: Vec<Check>,
-    /// The names of its tools.
+    /// Names of the plugin's tools.
     pub(super) tools: Vec<String>,
-    /// What it speaks, once that is known.
+    /// The plugin's protocol, once known.
     pub(super) protocol: Option<&'static str>,
     pub(super) is_second: bool,
-    /// Why not everything was tried.
+    /// Reason why some checks could not be run.
     pub(super) given_up: Option<String>,
 }
 
@@ -151,7 +151,7 @@ impl Report {
         self.count(Level::Failed) == 0 && self.given_up.is_none()
     }
 
-    /// The verdict in a line.
+    /// Formats the verdict as one line.
     fn verdict(&self) -> String {
         let warned = match self.count(Level::Warned) {
             0 => String::new(),
@@ -172,7 +172,7 @@ impl Report {
         }
     }
 
-    /// The verdict, and what to do about everything that is not well.
+    /// Formats the verdict, followed by failures and warnings with advice.
     pub(super) fn conclusion(&self, paint: Paint, width: usize, with_warnings: bool) -> String {
         let verdict = visible(&self.verdict());
         let mut out = if self.is_good() {
@@ -182,20 +182,20 @@ impl Report {
         };
         out.push('\n');
         if let Some(reason) = &self.given_up {
-            out.push_str(&format!("Not everything was tried: {}.\n", visible(reason)));
+            out.push_str(&format!("Some checks were skipped: {}.\n", visible(reason)));
         }
         let levels: &[Level] = if with_warnings {
             &[Level::Failed, Level::Warned]
         } else {
             &[Level::Failed]
         };
-        let mut told: Vec<&Check> = levels.iter().flat_map(|level| self.at(*level)).collect();
-        // What has the same remedy is told together.
-        while let Some(first) = told.first().copied() {
-            let (same, others) = told
+        let mut reported: Vec<&Check> = levels.iter().flat_map(|level| self.at(*level)).collect();
+        // Group checks with the same advice.
+        while let Some(first) = reported.first().copied() {
+            let (same, others) = reported
                 .into_iter()
                 .partition(|check| check.level == first.level && check.fix == first.fix);
-            told = others;
+            reported = others;
             out.push('\n');
             let same: Vec<&Check> = same;
             for check in same {
@@ -226,13 +226,13 @@ impl Report {
     }
 }
 
-/// A number of things.
+/// Formats a count with a noun.
 pub(super) fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
 }
 
-/// A time as people read it.
+/// Formats a duration.
 pub(super) fn duration(took: Duration) -> String {
     let milliseconds = took.as_secs_f64() * 1e3;
     match milliseconds {

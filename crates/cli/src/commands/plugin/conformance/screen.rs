@@ -1,17 +1,17 @@
-//! What a person sees of the conversation while it goes on.
+//! Shows the conversation while it runs.
 
 use super::report::{Check, Level, counted};
 use crate::output::{self, Paint};
 use haft::ops::text::decode::visible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How long a line may be where no terminal says how wide it is.
-const WIDE: usize = 300;
+/// Line length without a terminal.
+const DEFAULT_WIDTH: usize = 300;
 
-/// How many lines of one kind are shown between two of ours.
-const MOST: usize = 12;
+/// Maximum lines of plugin output shown between two of haft's own.
+const MAX_LINES: usize = 12;
 
-/// The screen, which the readers of both streams share.
+/// The screen, shared by the readers of stdout and stderr.
 #[derive(Clone)]
 pub(super) struct Screen {
     inner: Arc<Mutex<Inner>>,
@@ -21,15 +21,15 @@ struct Inner {
     is_shown: bool,
     paint: Paint,
     width: usize,
-    /// Lines since the last one of ours, on stdout and on stderr.
-    heard: usize,
+    /// Lines since the last one of haft's, on stdout and stderr.
+    received: usize,
     logged: usize,
 }
 
-/// Whose line it is.
+/// Origin of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Ours,
+    Host,
     Answer,
     Log,
 }
@@ -40,7 +40,7 @@ impl Screen {
             is_shown,
             paint: Paint::for_stdout(),
             width: width(),
-            heard: 0,
+            received: 0,
             logged: 0,
         };
         Self {
@@ -52,7 +52,7 @@ impl Screen {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new part begins.
+    /// Starts a section.
     pub(super) fn section(&self, title: &str) {
         let mut inner = self.lock();
         inner.settle();
@@ -60,7 +60,7 @@ impl Screen {
         inner.print(&format!("\n{title}\n"));
     }
 
-    /// A remark of ours inside of a part.
+    /// Prints a remark.
     pub(super) fn remark(&self, text: &str) {
         let mut inner = self.lock();
         inner.settle();
@@ -68,32 +68,32 @@ impl Screen {
         inner.print(&format!("  {text}\n"));
     }
 
-    /// A line to the plugin.
-    pub(super) fn said(&self, line: &[u8]) {
+    /// Shows a line sent to the plugin.
+    pub(super) fn sent(&self, line: &[u8]) {
         let mut inner = self.lock();
         inner.settle();
-        inner.line(Side::Ours, line);
+        inner.line(Side::Host, line);
     }
 
-    /// A line of the plugin.
-    pub(super) fn heard(&self, line: &[u8]) {
+    /// Shows a line from the plugin.
+    pub(super) fn received(&self, line: &[u8]) {
         let mut inner = self.lock();
-        inner.heard += 1;
-        if inner.heard <= MOST {
+        inner.received += 1;
+        if inner.received <= MAX_LINES {
             inner.line(Side::Answer, line);
         }
     }
 
-    /// A line of the plugin's log.
+    /// Shows a line from the plugin's stderr.
     pub(super) fn logged(&self, line: &[u8]) {
         let mut inner = self.lock();
         inner.logged += 1;
-        if inner.logged <= MOST {
+        if inner.logged <= MAX_LINES {
             inner.line(Side::Log, line);
         }
     }
 
-    /// What was found.
+    /// Shows a finding.
     pub(super) fn check(&self, check: &Check) {
         let mut inner = self.lock();
         inner.settle();
@@ -105,14 +105,14 @@ impl Screen {
 impl Inner {
     fn print(&self, text: &str) {
         if self.is_shown {
-            // Nobody is left to be told that stdout is gone.
+            // Nothing can be done if stdout is gone.
             let _ = output::raw(text);
         }
     }
 
     fn line(&self, side: Side, line: &[u8]) {
         let (sign, room) = match side {
-            Side::Ours => (self.paint.cyan("→"), self.width),
+            Side::Host => (self.paint.cyan("→"), self.width),
             Side::Answer => (self.paint.green("←"), self.width),
             Side::Log => (self.paint.yellow("!"), self.width),
         };
@@ -125,27 +125,27 @@ impl Inner {
         self.print(&format!("  {sign} {text}\n"));
     }
 
-    /// Says how many lines were not shown.
+    /// Prints how many lines were not shown.
     fn settle(&mut self) {
         for (count, sign, which) in [
-            (self.heard, self.paint.green("←"), "stdout"),
+            (self.received, self.paint.green("←"), "stdout"),
             (self.logged, self.paint.yellow("!"), "stderr"),
         ] {
-            if let Some(more) = count.checked_sub(MOST).filter(|more| *more > 0) {
+            if let Some(more) = count.checked_sub(MAX_LINES).filter(|more| *more > 0) {
                 let text = format!("… {} on {which}", counted(more, "more line"));
                 self.print(&format!("  {sign} {}\n", self.paint.dim(&text)));
             }
         }
-        (self.heard, self.logged) = (0, 0);
+        (self.received, self.logged) = (0, 0);
     }
 }
 
-/// How long a line may be.
+/// Returns the maximum line length.
 pub(super) fn width() -> usize {
-    output::width().map_or(WIDE, |width| width.max(40))
+    output::width().map_or(DEFAULT_WIDTH, |width| width.max(40))
 }
 
-/// A line as it can be shown: harmless, and no longer than there is room.
+/// Returns a line that is safe to show and fits.
 pub(super) fn shortened(line: &[u8], room: usize) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     if line.is_empty() {
@@ -156,12 +156,12 @@ pub(super) fn shortened(line: &[u8], room: usize) -> String {
     if head.len() == line.len() && text.chars().count() <= room {
         return text;
     }
-    let told = format!("… ({} bytes)", line.len());
-    let kept = room.saturating_sub(told.chars().count());
-    text.chars().take(kept).chain(told.chars()).collect()
+    let suffix = format!("… ({} bytes)", line.len());
+    let rest = room.saturating_sub(suffix.chars().count());
+    text.chars().take(rest).chain(suffix.chars()).collect()
 }
 
-/// The sign of a finding, in its colour.
+/// Returns the symbol of a result, in its colour.
 pub(super) fn sign(level: Level, paint: Paint) -> String {
     match level {
         Level::Passed => paint.green("✓"),
@@ -175,7 +175,7 @@ mod tests {
     use super::shortened;
 
     #[test]
-    fn a_line_is_harmless_and_fits() {
+    fn a_line_is_safe_and_fits() {
         assert_eq!(shortened(b"{\"a\":1}\n", 40), "{\"a\":1}");
         assert_eq!(shortened(b"\n", 40), "(an empty line)");
         assert_eq!(shortened(b"{}\r\n", 40), "{}\\x0d");

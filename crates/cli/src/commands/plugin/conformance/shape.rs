@@ -1,20 +1,20 @@
-//! Whether messages look as they should. The host takes more than this; but what it
-//! has to guess, another host may guess otherwise.
+//! Checks the format of messages. The host accepts more, but other hosts may interpret
+//! deviations differently.
 
 use haft::plugin_protocol::image_data;
 use serde_json::{Map, Value};
 
-/// What is wrong with the content of a message.
+/// Returns the problems of a message's content.
 pub(super) fn content(message: &Map<String, Value>) -> Vec<String> {
     let blocks = match message.get("content") {
         Some(Value::Array(blocks)) => blocks,
         Some(other) => return vec![format!("content is {}, not an array", kind(other))],
-        None => return vec!["there is no content".to_owned()],
+        None => return vec!["no content".to_owned()],
     };
     blocks.iter().filter_map(block).collect()
 }
 
-/// What is wrong with a result.
+/// Returns the problems of a result.
 pub(super) fn result(message: &Map<String, Value>) -> Vec<String> {
     let mut problems = content(message);
     for flag in ["error", "is_error"] {
@@ -33,15 +33,12 @@ pub(super) fn result(message: &Map<String, Value>) -> Vec<String> {
 
 fn block(block: &Value) -> Option<String> {
     let Value::Object(fields) = block else {
-        return Some(format!(
-            "a block of content is {}, not an object",
-            kind(block)
-        ));
+        return Some(format!("a content block is {}, not an object", kind(block)));
     };
     let is_text = |name: &str| fields.get(name).is_some_and(Value::is_string);
     match fields.get("type").and_then(Value::as_str) {
         Some("text") if is_text("text") => None,
-        Some("text") => Some("a text block has no text that is a string".to_owned()),
+        Some("text") => Some("a text block has no text, or it is not a string".to_owned()),
         Some("image") => {
             let (data, media_type) = match image_data(fields.clone()) {
                 Ok(image) => image,
@@ -51,16 +48,16 @@ fn block(block: &Value) -> Option<String> {
                 return Some("an image block has no mimeType".to_owned());
             }
             let is_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
-            (!data.chars().all(is_code)).then(|| "the data of an image is not base64".to_owned())
+            (!data.chars().all(is_code)).then(|| "the image data is not base64".to_owned())
         }
         Some(other) => Some(format!(
-            "a block has the type \"{other}\", not text or image"
+            "a content block has type \"{other}\", not text or image"
         )),
-        None => Some("a block of content has no type".to_owned()),
+        None => Some("a content block has no type".to_owned()),
     }
 }
 
-/// What a value is, in words.
+/// Names the type of a value.
 pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -93,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn each_problem_is_named() {
+    fn each_problem_is_reported() {
         for (message, words) in [
             (
                 json!({ "content": "x" }),

@@ -1,60 +1,59 @@
-//! The conversation as the checks lead it: questions, answers, and another start
-//! where one went wrong.
+//! Requests and answers for the checks, and restarts after a failure.
 
 use super::advice;
+use super::connection::{Connection, Next, Tallies};
 use super::program::Program;
 use super::report::{Check, Level, Report, counted};
 use super::screen::{Screen, shortened};
 use super::shape;
-use super::talk::{Next, Talk, Tallies};
 use haft::Definition;
 use haft::plugin_protocol::{self as protocol, Outcome, Question};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an answer to something that need not be answered is waited for.
-const QUIET: Duration = Duration::from_millis(300);
+/// Minimum time to wait for an optional answer.
+const OPTIONAL_ANSWER: Duration = Duration::from_millis(300);
 
-/// How long the real answer may take after a message that is none.
+/// Time to wait for the real answer after another message.
 const AFTER_OTHER: Duration = Duration::from_secs(3);
 
-/// How many calls without an answer are borne.
-const MOST_SILENCES: u32 = 3;
+/// Maximum number of unanswered calls.
+const MAX_UNANSWERED: u32 = 3;
 
-/// The rest cannot be tried; the report says why.
+/// The remaining checks cannot be run; the report says why.
 pub(super) struct Stop;
 
-/// A run of all the checks.
+/// State of a test run.
 pub(super) struct Trial {
     pub(super) program: Program,
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     pub(super) screen: Screen,
     pub(super) tallies: Tallies,
     pub(super) report: Report,
-    pub(super) talk: Option<Talk>,
-    /// What it may be asked to introduce itself.
+    pub(super) connection: Option<Connection>,
+    /// Handshake requests to try.
     pub(super) questions: Vec<Question>,
-    /// What it answers with its definition.
+    /// The handshake request that the plugin answers.
     pub(super) question: Question,
-    /// Whether what comes next is something that haft never sends.
+    /// Whether the current messages are ones that haft never sends.
     is_hypothetical: bool,
     pub(super) tools: Vec<Definition>,
-    /// Answers that nobody asked for.
+    /// Answers without a request.
     pub(super) strays: Vec<String>,
-    /// The same, after something that haft never sends.
+    /// Answers without a request, after messages that haft never sends.
     pub(super) odd_strays: Vec<String>,
-    /// Answers with the id of their call, and without any.
+    /// Answers with and without the id of their call.
     pub(super) marked: usize,
     pub(super) unmarked: usize,
     pub(super) updates: usize,
     pub(super) bad_updates: Vec<String>,
     slowest: Duration,
-    silences: u32,
+    unanswered: u32,
     calls: usize,
 }
 
-/// What became of a question.
+/// Result of a call.
 #[derive(Debug)]
 pub(super) enum Answer {
     Given {
@@ -62,10 +61,10 @@ pub(super) enum Answer {
         outcome: Outcome,
         took: Duration,
     },
-    /// A message that is no answer.
+    /// A message that is not an answer.
     Other(Map<String, Value>),
     Silence,
-    /// How it ended.
+    /// Description of how the plugin ended.
     Gone(String),
 }
 
@@ -73,16 +72,16 @@ impl Trial {
     pub(super) fn new(
         program: Program,
         questions: Vec<Question>,
-        patience: Duration,
+        timeout: Duration,
         screen: Screen,
     ) -> Self {
         Self {
             program,
-            patience,
+            timeout,
             screen,
             tallies: Tallies::default(),
             report: Report::default(),
-            talk: None,
+            connection: None,
             question: questions.first().copied().unwrap_or(Question::Describe),
             questions,
             is_hypothetical: false,
@@ -94,19 +93,19 @@ impl Trial {
             updates: 0,
             bad_updates: Vec::new(),
             slowest: Duration::ZERO,
-            silences: 0,
+            unanswered: 0,
             calls: 0,
         }
     }
 
-    /// What comes next is something that haft never sends, or no longer.
-    pub(super) fn hypothetically(&mut self, is_so: bool) {
+    /// Sets whether the next messages are ones that haft never sends.
+    pub(super) fn hypothetically(&mut self, is_hypothetical: bool) {
         self.sweep();
-        self.is_hypothetical = is_so;
-        self.silences = 0;
+        self.is_hypothetical = is_hypothetical;
+        self.unanswered = 0;
     }
 
-    /// Shows and keeps what was found.
+    /// Shows and records a check.
     pub(super) fn found(&mut self, check: Check) {
         let check = match self.is_hypothetical {
             true => check.only_warned(),
@@ -116,12 +115,12 @@ impl Trial {
         self.report.checks.push(check);
     }
 
-    /// Starts it, whatever ran before.
+    /// Starts the plugin, ending a previous run.
     pub(super) fn start(&mut self) -> Result<(), Stop> {
-        self.talk = None;
-        match Talk::start(&self.program, &self.screen, &self.tallies) {
-            Ok(talk) => {
-                self.talk = Some(talk);
+        self.connection = None;
+        match Connection::start(&self.program, &self.screen, &self.tallies) {
+            Ok(connection) => {
+                self.connection = Some(connection);
                 Ok(())
             }
             Err(reason) => {
@@ -131,25 +130,25 @@ impl Trial {
         }
     }
 
-    /// Starts it again and lets it introduce itself, if it does not run.
+    /// Restarts the plugin and repeats the handshake, if it is not running.
     pub(super) async fn ready(&mut self) -> Result<(), Stop> {
-        if self.talk.is_some() {
+        if self.connection.is_some() {
             return Ok(());
         }
-        if self.silences >= MOST_SILENCES {
-            let calls = self.silences;
+        if self.unanswered >= MAX_UNANSWERED {
+            let calls = self.unanswered;
             let why = format!("{calls} messages were not answered");
             if self.is_hypothetical {
                 self.screen
-                    .remark(&format!("{why}: the rest of this part is left out"));
+                    .remark(&format!("{why}: skipping the rest of this section"));
                 return Err(Stop);
             }
             return self.give_up(why);
         }
-        self.screen.remark("it is started again");
+        self.screen.remark("restarting the plugin");
         self.start()?;
         let question = line(&self.question.message());
-        self.say(&question).await;
+        self.send(&question).await;
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             match self.next(deadline).await {
@@ -158,7 +157,7 @@ impl Trial {
                 }
                 Next::Message(_) => {}
                 Next::Silence | Next::Gone => {
-                    return self.give_up("it did not come up when it was started again".to_owned());
+                    return self.give_up("the plugin did not answer after a restart".to_owned());
                 }
             }
         }
@@ -166,25 +165,25 @@ impl Trial {
 
     fn give_up(&mut self, reason: String) -> Result<(), Stop> {
         self.report.given_up = Some(reason);
-        self.talk = None;
+        self.connection = None;
         Err(Stop)
     }
 
-    /// Says a line, and shows it.
-    pub(super) async fn say(&mut self, line: &[u8]) {
-        self.screen.said(line);
-        if let Some(talk) = &mut self.talk {
-            talk.say(line, self.patience).await;
+    /// Sends a line and shows it.
+    pub(super) async fn send(&mut self, line: &[u8]) {
+        self.screen.sent(line);
+        if let Some(connection) = &mut self.connection {
+            connection.send(line, self.timeout).await;
         }
     }
 
-    /// The next message that is not for in between.
+    /// Returns the next message, handling updates and host calls on the way.
     pub(super) async fn next(&mut self, until: Instant) -> Next {
         loop {
-            let Some(talk) = &mut self.talk else {
+            let Some(connection) = &mut self.connection else {
                 return Next::Gone;
             };
-            let next = talk.next(until).await;
+            let next = connection.next(until).await;
             let Next::Message(message) = &next else {
                 return next;
             };
@@ -193,10 +192,10 @@ impl Trial {
                 Some("host_call") => {
                     let answer = json!({
                         "type": "host_result", "id": message.get("id"),
-                        "content": [{ "type": "text", "text": "there are no other tools in a test" }],
+                        "content": [{ "type": "text", "text": "other tools are not available in a test" }],
                         "error": true,
                     });
-                    self.say(&line(&answer)).await;
+                    self.send(&line(&answer)).await;
                 }
                 _ => return next,
             }
@@ -207,15 +206,15 @@ impl Trial {
         self.updates += 1;
         let mut problems = shape::content(message);
         if protocol::call_id(message).is_none() {
-            problems.push("it has no call_id".to_owned());
+            problems.push("no call_id".to_owned());
         }
         if !self.report.is_second {
-            problems.push("the definition does not say \"protocol\": 2".to_owned());
+            problems.push("the definition does not contain \"protocol\": 2".to_owned());
         }
         self.bad_updates.extend(problems);
     }
 
-    /// A call that has a number nobody else has.
+    /// Creates a call with a unique id.
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> (String, Value) {
         self.calls += 1;
         let id = format!("test-{}", self.calls);
@@ -229,27 +228,27 @@ impl Trial {
         self.exchange(&id, &line(&call)).await
     }
 
-    /// Says the line of a call and waits for its answer. Afterwards the program runs
-    /// and owes nothing, or it does not run.
+    /// Sends a call and waits for its answer. Afterwards the plugin either has no open
+    /// requests or is not running.
     pub(super) async fn exchange(&mut self, id: &str, line: &[u8]) -> Result<Answer, Stop> {
         self.ready().await?;
         self.sweep();
         let begun = Instant::now();
-        self.say(line).await;
+        self.send(line).await;
         let answer = self.answer(id, begun).await;
         match &answer {
             Answer::Given { took, .. } => self.slowest = self.slowest.max(*took),
             Answer::Silence | Answer::Other(_) => {
-                self.silences += 1;
-                self.talk = None;
+                self.unanswered += 1;
+                self.connection = None;
             }
-            Answer::Gone(_) => self.talk = None,
+            Answer::Gone(_) => self.connection = None,
         }
         Ok(answer)
     }
 
     async fn answer(&mut self, id: &str, begun: Instant) -> Answer {
-        let mut deadline = begun + self.patience;
+        let mut deadline = begun + self.timeout;
         let mut other = None;
         loop {
             let message = match self.next(deadline).await {
@@ -263,7 +262,7 @@ impl Trial {
                 continue;
             }
             let Some(outcome) = protocol::outcome(&message) else {
-                // With our id it is the answer, whatever it says.
+                // With the call's id it is the answer, whatever it contains.
                 if call_id.is_some() {
                     return Answer::Other(message);
                 }
@@ -287,9 +286,9 @@ impl Trial {
         }
     }
 
-    /// Whatever is there before a question is the answer to none.
+    /// Messages that arrived before a request do not answer it.
     pub(super) fn sweep(&mut self) {
-        while let Some(message) = self.talk.as_mut().and_then(Talk::waiting) {
+        while let Some(message) = self.connection.as_mut().and_then(Connection::try_next) {
             match message.get("type").and_then(Value::as_str) {
                 Some("update") => self.update(&message),
                 _ => self.stray(&message),
@@ -306,41 +305,44 @@ impl Trial {
         }
     }
 
-    /// Waits for the answer to something that need not have one.
-    pub(super) async fn maybe(&mut self, line: &[u8]) -> Result<Option<Map<String, Value>>, Stop> {
+    /// Sends a line that need not be answered, and waits briefly for an answer.
+    pub(super) async fn send_optional(
+        &mut self,
+        line: &[u8],
+    ) -> Result<Option<Map<String, Value>>, Stop> {
         self.ready().await?;
         self.sweep();
-        self.say(line).await;
-        // One that is slow with its calls is given the time here as well.
-        let patience = (self.slowest * 3).clamp(QUIET, self.patience.max(QUIET));
-        match self.next(Instant::now() + patience).await {
+        self.send(line).await;
+        // Wait longer if the plugin's calls are slow.
+        let timeout = (self.slowest * 3).clamp(OPTIONAL_ANSWER, self.timeout.max(OPTIONAL_ANSWER));
+        match self.next(Instant::now() + timeout).await {
             Next::Message(message) => Ok(Some(message)),
             Next::Silence | Next::Gone => Ok(None),
         }
     }
 
-    /// How it ended, in words.
+    /// Describes how the plugin ended.
     pub(super) async fn end(&mut self) -> String {
-        let status = match &mut self.talk {
-            Some(talk) => talk.ended(Duration::from_secs(1)).await,
+        let status = match &mut self.connection {
+            Some(connection) => connection.exit_status(Duration::from_secs(1)).await,
             None => None,
         };
-        // What it said last may still be on its way.
+        // The last output may still be on its way.
         tokio::time::sleep(Duration::from_millis(30)).await;
         let tally = self.tallies.lock();
         let mut how = match status {
-            _ if tally.is_babbling => "it wrote a great deal that is no message".to_owned(),
-            None => "it closed its stdout, and runs on".to_owned(),
-            Some(status) => ended(status),
+            _ if tally.has_endless_output => "it wrote too much that is not a message".to_owned(),
+            None => "closed its stdout, but still runs".to_owned(),
+            Some(status) => describe_exit(status),
         };
-        if !tally.last_words.is_empty() {
-            how.push_str(&format!("; its last words: {}", tally.last_words));
+        if !tally.last_line.is_empty() {
+            how.push_str(&format!("; last line on stderr: {}", tally.last_line));
         }
         how
     }
 
-    /// What an answer to a call comes to. It has to be there and well-formed; whether
-    /// it is an error is for the caller to judge.
+    /// Checks an answer, which must exist and be well-formed. The caller decides whether
+    /// an error is acceptable.
     pub(super) fn judge(&self, id: &'static str, title: String, answer: &Answer) -> Check {
         match answer {
             Answer::Given {
@@ -367,7 +369,7 @@ impl Trial {
             }
             Answer::Other(message) => Check::failed(id, title)
                 .detail(format!(
-                    "what it answered is no result: {}",
+                    "not a valid result: {}",
                     shortened(Value::Object(message.clone()).to_string().as_bytes(), 120)
                 ))
                 .fix(advice::SHAPE),
@@ -377,7 +379,7 @@ impl Trial {
                     .detail(format!(
                         "no answer within {}",
                         counted(
-                            usize::try_from(self.patience.as_secs()).unwrap_or(0),
+                            usize::try_from(self.timeout.as_secs()).unwrap_or(0),
                             "second"
                         )
                     ))
@@ -399,17 +401,17 @@ impl Trial {
     }
 }
 
-/// How a process ended.
-pub(super) fn ended(status: std::process::ExitStatus) -> String {
+/// Describes how a process ended.
+pub(super) fn describe_exit(status: std::process::ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
-        (Some(code), _) => format!("it exited with code {code}"),
-        (None, Some(signal)) => format!("it was ended by signal {signal}"),
-        (None, None) => "it ended".to_owned(),
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
     }
 }
 
-/// The beginning of what an answer says.
+/// Returns the start of an answer's text.
 fn words(outcome: &Outcome) -> String {
     let text = outcome.content.iter().find_map(|block| match block {
         haft::Content::Text { text } => Some(text.as_str()),
@@ -418,24 +420,24 @@ fn words(outcome: &Outcome) -> String {
     shortened(text.unwrap_or_default().replace('\n', " ").as_bytes(), 80)
 }
 
-/// A message as a line.
+/// Formats a message as a line.
 pub(super) fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');
     line
 }
 
-/// Whether an answer is there, well-formed, and no error.
+/// Whether an answer exists, is well-formed and is not an error.
 pub(super) fn is_success(answer: &Answer) -> bool {
     matches!(answer, Answer::Given { outcome, .. } if !outcome.is_error)
 }
 
-/// A check that passed so far becomes a warning.
+/// Turns success into a warning for wrong arguments.
 pub(super) fn lenient(check: Check, answer: &Answer) -> Check {
     if is_success(answer) && check.has_passed() {
         check
             .level(Level::Warned)
-            .detail("answered as if nothing were wrong")
+            .detail("answered as if the arguments were right")
             .fix(advice::LENIENT)
     } else {
         check

@@ -1,4 +1,4 @@
-//! What is left to do: folders to list and files to open.
+//! Units of work: folders to list and files to open.
 
 use super::super::Rules;
 use rustix::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A folder whose entries are still to be opened.
 pub(super) struct Folder {
     pub(super) below: Vec<u8>,
-    /// Nothing when too many are open; then it is opened again by its path.
+    /// `None` if too many folders are open; then it is reopened by its path.
     pub(super) handle: Option<OwnedFd>,
     pub(super) handles: Arc<AtomicUsize>,
 }
@@ -21,7 +21,7 @@ impl Drop for Folder {
     }
 }
 
-/// Names of files in one folder, in one piece of memory.
+/// Names of files in one folder, in a single buffer.
 #[derive(Default)]
 pub(super) struct Files {
     pub(super) names: Vec<u8>,
@@ -45,16 +45,16 @@ impl Files {
     }
 }
 
-/// Work that one thread does in one go, or in part.
+/// Work that one thread does at once, or shares in parts.
 pub(super) enum Unit {
-    /// List a folder; the start has no parent.
+    /// Lists a folder; the start of the walk has no parent.
     Folder {
         parent: Option<Arc<Folder>>,
         below: Vec<u8>,
         name_at: usize,
         rules: Rules,
     },
-    /// Open files of a folder.
+    /// Opens files of a folder.
     Files {
         folder: Arc<Folder>,
         files: Arc<Files>,

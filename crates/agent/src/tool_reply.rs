@@ -1,0 +1,154 @@
+//! Replies of the agent's own tools, in the style of each toolset: a JSON object if all replies
+//! of the toolset are objects, otherwise text.
+
+use haft::ops::text::decode::prefix;
+use haft::truncate::format_size;
+use haft::{Content, Context, Reply};
+use serde_json::{Map, Value, json};
+
+/// Maximum length of a text within an object, since the runtime does not truncate JSON.
+const MAX_TEXT: usize = 100_000;
+
+/// Whether all replies of a toolset are objects.
+pub(crate) fn is_object(toolset: &str) -> bool {
+    matches!(toolset, "deepagents" | "workspace")
+}
+
+/// Creates an object with a text in `field` and further fields. If the text is too long, it is
+/// truncated and the full text is stored at `output_path`.
+pub(crate) fn object(cx: &Context, field: &str, text: &str, more: Vec<(&str, Value)>) -> Reply {
+    let status = match cx.runtime().toolset() {
+        "workspace" => ("success", json!(true)),
+        _ => ("status", json!("success")),
+    };
+    fields(cx, vec![status], field, text, more)
+}
+
+/// Creates a failure with a text, which is in `field` if the reply is an object, and otherwise
+/// follows the message.
+pub(crate) fn failure(
+    cx: &Context,
+    message: &str,
+    field: &str,
+    text: &str,
+    more: Vec<(&str, Value)>,
+) -> Reply {
+    let runtime = cx.runtime();
+    let reply = match runtime.toolset() {
+        "workspace" => {
+            let head = vec![("success", json!(false)), ("error", json!(message))];
+            fields(cx, head, field, text, more)
+        }
+        "deepagents" => {
+            let head = vec![("status", json!("error")), ("message", json!(message))];
+            fields(cx, head, field, text, more)
+        }
+        toolset => {
+            let start = if toolset == "ah" { "error: " } else { "" };
+            let text = match text.is_empty() {
+                true => String::new(),
+                false => format!("\n\n{text}"),
+            };
+            let more = more.iter().map(|(name, value)| match value {
+                Value::String(text) => format!("{name}: {text}"),
+                other => format!("{name}: {other}"),
+            });
+            let more: Vec<_> = more.collect();
+            let reply = Reply::from(format!("{start}{message}{text}"));
+            match more.is_empty() {
+                true => reply,
+                false => reply.footer(format!("[{}]", more.join("; "))),
+            }
+        }
+    };
+    reply.as_error()
+}
+
+fn fields(
+    cx: &Context,
+    head: Vec<(&str, Value)>,
+    field: &str,
+    text: &str,
+    more: Vec<(&str, Value)>,
+) -> Reply {
+    let mut object = Map::new();
+    let is_truncated = text.len() > MAX_TEXT;
+    let full_path = is_truncated.then(|| cx.keep_text(text)).flatten();
+    let text = [(field, json!(shortened(text)))];
+    let path = full_path.iter().map(|path| ("output_path", json!(path)));
+    let all = head.into_iter().chain(text).chain(path).chain(more);
+    object.extend(all.map(|(name, value)| (name.to_owned(), value)));
+    let mut reply = Reply::json(&Value::Object(object));
+    if is_truncated {
+        reply = reply.detail("truncated", true);
+    }
+    match full_path {
+        Some(path) => reply.detail("output_path", path),
+        None => reply,
+    }
+}
+
+/// Adds a note to a reply: as a field if it is an object, otherwise as a separate text.
+pub(crate) fn add_note(toolset: &str, content: &mut Vec<Content>, note: &str) {
+    let noted = match &**content {
+        [Content::Text { text }] if is_object(toolset) => noted(text, note),
+        _ => None,
+    };
+    match noted {
+        Some(text) => *content = vec![Content::Text { text }],
+        None => content.push(Content::Text {
+            text: format!("[{note}]"),
+        }),
+    }
+}
+
+/// Adds the note to a JSON object. Returns `None` if the text is not one.
+fn noted(text: &str, note: &str) -> Option<String> {
+    let mut object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let note = match object.get("note").and_then(Value::as_str) {
+        Some(before) => format!("{before}; {note}"),
+        None => note.to_owned(),
+    };
+    object.insert("note".to_owned(), note.into());
+    Some(Value::Object(object).to_string())
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= MAX_TEXT {
+        return text.to_owned();
+    }
+    let size = |bytes: usize| format_size(bytes as u64);
+    format!(
+        "{}\n\n[the first {} of {}]",
+        prefix(text, MAX_TEXT),
+        size(MAX_TEXT),
+        size(text.len())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noted(toolset: &str, text: &str) -> Vec<String> {
+        let mut content = vec![Content::Text { text: text.into() }];
+        add_note(toolset, &mut content, "new");
+        let texts = content.into_iter().map(|block| match block {
+            Content::Text { text } => text,
+            _ => String::new(),
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn a_note_becomes_a_field_of_an_object() {
+        for toolset in ["deepagents", "workspace"] {
+            let text = r#"{"z":1,"a":"\u00e9 }"}"#;
+            assert_eq!(noted(toolset, text), [r#"{"z":1,"a":"é }","note":"new"}"#]);
+            assert_eq!(noted(toolset, "{}"), [r#"{"note":"new"}"#]);
+            assert_eq!(noted(toolset, r#"{"note":"a"}"#), [r#"{"note":"a; new"}"#]);
+            assert_eq!(noted(toolset, "[1]"), ["[1]", "[new]"]);
+        }
+        assert_eq!(noted("ah", "{}"), ["{}", "[new]"]);
+    }
+}

@@ -1,0 +1,421 @@
+//! The confinement of a session's commands, computed once as far as possible.
+
+use super::ExecContext;
+use super::denied_paths::{self, DeniedPaths, SearchCache};
+use super::findings::{Baseline, Finding};
+use super::monitor::Monitor;
+use super::state;
+use super::tidy::tidy;
+use crate::blocking::{self, Weight};
+use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
+use crate::executor::{Program, Refusal};
+use crate::git::{self, Controls, Registry, Since};
+use crate::private::FolderLock;
+use crate::scope::{self, Identity, PathFilter, Root};
+use crate::{Result, private};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Confines the commands of a session.
+#[derive(Debug)]
+pub struct Sandbox {
+    helper: Helper,
+    request: Request,
+    /// Folder for files that a command created at protected paths.
+    moved_out: Option<PathBuf>,
+    /// What the machine enforces. Probing takes longer than a command, so the first command
+    /// assumes full enforcement. If the machine cannot provide it, that command does not
+    /// run, and the machine is probed.
+    enforcement: Mutex<Known>,
+    monitor: Arc<Monitor>,
+    /// The repositories of each root. Searched when the first command runs, because most
+    /// interactive sessions run none.
+    repositories: Vec<Arc<Registry>>,
+    /// The work folder and the roots as the session opened them, since their paths may lead
+    /// elsewhere later. `None` if one could not be opened.
+    opened: Vec<Option<Root>>,
+    names: Arc<Mutex<Names>>,
+    /// Cache for finding denied paths.
+    search_cache: Arc<Mutex<SearchCache>>,
+}
+
+/// Other hard links to protected files, as last found.
+#[derive(Debug, Default)]
+struct Names {
+    is_tidied: bool,
+    /// The private temp folders in use, locked so that no other session removes them.
+    held: HashMap<PathBuf, FolderLock>,
+    /// Those of files that the user protects. Scanned once.
+    listed: Option<git::Sought>,
+    sought: git::Sought,
+    found: Vec<PathBuf>,
+}
+
+impl Names {
+    /// Locks a temp folder for as long as the session lasts.
+    fn hold(&mut self, temp: &Path) {
+        if self.held.contains_key(temp) {
+            return;
+        }
+        match FolderLock::new(temp) {
+            Ok(held) => _ = self.held.insert(temp.to_owned(), held),
+            Err(error) => tracing::warn!(%error, "the private temp folder cannot be locked"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Known {
+    Assumed(Enforcement),
+    Found(Enforcement),
+}
+
+impl Sandbox {
+    /// Creates a sandbox that confines commands as `request` says. Its `repositories` are
+    /// searched when the first command runs.
+    #[must_use]
+    pub fn new(helper: Helper, request: Request, moved_out: Option<PathBuf>) -> Self {
+        let mut request = request;
+        let real = |path: PathBuf| scope::real(&path).unwrap_or(path);
+        request.roots = roots(&request).drain(1..).map(real).collect();
+        request.work_dir = real(request.work_dir);
+        let roots = roots(&request);
+        Self {
+            opened: roots
+                .iter()
+                .map(|root| Root::open(root.clone()).ok())
+                .collect(),
+            helper,
+            request,
+            moved_out,
+            enforcement: Mutex::new(Known::Assumed(sandbox::most())),
+            monitor: Arc::default(),
+            repositories: roots.iter().map(|root| Registry::of(root)).collect(),
+            names: Arc::default(),
+            search_cache: Arc::default(),
+        }
+    }
+
+    /// Uses the monitor that the session's other sandboxes share.
+    #[must_use]
+    pub fn with_monitor(self, monitor: &Arc<Monitor>) -> Self {
+        Self {
+            monitor: Arc::clone(monitor),
+            ..self
+        }
+    }
+
+    /// Returns what the machine enforces, and probes it if necessary.
+    pub async fn enforcement(&self) -> Enforcement {
+        if let Known::Found(found) = &*lock(&self.enforcement) {
+            return found.clone();
+        }
+        let helper = self.helper.clone();
+        let found = self.find(move || sandbox::probe_now(&helper)).await;
+        found.unwrap_or_else(|reason| Enforcement::None { reason })
+    }
+
+    /// Returns the paths and network that commands may use.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    pub(super) fn moved_out(&self) -> Option<&Path> {
+        self.moved_out.as_deref()
+    }
+
+    /// Records the current states of the paths that are checked after a command.
+    pub(super) fn baseline(&self, confinement: &Confinement) -> Baseline {
+        Baseline::record(confinement, &self.repositories)
+    }
+
+    pub(super) fn monitor(&self) -> &Arc<Monitor> {
+        &self.monitor
+    }
+
+    /// Returns the changes since the last check, by processes that commands left running.
+    pub(super) fn since_last(&self) -> Vec<Finding> {
+        self.monitor.since_last(self.moved_out())
+    }
+
+    /// Checks, once, the changes made by sessions that were killed in this work folder.
+    pub(super) async fn recall(&self) {
+        self.monitor.recall(self.moved_out()).await;
+    }
+
+    /// Refuses to run a command while a protected path holds something that could not be
+    /// moved away.
+    fn check_stuck(&self, program: &Program) -> Result<()> {
+        let Some(path) = self.monitor.stuck() else {
+            return Ok(());
+        };
+        let detail = format!(
+            "something at the protected path {} could not be moved away",
+            path.display()
+        );
+        Err(crate::executor::cannot(program, Refusal::Stuck, detail))
+    }
+
+    /// Returns the confinement of one command, and what the preparation noticed.
+    pub(super) async fn confine(
+        &self,
+        program: &Program,
+        context: &ExecContext,
+    ) -> Result<Confined> {
+        self.recall().await;
+        self.check_stuck(program)?;
+        let enforcement = match &*lock(&self.enforcement) {
+            Known::Assumed(enforcement) | Known::Found(enforcement) => enforcement.clone(),
+        };
+        let refused = |error: sandbox::Error| {
+            crate::executor::cannot(program, Refusal::Unconfined, error.to_string())
+        };
+        let strength = enforcement.strength().map_err(refused)?;
+        let folders = self.folders();
+        self.check(folders.iter().map(|folder| scope::identity_of(folder)))?;
+        for folder in &folders {
+            check_listable(folder, program)?;
+        }
+        let isolation = context.isolation.as_ref();
+        let temp = isolation.map_or(&self.request.temp, |isolation| &isolation.temp);
+        private::folder(temp).map_err(|source| {
+            let folder = temp.display();
+            let detail = format!("cannot create the temp folder {folder}: {source}");
+            crate::executor::cannot(program, Refusal::Unconfined, detail)
+        })?;
+        // Only existing folders are hidden. If the home is a work folder, a command could
+        // otherwise create haft's own settings.
+        let own = self.request.own.iter();
+        for own in own.filter(|own| own.ends_with("haft") && self.is_in_roots(own)) {
+            private::folder(own).map_err(|source| {
+                let detail = format!("haft's own folder {}: {source}", own.display());
+                crate::executor::cannot(program, Refusal::Unconfined, detail)
+            })?;
+        }
+        if isolation.is_some() {
+            lock(&self.names).hold(temp);
+        }
+        let denied = match &context.filter {
+            Some(filter) => self.denied_paths(program, Arc::clone(filter)).await?,
+            None => DeniedPaths::default(),
+        };
+        // If the link were removed, the search would no longer find its target.
+        let mut protect = self.request.protect.clone();
+        protect.extend(denied.links);
+        let (mut repositories, noticed) = self.survey().await?;
+        let earlier = self.monitor.protected().into_iter();
+        repositories
+            .paths
+            .extend(earlier.filter(|path| state::may_be_there(path)));
+        let request = Request {
+            protect,
+            denied: denied.paths.into_iter().collect(),
+            repositories,
+            temp: temp.clone(),
+            execution: match isolation {
+                Some(isolation) => isolation.execution.clone(),
+                None => self.request.execution.clone(),
+            },
+            ..self.request.clone()
+        };
+        let plan = Plan::new(&request).map_err(refused)?;
+        self.monitor.remember_protected(plan.protected());
+        // These are the identities that the supervisor will insist on.
+        self.check(plan.found().map(|(_, found)| Some(found)))?;
+        Ok(Confined {
+            confinement: Confinement { strength, plan },
+            enforcement,
+            noticed,
+        })
+    }
+
+    /// Checks that these are the folders that the session opened.
+    fn check(&self, found: impl Iterator<Item = Option<Identity>>) -> Result<()> {
+        for ((folder, opened), found) in self.folders().iter().zip(&self.opened).zip(found) {
+            match opened {
+                Some(opened) => opened.is_still(found)?,
+                None => return Err(scope::moved(folder)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the paths that rules deny to a command that is about to start.
+    async fn denied_paths(
+        &self,
+        program: &Program,
+        filter: Arc<dyn PathFilter>,
+    ) -> Result<DeniedPaths> {
+        let roots = self.folders();
+        let found = Arc::clone(&self.search_cache);
+        let looked = blocking::run(Weight::Heavy, move || {
+            let roots: Vec<PathBuf> = roots
+                .iter()
+                .filter_map(|root| crate::scope::real(root))
+                .collect();
+            Ok(denied_paths::find(&*filter, &roots, &mut lock(&found)))
+        });
+        let refused = |detail| crate::executor::cannot(program, Refusal::CannotHide, detail);
+        looked.await?.map_err(refused)
+    }
+
+    /// Returns the work folder and the roots.
+    fn folders(&self) -> Vec<PathBuf> {
+        roots(&self.request)
+    }
+
+    fn is_in_roots(&self, path: &Path) -> bool {
+        self.folders().iter().any(|root| path.starts_with(root))
+    }
+
+    /// Returns the confinement after the machine refused the assumed one, or `None` if it
+    /// offers no other.
+    pub(super) async fn confine_anew(
+        &self,
+        program: &Program,
+        context: &ExecContext,
+        refused: &Enforcement,
+    ) -> Result<Option<Confined>> {
+        let helper = self.helper.clone();
+        let now = self.find(move || sandbox::probe_anew(&helper)).await;
+        let now = now.map_err(|reason| crate::executor::cannot(program, Refusal::Busy, reason))?;
+        if now == *refused {
+            return Ok(None);
+        }
+        self.confine(program, context).await.map(Some)
+    }
+
+    /// Probes what the machine enforces. If the probe fails, the next command repeats it.
+    async fn find(
+        &self,
+        look: impl FnOnce() -> Result<Enforcement, String> + Send + 'static,
+    ) -> Result<Enforcement, String> {
+        let looked = blocking::run(Weight::Heavy, move || Ok(look())).await;
+        let found = looked.unwrap_or_else(|error| Err(error.to_string()))?;
+        match &found {
+            Enforcement::Full { .. } => tracing::info!("{found}"),
+            // Never silent: the user should know.
+            lower => tracing::warn!(target: "haft", "{lower} (`haft doctor` says more)"),
+        }
+        *lock(&self.enforcement) = Known::Found(found.clone());
+        Ok(found)
+    }
+
+    /// Returns the files below the roots that control git, other names of protected files,
+    /// and what the search noticed.
+    async fn survey(&self) -> Result<(Controls, Vec<Finding>)> {
+        let repositories = self.repositories.clone();
+        let names = Arc::clone(&self.names);
+        let request = self.request.clone();
+        blocking::run(Weight::Heavy, move || {
+            Ok(survey(&repositories, &request, &mut lock(&names)))
+        })
+        .await
+    }
+}
+
+/// Confinement of one command.
+pub(super) struct Confined {
+    pub(super) confinement: Confinement,
+    pub(super) enforcement: Enforcement,
+    /// Findings since the last command, to report with this one.
+    pub(super) noticed: Vec<Finding>,
+}
+
+/// Refuses to work in a folder of this user that cannot be listed: repositories in it would
+/// not be found, and a command could open it.
+fn check_listable(folder: &Path, program: &Program) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = openat(CWD, folder, flags, Mode::empty());
+    let is_shut = opened.err() == Some(Errno::ACCESS);
+    if !is_shut || scope::shut_folder(&folder.join(".git")).is_none() {
+        return Ok(());
+    }
+    let folder = folder.display();
+    let detail = format!(
+        "{folder} cannot be listed, so haft cannot find what to protect in it; run `chmod u+rwx {folder}`"
+    );
+    Err(crate::executor::cannot(
+        program,
+        Refusal::Unconfined,
+        detail,
+    ))
+}
+
+fn survey(
+    repositories: &[Arc<Registry>],
+    request: &Request,
+    names: &mut Names,
+) -> (Controls, Vec<Finding>) {
+    if !names.is_tidied {
+        names.is_tidied = true;
+        names.hold(&request.temp);
+        tidy(&request.temp);
+    }
+    let home = request.homes.first().map(PathBuf::as_path);
+    let mut noticed = Vec::new();
+    let mut places = Controls::default();
+    for registry in repositories {
+        let looked = registry.look(Since::Between);
+        // Repositories that another program created are protected from now on, but not
+        // reported as made by a command.
+        let made = looked.new.into_iter().filter(|_| registry.is_busy());
+        noticed.extend(made.map(|path| Finding::Repository { path }));
+        if let Some(folders) = looked.cut_off {
+            tracing::warn!(
+                target: "haft",
+                "only {folders} folders of {} were searched for repositories", registry.root().display()
+            );
+            let folders = Some(folders);
+            noticed.push(Finding::SearchIncomplete { folders });
+        }
+        places.extend(registry.guarded(home));
+    }
+    let roots = roots(request);
+    let listed = names.listed.get_or_insert_with(|| {
+        let listed = request.protect.iter();
+        let listed: Vec<_> = listed.map(|path| request.work_dir.join(path)).collect();
+        git::with_other_names(listed.iter().map(PathBuf::as_path))
+    });
+    let mut files = places.paths.clone();
+    for root in &roots {
+        files.push(root.join("haft.yaml"));
+        files.extend(git::in_folder(root, home).paths);
+    }
+    let mut sought = git::with_other_names(files.iter().map(PathBuf::as_path));
+    sought.extend(listed.iter().copied());
+    let known = git::with_other_names(names.found.iter().map(PathBuf::as_path));
+    if sought != names.sought || known != sought {
+        let mut found = (Vec::new(), true);
+        if !sought.is_empty() {
+            let mut searched = roots;
+            searched.push(request.temp.clone());
+            found = git::same_files(&sought, &searched);
+        }
+        if !found.1 {
+            noticed.push(Finding::SearchIncomplete { folders: None });
+        }
+        names.sought = sought;
+        names.found = found.0;
+    }
+    places.paths.extend(names.found.iter().cloned());
+    (places, noticed)
+}
+
+/// Returns the work folder and the other roots.
+fn roots(request: &Request) -> Vec<PathBuf> {
+    let Request {
+        work_dir, roots, ..
+    } = request;
+    std::iter::once(work_dir.clone())
+        .chain(roots.iter().map(|root| work_dir.join(root)))
+        .collect()
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
