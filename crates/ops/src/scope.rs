@@ -226,10 +226,10 @@ impl Scope {
 
     /// Returns a real path as commands and the model name it.
     #[must_use]
-    pub fn seen<'a>(&self, real: &'a Path) -> std::borrow::Cow<'a, Path> {
+    pub fn visible_path<'a>(&self, real: &'a Path) -> std::borrow::Cow<'a, Path> {
         let seen = match &self.mounts {
-            Some(mounts) => mounts.seen(real),
-            None => self.guard.seen(real),
+            Some(mounts) => mounts.visible_path(real),
+            None => self.guard.visible_path(real),
         };
         match seen {
             Some(seen) => seen.into(),
@@ -302,7 +302,7 @@ impl FilePath {
     /// Returns the path in the tree that the caller sees: the real one, unless several
     /// scopes make up one tree.
     #[must_use]
-    pub fn place(&self) -> &Path {
+    pub fn virtual_path(&self) -> &Path {
         let mounted = self.mounted.as_ref();
         mounted.map_or(&self.real, |mounted| &mounted.place)
     }

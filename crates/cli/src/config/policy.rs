@@ -53,7 +53,7 @@ pub(crate) fn load(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<
         };
         warnings.push(format!(
             "{}: no toolset has a tool \"{}\"{hint}",
-            rule.place(),
+            rule.location(),
             visible(rule.tool()),
         ));
     }
@@ -70,7 +70,7 @@ pub(crate) fn check(layer: &Layer) -> Result<(), Failure> {
 
 /// Formats the rules, each with its position.
 pub(crate) fn shown(policy: &Policy) -> Value {
-    let rule = |rule: &Rule| format!("{rule} ({})", rule.place());
+    let rule = |rule: &Rule| format!("{rule} ({})", rule.location());
     policy.rules().map(rule).collect()
 }
 
@@ -78,8 +78,8 @@ pub(crate) fn shown(policy: &Policy) -> Value {
 pub(crate) fn from(policy: &Policy) -> String {
     let mut files: Vec<&str> = Vec::new();
     for rule in policy.rules() {
-        if !files.contains(&rule.place().file.as_str()) {
-            files.push(&rule.place().file);
+        if !files.contains(&rule.location().file.as_str()) {
+            files.push(&rule.location().file);
         }
     }
     if files.is_empty() {

@@ -187,7 +187,7 @@ impl Cache {
         confinement: &mut Confinement,
     ) -> Result<(), Box<dyn std::error::Error>> {
         haft_ops::private::folder(&self.folder)?;
-        confinement.plan.give(&self.folder)?;
+        confinement.plan.add_own_folder(&self.folder)?;
         for variable in &self.variables {
             if !environment.iter().any(|(name, _)| name == variable) {
                 environment.push((variable.into(), self.folder.join(variable).into()));

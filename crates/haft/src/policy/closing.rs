@@ -194,7 +194,7 @@ impl PathRules {
     pub(crate) fn closing(&self) -> impl Iterator<Item = (&str, &RuleLocation)> {
         let denies = |rule: &&Rule| rule.verdict() == Verdict::Deny;
         let rules = self.files.iter().flatten().filter(denies);
-        rules.filter_map(|rule| Some((rule.paths()?.text(), rule.place())))
+        rules.filter_map(|rule| Some((rule.paths()?.text(), rule.location())))
     }
 
     /// Returns the rule of each file that decides about a path.
@@ -274,7 +274,7 @@ impl PathRules {
             for named in self.aliases.iter().filter_map(|alias| alias.name(name)) {
                 add(Cow::Owned(named));
             }
-            let Some(seen) = self.scope.as_ref().map(|scope| scope.seen(name)) else {
+            let Some(seen) = self.scope.as_ref().map(|scope| scope.visible_path(name)) else {
                 continue;
             };
             if seen != *name {
@@ -382,7 +382,7 @@ impl PathFilter for PathRules {
                 let target = FilterTarget {
                     path,
                     extent,
-                    rule: format!("{} {rule}", rule.place()),
+                    rule: format!("{} {rule}", rule.location()),
                 };
                 if !targets.contains(&target) {
                     targets.push(target);

@@ -218,7 +218,7 @@ impl Policy {
         let paths = paths(act, &subject);
         let cannot_check = |rule: &Rule, why: &str| DecidedBy::Unreadable {
             rule: rule.to_string(),
-            place: rule.place().clone(),
+            place: rule.location().clone(),
             why: why.to_owned(),
         };
         for file in &self.files {
@@ -227,7 +227,7 @@ impl Policy {
                     cannot_check(rule, "a word that it compares is not literal")
                 }),
                 Some((rule, _)) => say(rule.verdict(), &|| {
-                    DecidedBy::Rule(rule.to_string(), rule.place().clone())
+                    DecidedBy::Rule(rule.to_string(), rule.location().clone())
                 }),
                 None => {}
             }
@@ -241,7 +241,7 @@ impl Policy {
             && let Some(rule) = self.about_commands(act)
         {
             say(Verdict::Ask, &|| {
-                DecidedBy::NotAnalysed(rule.place().clone())
+                DecidedBy::NotAnalysed(rule.location().clone())
             });
         }
         let touching = subject.effect(act.effect);

@@ -345,7 +345,7 @@ impl Rule {
 
     /// Returns the location.
     #[must_use]
-    pub fn place(&self) -> &RuleLocation {
+    pub fn location(&self) -> &RuleLocation {
         &self.place
     }
 }

@@ -55,7 +55,7 @@ impl Session {
                 let interpreted = self.paths.interpret(&self.scope, given);
                 lexical(&self.scope.work_dir().join(interpreted))
             }
-            Known::Found => path.place().to_owned(),
+            Known::Found => path.virtual_path().to_owned(),
         };
         let rules = match known {
             _ if self.approval.approve == Approve::Auto => rules.with_all_approved(),
@@ -171,7 +171,7 @@ impl Runtime {
     /// it, [`FilePath::exclusion`] says so.
     #[must_use]
     pub fn for_prompt(&self, path: FilePath) -> FilePath {
-        let named = path.place().to_owned();
+        let named = path.virtual_path().to_owned();
         match self.session.prompt_rules() {
             Some(rules) => path.with_filter(rules, named),
             None => path,

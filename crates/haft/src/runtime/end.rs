@@ -11,7 +11,7 @@ impl Session {
     /// Formats a path for the model: relative to the work folder, absolute outside it.
     /// Control characters are escaped, so that a name stays on one line.
     pub(crate) fn shown(&self, real: &Path) -> String {
-        let real = self.scope.seen(real);
+        let real = self.scope.visible_path(real);
         let shown = real.strip_prefix(self.scope.work_dir()).unwrap_or(&real);
         let shown = if shown.as_os_str().is_empty() {
             Path::new(".")

@@ -92,7 +92,7 @@ impl Runtime {
                 .paths
                 .resolve(&session.scope, &given, Access::Write)?;
             let parts = session.scope.parts().into_iter();
-            let fitting = parts.filter(|(at, _)| path.place().starts_with(at));
+            let fitting = parts.filter(|(at, _)| path.virtual_path().starts_with(at));
             let part = fitting.max_by_key(|(at, _)| at.components().count());
             let is_in_memory = part.is_some_and(|(at, _)| {
                 let at = below(&at);

@@ -111,7 +111,7 @@ struct Folder {
     reached: Reached,
 }
 
-/// How the search reached a folder.
+/// Path by which the search reached a folder: directly or through a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reached {
     Directly,

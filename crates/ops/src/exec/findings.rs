@@ -4,7 +4,7 @@
 
 use super::move_out::move_out;
 use super::state::{Opened, State, is_link, open_way, place, state};
-use crate::executor::sandbox::{Confinement, Level, Watched, Why};
+use crate::executor::sandbox::{Confinement, Level, WatchReason, Watched};
 use crate::git::{AddedCommands, BusyGuard, Registry, Since, UnfinishedRebase};
 use rustix::fs::symlinkat;
 use rustix::io::Errno;
@@ -40,7 +40,7 @@ pub enum Finding {
     },
     /// A link that the user protects was removed or replaced, and has been restored.
     Restored {
-        /// The link.
+        /// Path of the link.
         path: PathBuf,
     },
     /// Something protected was changed.
@@ -56,7 +56,7 @@ pub enum Finding {
     /// A repository lost `HEAD`, `objects` or `refs`, without which git does not recognize
     /// it.
     Dismantled {
-        /// The repository.
+        /// Git folder of the repository.
         path: PathBuf,
     },
     /// A file that controls git was changed, in a repository that an earlier command
@@ -228,11 +228,11 @@ impl Baseline {
             let path = path.clone();
             let event = match (&*before, why) {
                 // No watched path may lead elsewhere, whatever its purpose.
-                (State::Nothing, why) if *why == Why::Listed || now.is_behind() => {
+                (State::Nothing, why) if *why == WatchReason::Listed || now.is_behind() => {
                     moved_out(path, &now, out)
                 }
                 (State::Nothing, _) => Finding::Appeared { path },
-                (State::Link(target), Why::Listed) => restore_link(path, target, &now, out),
+                (State::Link(target), WatchReason::Listed) => restore_link(path, target, &now, out),
                 _ => Finding::Changed { path },
             };
             // A process that still runs can create it again at any moment. So the recorded

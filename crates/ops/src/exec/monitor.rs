@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// How long to wait for the processes of a killed haft to end.
+/// Maximum wait for the processes of a killed haft to end.
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long to wait until the changes of an ended command were checked, and the polling
+/// Maximum wait until the changes of an ended command were checked, and the polling
 /// interval.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);

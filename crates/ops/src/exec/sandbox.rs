@@ -26,7 +26,7 @@ pub struct Sandbox {
     request: Request,
     /// Folder for files that a command created at protected paths.
     moved_out: Option<PathBuf>,
-    /// What the machine enforces. Probing takes longer than a command, so the first command
+    /// Enforcement that this machine provides. Probing takes longer than a command, so the first command
     /// assumes full enforcement. If the machine cannot provide it, that command does not
     /// run, and the machine is probed.
     enforcement: Mutex<Known>,

@@ -6,7 +6,7 @@
 
 use super::findings::Baseline;
 use super::state::State;
-use crate::executor::sandbox::{Watched, Why};
+use crate::executor::sandbox::{WatchReason, Watched};
 use crate::git::{Registry, RegistryRecord};
 use crate::private;
 use rustix::fs::{CWD, FlockOperation, flock, fstat, unlinkat};
@@ -63,7 +63,7 @@ impl WatchList {
         stuck: &[(PathBuf, State)],
         registries: impl Iterator<Item = &'a Registry>,
     ) -> Self {
-        let why = Why::Listed;
+        let why = WatchReason::Listed;
         let watched = stuck.iter().cloned();
         let watched = watched.map(|(path, before)| (Watched { path, why }, before));
         let mut list = Self {
@@ -113,8 +113,8 @@ impl WatchList {
         }
         for (Watched { path, why }, state) in &self.watched {
             match why {
-                Why::Control => put(b'c', &raw(path)),
-                Why::Listed => put(b'l', &raw(path)),
+                WatchReason::Control => put(b'c', &raw(path)),
+                WatchReason::Listed => put(b'l', &raw(path)),
             }
             if let State::Link(target) = state {
                 put(b't', target);
@@ -150,8 +150,8 @@ impl WatchList {
             };
             match kind {
                 b'r' => list.roots.push(path),
-                b'c' => list.watched.push(watch(Why::Control)),
-                b'l' => list.watched.push(watch(Why::Listed)),
+                b'c' => list.watched.push(watch(WatchReason::Control)),
+                b'l' => list.watched.push(watch(WatchReason::Listed)),
                 b't' => {
                     if let Some((_, state)) = list.watched.last_mut() {
                         *state = State::Link(text.to_owned());
@@ -331,8 +331,8 @@ mod tests {
         };
         WatchList {
             watched: vec![
-                watch("a", Why::Control, State::Nothing),
-                watch("b\n", Why::Listed, State::Link(b"to \xff".to_vec())),
+                watch("a", WatchReason::Control, State::Nothing),
+                watch("b\n", WatchReason::Listed, State::Link(b"to \xff".to_vec())),
             ],
             repositories: RegistryRecord {
                 gits: vec![(root.join(".git"), false), (root.join("made"), true)],

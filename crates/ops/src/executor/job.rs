@@ -1,7 +1,7 @@
 //! A supervisor as haft sees it: its process, the socket to it, and the pipes that the
 //! command writes to.
 
-use super::sandbox::Surface;
+use super::sandbox::CommonConfinement;
 use super::wire::{self, Order, Report};
 use super::{GRACE, Launch, Program, Refusal, Stream, Streams, handle, tree};
 use crate::Error;
@@ -42,7 +42,7 @@ pub(super) struct Job {
     child: Option<Child>,
     supervisor: u32,
     /// The part of the confinement that the supervisor has applied already.
-    surface: Option<Surface>,
+    common: Option<CommonConfinement>,
     /// Whether a second supervisor runs between the first and the command.
     confined: bool,
     program: String,
@@ -63,10 +63,10 @@ pub(super) struct Pipes {
 }
 
 impl Job {
-    /// Starts a supervisor, which waits for its order. It applies `surface` in advance.
-    pub(super) fn prepare(binary: &Binary, surface: Option<Surface>) -> io::Result<Self> {
+    /// Starts a supervisor, which waits for its order. It applies `common` in advance.
+    pub(super) fn prepare(binary: &Binary, common: Option<CommonConfinement>) -> io::Result<Self> {
         let (mut ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.write_all(&wire::prelude(surface))?;
+        ours.write_all(&wire::prelude(common))?;
         ours.set_nonblocking(true)?;
         let (output, output_end) = pipe()?;
         let (error, error_end) = pipe()?;
@@ -93,17 +93,17 @@ impl Job {
             },
             supervisor: child.id().unwrap_or(0),
             child: Some(child),
-            surface,
+            common,
             confined: false,
             program: String::new(),
             registered: Vec::new(),
         })
     }
 
-    /// Whether the supervisor is still waiting, for a command with this surface.
-    pub(super) fn is_ready_for(&mut self, surface: Option<Surface>) -> bool {
+    /// Whether the supervisor is still waiting, for a command with this confinement.
+    pub(super) fn is_ready_for(&mut self, common: Option<CommonConfinement>) -> bool {
         let child = self.child.as_mut();
-        self.surface == surface && child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.common == common && child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// Sends the order to the supervisor, and the command's standard input with it.

@@ -20,7 +20,7 @@ use super::capture::Capture;
 use super::drive::{Drive, RunControl};
 use super::job::{self, Binary, Job, SurvivorRegistry};
 use super::running::{Conversation, Pulse, Running};
-use super::sandbox::{Confinement, Surface, busy};
+use super::sandbox::{CommonConfinement, Confinement, busy};
 use super::{Executor, Finished, Input, Launch, Refusal, Stream, Streams, Watch};
 use crate::Result;
 use async_trait::async_trait;
@@ -90,13 +90,13 @@ impl Local {
         }
     }
 
-    fn take_spare(&self, surface: Option<Surface>) -> Option<Job> {
+    fn take_spare(&self, common: Option<CommonConfinement>) -> Option<Job> {
         let mut job = lock(&self.spare).job.take()?;
-        job.is_ready_for(surface).then_some(job)
+        job.is_ready_for(common).then_some(job)
     }
 
     /// Starts the next supervisor while this command runs, for a similar one.
-    fn prepare_spare(&self, surface: Option<Surface>) {
+    fn prepare_spare(&self, common: Option<CommonConfinement>) {
         let mut spare = lock(&self.spare);
         let before = spare.used.replace(Instant::now());
         if spare.job.is_some()
@@ -110,7 +110,7 @@ impl Local {
         // the next command just takes longer.
         let (binary, next) = (self.binary.clone(), Arc::clone(&self.spare));
         tokio::task::spawn_blocking(move || {
-            let job = Job::prepare(&binary, surface).ok();
+            let job = Job::prepare(&binary, common).ok();
             let mut next = lock(&next);
             next.is_starting = false;
             if next.has_expiry_task && !next.is_closed {
@@ -123,14 +123,14 @@ impl Local {
     }
 
     /// Starts a supervisor, and retries while the machine is out of resources.
-    async fn prepare(&self, surface: Option<Surface>) -> std::io::Result<Job> {
+    async fn prepare(&self, common: Option<CommonConfinement>) -> std::io::Result<Job> {
         for pause in busy::PAUSES {
-            match Job::prepare(&self.binary, surface) {
+            match Job::prepare(&self.binary, common) {
                 Err(error) if busy::is_passing(&error) => tokio::time::sleep(pause).await,
                 prepared => return prepared,
             }
         }
-        Job::prepare(&self.binary, surface)
+        Job::prepare(&self.binary, common)
     }
 
     async fn begin(&self, launch: &Launch) -> Result<Drive> {
@@ -157,11 +157,11 @@ impl Local {
             return Err(job::cannot_run(&launch.program, Refusal::TooLong, detail));
         }
         let takes_output = input.is_some() && launch.input == Input::Nothing;
-        let surface = launch.confinement.as_ref().map(Confinement::surface);
-        let spare = self.take_spare(surface);
+        let common = launch.confinement.as_ref().map(Confinement::common);
+        let spare = self.take_spare(common);
         let mut job = match spare {
             Some(job) => job,
-            None => self.prepare(surface).await.map_err(|error| {
+            None => self.prepare(common).await.map_err(|error| {
                 let program = job::program_name(&launch.program);
                 let refusal = match busy::is_passing(&error) {
                     true => Refusal::Busy,
@@ -173,7 +173,7 @@ impl Local {
         };
         job.register(&self.registry);
         job.begin(launch, input).await;
-        self.prepare_spare(surface);
+        self.prepare_spare(common);
         let taken = if takes_output {
             job.take_output()
         } else {

@@ -53,11 +53,11 @@ mod syscalls;
 pub use crate::git::{Controls, repositories};
 #[cfg(target_os = "linux")]
 pub use cgroup::ControlGroup;
-pub use confinement::{Confinement, Surface};
+pub use confinement::{CommonConfinement, Confinement};
 #[cfg(target_os = "linux")]
 pub use enter::{enter, leave, split};
 pub use known_paths::secrets;
-pub use plan::{Plan, Request, Watched, Why};
+pub use plan::{Plan, Request, WatchReason, Watched};
 pub use probe::{
     Enforcement, Helper, Processes, most, probe, probe_anew, probe_now, processes, rehearse,
 };
@@ -70,8 +70,8 @@ use std::path::{Path, PathBuf};
 /// Result of a step of confining a process.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a confinement could not be planned or applied. In every case, the command must not
-/// run.
+/// Reason why a confinement could not be planned or applied. In every case, the command
+/// must not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -82,7 +82,7 @@ pub enum Error {
     /// A folder of the request cannot be used.
     #[error("{}: {reason}", path.display())]
     Unusable {
-        /// The folder.
+        /// Folder or file that the plan needs.
         path: PathBuf,
         /// The problem, as a clause after the path.
         reason: &'static str,
@@ -111,13 +111,13 @@ pub enum Error {
     NotEnforced {
         /// Name of the mechanism.
         mechanism: &'static str,
-        /// What is missing.
+        /// The missing mechanism, as a clause.
         reason: String,
     },
     /// This machine has no mechanism that confines a command.
     #[error("no sandbox on this machine: {reason}")]
     Unavailable {
-        /// What is missing.
+        /// The missing mechanism, as a clause.
         reason: String,
     },
 }
@@ -138,7 +138,7 @@ fn at(path: Option<&Path>) -> String {
 /// Network access of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// No network.
+    /// No connections to anything outside the command.
     Off,
     /// Whatever the machine can reach.
     On,
@@ -201,7 +201,7 @@ pub enum Level {
     Full,
 }
 
-/// What `enter` applies, as [`probe`] found it possible.
+/// Mechanisms that `enter` applies, as [`probe`] found them possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strength {
     /// Whether namespaces are used.

@@ -49,7 +49,7 @@ fn serve() -> io::Result<()> {
     // Does everything that does not need the order before it arrives.
     let malformed = || io::Error::from(io::ErrorKind::InvalidData);
     let prelude = wire::parse_prelude(&wire::read(&mut socket)?).ok_or_else(malformed)?;
-    let ahead = prelude.map(|surface| (surface, sandbox::leave(surface)));
+    let ahead = prelude.map(|common| (common, sandbox::leave(common)));
     let order = Order::parse(&wire::read(&mut socket)?).ok_or_else(malformed)?;
     let input = match order.reads {
         true => Some(handle::receive(&socket)?),
@@ -57,7 +57,7 @@ fn serve() -> io::Result<()> {
     };
     match (&order.confinement, ahead) {
         (None, None) => watch_over(&order, input, socket, &null),
-        (Some(confinement), Some((surface, left))) if confinement.surface() == surface => {
+        (Some(confinement), Some((common, left))) if confinement.common() == common => {
             confined::enter_sandbox(&order, input, confinement, left, socket, &null)
         }
         _ => Err(malformed()),

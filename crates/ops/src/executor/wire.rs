@@ -1,7 +1,7 @@
 //! The protocol between haft and a supervisor: short frames over a socket, each a length
 //! followed by fields. Both ends are the same binary, so there is no version number.
 
-use super::sandbox::{Confinement, Surface};
+use super::sandbox::{CommonConfinement, Confinement};
 use super::{Exit, Refusal, Streams};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -13,19 +13,21 @@ const MAX_FRAME: usize = 64 << 20;
 
 /// Encodes the first message to a supervisor: the confinement it can apply before it knows
 /// the command.
-pub(super) fn prelude(surface: Option<Surface>) -> Vec<u8> {
+pub(super) fn prelude(common: Option<CommonConfinement>) -> Vec<u8> {
     let mut frame = Frame::new();
-    if let Some(surface) = surface {
-        frame.0.extend(surface.to_bytes());
+    if let Some(common) = common {
+        frame.0.extend(common.to_bytes());
     }
     frame.finish()
 }
 
 /// Decodes a prelude.
-pub(super) fn parse_prelude(body: &[u8]) -> Option<Option<Surface>> {
+pub(super) fn parse_prelude(body: &[u8]) -> Option<Option<CommonConfinement>> {
     match body {
         [] => Some(None),
-        body => Some(Some(Surface::from_bytes(body.try_into().ok()?).ok()?)),
+        body => Some(Some(
+            CommonConfinement::from_bytes(body.try_into().ok()?).ok()?,
+        )),
     }
 }
 

@@ -30,7 +30,7 @@ const MAX_SEARCH_TIME: Duration = Duration::from_secs(4);
 const MAX_REMEMBERED: usize = 100_000;
 const PASS_TIME: Duration = Duration::from_millis(15);
 
-/// How long the content of a configuration is cached.
+/// Time for which the content of a configuration is cached.
 const CONFIG_CACHE_TIME: Duration = Duration::from_millis(500);
 
 /// When a repository appeared.
@@ -74,7 +74,7 @@ struct Known {
     folders: BTreeMap<PathBuf, Stamp>,
     /// The last folder that was checked, if the pass was incomplete.
     turn: Option<PathBuf>,
-    /// Git folders.
+    /// Git folders by their real path.
     gits: BTreeMap<PathBuf, Git>,
     /// Each `.git` that is a file or a link.
     pointers: BTreeMap<PathBuf, Pointer>,

@@ -32,8 +32,8 @@ pub(super) struct Shape {
     pub(super) hooks: bool,
     /// A hook that git would run.
     pub(super) hook: bool,
-    /// What git creates beside `config` but does not require: sample hooks, `description`,
-    /// `info`.
+    /// Files that git creates beside `config` but does not require: sample hooks,
+    /// `description`, `info`.
     pub(super) trimmings: bool,
 }
 

@@ -26,6 +26,6 @@ pub struct ScopeConfig {
     /// Replacement for the shared temp folders, always writable. Not used if the rules
     /// allow everything.
     pub temp: Option<PrivateTemp>,
-    /// What may be read and written.
+    /// Files that may be read and written.
     pub rules: FileRules,
 }

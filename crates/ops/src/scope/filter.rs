@@ -45,13 +45,13 @@ pub trait PathFilter: fmt::Debug + Send + Sync {
 /// A decision that excludes a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exclusion {
-    /// The reason.
+    /// Kind of rule that excludes it.
     pub why: ExclusionReason,
     /// Whether something below it may be allowed anyway.
     pub open_inside: bool,
 }
 
-/// Why a path is excluded.
+/// Reason for excluding a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExclusionReason {
     /// A rule denies it.
@@ -65,13 +65,13 @@ pub enum ExclusionReason {
 pub struct FilterTarget {
     /// The path, or the folder to search.
     pub path: PathBuf,
-    /// How much of it to search.
+    /// Part of the folder to search.
     pub extent: Extent,
     /// The rule and its location, for messages.
     pub rule: String,
 }
 
-/// How far a rule reaches from the path before its first wildcard.
+/// Reach of a rule below the path before its first wildcard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The rule names exactly this path, or everything in this folder.

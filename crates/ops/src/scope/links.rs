@@ -34,7 +34,7 @@ pub(super) struct Real {
     pub(super) aliases: Vec<PathBuf>,
 }
 
-/// Why a path cannot be resolved.
+/// Reason why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Problem {
     /// It contains a link in `/proc` that leads to an object instead of a path.

@@ -41,9 +41,9 @@ impl Mode {
 /// Rules for reading and writing files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRules {
-    /// Which files may be read.
+    /// Files that may be read.
     pub reading: Reading,
-    /// Which files may be written.
+    /// Files that may be written.
     pub writing: Writing,
 }
 
@@ -58,7 +58,7 @@ impl FileRules {
     }
 }
 
-/// Which files may be read. Ordered from loose to strict.
+/// Files that may be read. Ordered from loose to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reading {
     /// Whatever the operating system allows.
@@ -71,13 +71,13 @@ pub enum Reading {
     Roots,
 }
 
-/// Which files may be written. Ordered from loose to strict.
+/// Files that may be written. Ordered from loose to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Writing {
     /// Whatever the operating system allows, except protected paths.
     Anywhere,
     /// Only the roots.
     Roots,
-    /// No files.
+    /// No file at all.
     Nothing,
 }

@@ -191,7 +191,7 @@ impl Mounts {
     }
 
     /// Translates a real path on the disk to a path in this tree.
-    pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
+    pub(super) fn visible_path(&self, real: &Path) -> Option<PathBuf> {
         let on_disk = self.points.iter().filter(|point| point.scope.is_on_disk());
         let fitting = on_disk.filter_map(|point| {
             let below = real.strip_prefix(point.scope.work_dir()).ok()?;
@@ -327,7 +327,7 @@ impl Scope {
     #[must_use]
     pub fn has_work_dir(&self) -> bool {
         let mounts = self.mounts.as_ref();
-        mounts.is_none_or(|mounts| mounts.seen(&self.work_dir).is_some())
+        mounts.is_none_or(|mounts| mounts.visible_path(&self.work_dir).is_some())
     }
 
     /// Returns the work folder as paths of this scope name it.
@@ -336,7 +336,7 @@ impl Scope {
         match &self.mounts {
             None => self.work_dir.clone(),
             Some(mounts) => {
-                let seen = mounts.seen(&self.work_dir);
+                let seen = mounts.visible_path(&self.work_dir);
                 let seen = seen.unwrap_or_else(|| PathBuf::from("/"));
                 // Without a trailing slash.
                 seen.components().collect()

@@ -199,8 +199,8 @@ impl Guard {
         if is_named { None } else { temp.place_of(path) }
     }
 
-    pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
-        self.temp.as_ref()?.seen(real)
+    pub(super) fn visible_path(&self, real: &Path) -> Option<PathBuf> {
+        self.temp.as_ref()?.visible_path(real)
     }
 
     /// Decides about a real path. A protected path is reported as protected before any

@@ -3,7 +3,7 @@
 
 use crate::{Error, Result};
 
-/// Why the spelling of a path is not accepted.
+/// Reason why the spelling of a path is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misspelling {
     /// It does not start with `/`.

@@ -79,7 +79,7 @@ impl Temp {
     }
 
     /// Returns the path by which a command would name something in it.
-    pub(super) fn seen(&self, real: &Path) -> Option<PathBuf> {
+    pub(super) fn visible_path(&self, real: &Path) -> Option<PathBuf> {
         let below = real.strip_prefix(&self.folder).ok()?;
         self.replaces_shared()
             .then(|| Path::new("/tmp").join(below))

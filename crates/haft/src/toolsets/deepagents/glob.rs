@@ -53,7 +53,7 @@ impl Tool for Glob {
         let request = glob::Glob {
             path,
             matching: Matching::Glob {
-                pattern: from_start(&cx.named(&args.pattern), start.place()),
+                pattern: from_start(&cx.named(&args.pattern), start.virtual_path()),
                 anchored: Anchored::ToPath,
             },
             dots: Dots::ExplicitOnly,
@@ -75,7 +75,10 @@ impl Tool for Glob {
         };
         let below = found.entries.iter().map(|entry| &entry.below);
         let paths: Vec<_> = below.filter_map(|below| start.descendant(below)).collect();
-        let places: Vec<_> = paths.iter().map(|path| path.place().to_owned()).collect();
+        let places: Vec<_> = paths
+            .iter()
+            .map(|path| path.virtual_path().to_owned())
+            .collect();
         let mut entries = Vec::new();
         for (place, stat) in places.iter().zip(glob::stats(cx.backend(), paths).await?) {
             // `None` if it was removed since it was found.

@@ -56,7 +56,7 @@ impl Tool for Grep {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let path = cx.resolve(&start(&args), Access::Read)?;
-        let place = path.place().to_owned();
+        let place = path.virtual_path().to_owned();
         let request = search::Search {
             path,
             pattern: Pattern::Literal(args.pattern),

@@ -27,7 +27,7 @@ impl Tool for Ls {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let path = cx.resolve(&args.path, Access::Read)?;
-        let place = path.place().to_owned();
+        let place = path.virtual_path().to_owned();
         let mut entries = Vec::new();
         let mut left_out = LeftOut::default();
         match cx.backend().stat(&path).await {

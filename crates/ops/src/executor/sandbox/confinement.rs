@@ -5,17 +5,17 @@ use super::{Counting, Error, Level, Limits, Memory, Network, Plan, Result, Stren
 /// Confinement of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// How much the machine enforces.
+    /// Mechanisms that the machine provides.
     pub strength: Strength,
-    /// What the command may reach.
+    /// Paths and hosts that the command may reach.
     pub plan: Plan,
 }
 
 /// The part of a confinement that is the same for every command of a session. It can be
 /// applied before a command is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Surface {
-    /// How much the machine enforces.
+pub struct CommonConfinement {
+    /// Mechanisms that the machine provides.
     pub strength: Strength,
     /// Network access.
     pub network: Network,
@@ -26,8 +26,8 @@ pub struct Surface {
 impl Confinement {
     /// Returns the part that can be applied in advance.
     #[must_use]
-    pub fn surface(&self) -> Surface {
-        Surface {
+    pub fn common(&self) -> CommonConfinement {
+        CommonConfinement {
             strength: self.strength,
             network: self.plan.network,
             limits: self.plan.limits,
@@ -35,17 +35,17 @@ impl Confinement {
     }
 
     pub(in crate::executor) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.surface().to_bytes().to_vec();
+        let mut bytes = self.common().to_bytes().to_vec();
         bytes.extend(self.plan.to_bytes());
         bytes
     }
 
     pub(in crate::executor) fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (surface, plan) = bytes
+        let (common, plan) = bytes
             .split_first_chunk()
             .ok_or(Error::Malformed("cut short"))?;
         Ok(Self {
-            strength: Surface::from_bytes(*surface)?.strength,
+            strength: CommonConfinement::from_bytes(*common)?.strength,
             plan: Plan::from_bytes(plan)?,
         })
     }
@@ -62,7 +62,7 @@ impl Confinement {
     }
 }
 
-impl Surface {
+impl CommonConfinement {
     pub(in crate::executor) const BYTES: usize = 16;
 
     pub(in crate::executor) fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -121,14 +121,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_surface_survives_the_way() {
-        let surface = Confinement::sample().surface();
-        let bytes = surface.to_bytes();
-        assert_eq!(Surface::from_bytes(bytes).unwrap(), surface);
+    fn the_common_part_survives_encoding() {
+        let common = Confinement::sample().common();
+        let bytes = common.to_bytes();
+        assert_eq!(CommonConfinement::from_bytes(bytes).unwrap(), common);
         for at in [0, 2, 3] {
             let mut bad = bytes;
             bad[at] = 2;
-            assert!(Surface::from_bytes(bad).is_err(), "{at}");
+            assert!(CommonConfinement::from_bytes(bad).is_err(), "{at}");
         }
     }
 }

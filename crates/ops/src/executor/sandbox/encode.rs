@@ -263,7 +263,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_plan_survives_the_way() {
+    fn a_plan_survives_encoding() {
         let plan = plan();
         assert_eq!(Plan::from_bytes(&plan.to_bytes()).unwrap(), plan);
     }

@@ -4,8 +4,8 @@
 use super::busy::{again, is_passing};
 use super::cgroup::ControlGroup;
 use super::{
-    Counting, Entered, Error, Level, Limits, Memory, Network, Plan, Result, Role, Stage, Strength,
-    Surface, landlock_rules, mounts, privileges, seccomp, syscalls,
+    CommonConfinement, Counting, Entered, Error, Level, Limits, Memory, Network, Plan, Result,
+    Role, Stage, Strength, landlock_rules, mounts, privileges, seccomp, syscalls,
 };
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
@@ -23,7 +23,7 @@ use rustix::thread::UnshareFlags;
 /// The kernel refused a step. The process is then partly confined and must exit.
 pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
     match (strength.level, stage) {
-        (_, Stage::Outer) => leave(Surface {
+        (_, Stage::Outer) => leave(CommonConfinement {
             strength,
             network: plan.network,
             limits: plan.limits,
@@ -63,15 +63,15 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
 ///
 /// # Errors
 /// Same as [`enter`].
-pub fn leave(surface: Surface) -> Result<Entered> {
+pub fn leave(common: CommonConfinement) -> Result<Entered> {
     // Before the namespaces, because afterwards the group is out of reach. Also without
     // namespaces, because a confined process can no longer remove the group, and the
     // command can kill it.
-    let control_group = control_group(surface.limits);
-    if surface.strength.level == Level::Full {
-        new_namespaces(surface.network)?;
+    let control_group = control_group(common.limits);
+    if common.strength.level == Level::Full {
+        new_namespaces(common.network)?;
         privileges::keep_for_mounting()?;
-        limit(Resource::Nproc, u64::from(surface.limits.processes))?;
+        limit(Resource::Nproc, u64::from(common.limits.processes))?;
     }
     Ok(Entered {
         role: Role::StartInner,

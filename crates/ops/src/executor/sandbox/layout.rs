@@ -9,9 +9,9 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// What is mounted on a path.
+/// Kind of mount on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Use {
+pub(super) enum MountKind {
     /// The path itself, read-only, so that no program in it can be started.
     Inert,
     /// The folder itself, so that it can be neither renamed nor removed.
@@ -33,11 +33,11 @@ pub(super) enum Use {
     Hidden,
 }
 
-/// One mount.
+/// A mount and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) path: PathBuf,
-    pub(super) used: Use,
+    pub(super) used: MountKind,
     pub(super) kind: Kind,
     /// Mount points to create in this mount, because the real folder that contains them is
     /// no longer visible.
@@ -51,53 +51,53 @@ pub(super) struct Entry {
 /// # Errors
 /// A path has changed since the plan was made.
 pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
-    let mut wanted: Vec<(PathBuf, Use)> = Vec::new();
+    let mut wanted: Vec<(PathBuf, MountKind)> = Vec::new();
     let mut add = |path: &Path, used| wanted.push((path.to_owned(), used));
     for path in &plan.sockets {
-        add(path, Use::Cover);
+        add(path, MountKind::Cover);
     }
     for path in known_paths::TEMP {
-        add(&known_paths::real(Path::new(path)), Use::Temp);
+        add(&known_paths::real(Path::new(path)), MountKind::Temp);
     }
     if matches!(plan.reading, Reading::RootsAndSystem | Reading::Roots) {
         for path in outside_system() {
-            add(&path, Use::Cover);
+            add(&path, MountKind::Cover);
         }
     }
     if plan.network == Network::On {
         // On many systems a link into `/run`. Name resolution needs it.
         add(
             &known_paths::real(Path::new("/etc/resolv.conf")),
-            Use::Readable,
+            MountKind::Readable,
         );
     }
     if plan.roots.iter().any(|root| root == Path::new("/")) {
         // Device settings and control groups do not belong to any project.
-        add(Path::new("/sys"), Use::Protected);
+        add(Path::new("/sys"), MountKind::Protected);
     }
     for path in &plan.inert {
-        add(path, Use::Inert);
+        add(path, MountKind::Inert);
     }
     for path in &plan.readable {
-        add(path, Use::Readable);
+        add(path, MountKind::Readable);
     }
     for path in plan.hidden.iter().chain(&plan.denied) {
-        add(path, Use::Hidden);
+        add(path, MountKind::Hidden);
     }
     for path in &plan.own {
-        add(path, Use::Own);
+        add(path, MountKind::Own);
     }
     for root in &plan.roots {
         add(
             root,
             match plan.writing {
-                Writing::Nothing => Use::Readable,
-                Writing::Roots | Writing::Anywhere => Use::Writable,
+                Writing::Nothing => MountKind::Readable,
+                Writing::Roots | Writing::Anywhere => MountKind::Writable,
             },
         );
     }
     for path in &plan.protected {
-        add(path, Use::Protected);
+        add(path, MountKind::Protected);
     }
     // A folder that contains a mount can still be renamed, and takes the mount with it, out
     // of reach of the next command's rules. A folder that is itself a mount cannot be
@@ -109,21 +109,21 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
         .chain(plan.pinned.iter().map(PathBuf::as_path))
         .collect();
     for folder in above {
-        add(folder, Use::Pin);
+        add(folder, MountKind::Pin);
     }
     arrange(wanted, &plan.inert, known_paths::kind)
 }
 
 /// Whether no program can be started from this mount. What a program was given to read
 /// inside such a folder is exempt: its files may be in the folder it works in.
-fn is_inert(path: &Path, used: Use, inert: &[PathBuf]) -> bool {
+fn is_inert(path: &Path, used: MountKind, inert: &[PathBuf]) -> bool {
     match used {
-        Use::Inert => true,
-        Use::Pin | Use::Writable | Use::Protected => {
+        MountKind::Inert => true,
+        MountKind::Pin | MountKind::Writable | MountKind::Protected => {
             inert.iter().any(|folder| path.starts_with(folder))
         }
-        Use::Readable => inert.iter().any(|folder| folder == path),
-        Use::Cover | Use::Temp | Use::Own | Use::Hidden => false,
+        MountKind::Readable => inert.iter().any(|folder| folder == path),
+        MountKind::Cover | MountKind::Temp | MountKind::Own | MountKind::Hidden => false,
     }
 }
 
@@ -142,7 +142,7 @@ fn outside_system() -> Vec<PathBuf> {
 }
 
 fn arrange(
-    mut wanted: Vec<(PathBuf, Use)>,
+    mut wanted: Vec<(PathBuf, MountKind)>,
     inert: &[PathBuf],
     kind: impl Fn(&Path) -> Kind,
 ) -> Result<Vec<Entry>> {
@@ -160,7 +160,7 @@ fn arrange(
         match (kind, used) {
             // Skipping it would leave it open to the command.
             (Kind::Link | Kind::Shut, _)
-            | (Kind::Nothing, Use::Protected | Use::Writable | Use::Own) => {
+            | (Kind::Nothing, MountKind::Protected | MountKind::Writable | MountKind::Own) => {
                 return Err(changed(&path));
             }
             // Missing, or not accessible to this user, as whom the command runs.
@@ -173,14 +173,22 @@ fn arrange(
         let around = outer.and_then(|at| kept.get(at));
         let is_inert = is_inert(&path, used, inert);
         // What is not visible cannot be started either.
-        let is_seen = |entry: &Entry| !matches!(entry.used, Use::Hidden | Use::Cover | Use::Temp);
+        let is_seen = |entry: &Entry| {
+            !matches!(
+                entry.used,
+                MountKind::Hidden | MountKind::Cover | MountKind::Temp
+            )
+        };
         let must_be_inert =
             is_inert && around.is_none_or(|entry| is_seen(entry) && !entry.is_inert);
         if !must_be_inert && !is_needed(used, around.map(|entry| entry.used)) {
             continue;
         }
         if let Some(entry) = outer.and_then(|at| kept.get_mut(at))
-            && matches!(entry.used, Use::Hidden | Use::Cover | Use::Temp)
+            && matches!(
+                entry.used,
+                MountKind::Hidden | MountKind::Cover | MountKind::Temp
+            )
             && let Ok(below) = path.strip_prefix(&entry.path)
         {
             entry.points.push((below.to_owned(), kind));
@@ -198,31 +206,36 @@ fn arrange(
 }
 
 /// Whether a mount changes anything, given the one around it.
-fn is_needed(used: Use, around: Option<Use>) -> bool {
+fn is_needed(used: MountKind, around: Option<MountKind>) -> bool {
     match used {
-        Use::Hidden => !matches!(around, Some(Use::Hidden | Use::Cover | Use::Temp)),
-        Use::Cover | Use::Temp => match around {
-            Some(Use::Hidden) => false,
-            Some(Use::Cover | Use::Temp) => used == Use::Temp,
+        MountKind::Hidden => !matches!(
+            around,
+            Some(MountKind::Hidden | MountKind::Cover | MountKind::Temp)
+        ),
+        MountKind::Cover | MountKind::Temp => match around {
+            Some(MountKind::Hidden) => false,
+            Some(MountKind::Cover | MountKind::Temp) => used == MountKind::Temp,
             _ => true,
         },
-        Use::Own => true,
+        MountKind::Own => true,
         // Needed only if the mount around it is not inert, which the caller checks.
-        Use::Inert => false,
+        MountKind::Inert => false,
         // Everything outside the roots is read-only already.
-        Use::Protected | Use::Pin => matches!(around, Some(Use::Writable | Use::Pin)),
+        MountKind::Protected | MountKind::Pin => {
+            matches!(around, Some(MountKind::Writable | MountKind::Pin))
+        }
         // Inside another root it is already writable; this mount also pins it.
-        Use::Writable => !matches!(around, Some(Use::Hidden | Use::Protected)),
-        Use::Readable => matches!(
+        MountKind::Writable => !matches!(around, Some(MountKind::Hidden | MountKind::Protected)),
+        MountKind::Readable => matches!(
             around,
             Some(
-                Use::Hidden
-                    | Use::Cover
-                    | Use::Temp
-                    | Use::Writable
-                    | Use::Readable
-                    | Use::Pin
-                    | Use::Inert
+                MountKind::Hidden
+                    | MountKind::Cover
+                    | MountKind::Temp
+                    | MountKind::Writable
+                    | MountKind::Readable
+                    | MountKind::Pin
+                    | MountKind::Inert
             )
         ),
     }
@@ -232,7 +245,7 @@ fn is_needed(used: Use, around: Option<Use>) -> bool {
 mod tests {
     use super::*;
 
-    fn arranged(wanted: &[(&str, Use)]) -> Vec<(String, Use, Vec<String>)> {
+    fn arranged(wanted: &[(&str, MountKind)]) -> Vec<(String, MountKind, Vec<String>)> {
         let wanted = wanted
             .iter()
             .map(|(path, used)| (PathBuf::from(path), *used))
@@ -255,13 +268,13 @@ mod tests {
     fn a_work_folder_below_a_covered_one_gets_its_mount_point() {
         assert_eq!(
             arranged(&[
-                ("/run", Use::Cover),
-                ("/run/user/1/p", Use::Writable),
-                ("/run/user/1", Use::Cover),
+                ("/run", MountKind::Cover),
+                ("/run/user/1/p", MountKind::Writable),
+                ("/run/user/1", MountKind::Cover),
             ]),
             [
-                ("/run".into(), Use::Cover, vec!["user/1/p".into()]),
-                ("/run/user/1/p".into(), Use::Writable, vec![]),
+                ("/run".into(), MountKind::Cover, vec!["user/1/p".into()]),
+                ("/run/user/1/p".into(), MountKind::Writable, vec![]),
             ]
         );
     }
@@ -270,13 +283,13 @@ mod tests {
     fn outputs_stay_readable_in_a_folder_of_ours_and_nothing_else_does() {
         assert_eq!(
             arranged(&[
-                ("/s/haft", Use::Hidden),
-                ("/s/haft/out", Use::Readable),
-                ("/s/haft/w", Use::Writable),
+                ("/s/haft", MountKind::Hidden),
+                ("/s/haft/out", MountKind::Readable),
+                ("/s/haft/w", MountKind::Writable),
             ]),
             [
-                ("/s/haft".into(), Use::Hidden, vec!["out".into()]),
-                ("/s/haft/out".into(), Use::Readable, vec![]),
+                ("/s/haft".into(), MountKind::Hidden, vec!["out".into()]),
+                ("/s/haft/out".into(), MountKind::Readable, vec![]),
             ]
         );
     }
@@ -285,18 +298,18 @@ mod tests {
     fn a_folder_of_the_programs_own_is_writable_inside_a_hidden_one() {
         assert_eq!(
             arranged(&[
-                ("/s/haft", Use::Hidden),
-                ("/s/haft/caches/one", Use::Own),
-                ("/s/haft/out", Use::Readable),
+                ("/s/haft", MountKind::Hidden),
+                ("/s/haft/caches/one", MountKind::Own),
+                ("/s/haft/out", MountKind::Readable),
             ]),
             [
                 (
                     "/s/haft".into(),
-                    Use::Hidden,
+                    MountKind::Hidden,
                     vec!["out".into(), "caches/one".into()]
                 ),
-                ("/s/haft/out".into(), Use::Readable, vec![]),
-                ("/s/haft/caches/one".into(), Use::Own, vec![]),
+                ("/s/haft/out".into(), MountKind::Readable, vec![]),
+                ("/s/haft/caches/one".into(), MountKind::Own, vec![]),
             ]
         );
     }
@@ -305,17 +318,17 @@ mod tests {
     fn protected_paths_are_mounted_inside_their_pinned_parents() {
         assert_eq!(
             arranged(&[
-                ("/w", Use::Writable),
-                ("/w/a/b", Use::Protected),
-                ("/w/a", Use::Pin),
-                ("/elsewhere/hooks", Use::Protected),
-                ("/w/nested", Use::Writable),
+                ("/w", MountKind::Writable),
+                ("/w/a/b", MountKind::Protected),
+                ("/w/a", MountKind::Pin),
+                ("/elsewhere/hooks", MountKind::Protected),
+                ("/w/nested", MountKind::Writable),
             ]),
             [
-                ("/w".into(), Use::Writable, vec![]),
-                ("/w/a".into(), Use::Pin, vec![]),
-                ("/w/nested".into(), Use::Writable, vec![]),
-                ("/w/a/b".into(), Use::Protected, vec![]),
+                ("/w".into(), MountKind::Writable, vec![]),
+                ("/w/a".into(), MountKind::Pin, vec![]),
+                ("/w/nested".into(), MountKind::Writable, vec![]),
+                ("/w/a/b".into(), MountKind::Protected, vec![]),
             ]
         );
     }
@@ -323,15 +336,15 @@ mod tests {
     #[test]
     fn a_folder_in_which_nothing_starts_is_mounted_so_wherever_it_is_seen() {
         let wanted = [
-            ("/p", Use::Inert),
-            ("/p/w", Use::Inert),
-            ("/p/w", Use::Writable),
-            ("/p/w/hooks", Use::Protected),
-            ("/p/w/tools", Use::Readable),
-            ("/covered", Use::Cover),
-            ("/covered/p", Use::Inert),
-            ("/out", Use::Inert),
-            ("/out", Use::Readable),
+            ("/p", MountKind::Inert),
+            ("/p/w", MountKind::Inert),
+            ("/p/w", MountKind::Writable),
+            ("/p/w/hooks", MountKind::Protected),
+            ("/p/w/tools", MountKind::Readable),
+            ("/covered", MountKind::Cover),
+            ("/covered/p", MountKind::Inert),
+            ("/out", MountKind::Inert),
+            ("/out", MountKind::Readable),
         ];
         let wanted = wanted.map(|(path, used)| (PathBuf::from(path), used));
         let inert = ["/p", "/p/w", "/covered/p", "/out"].map(PathBuf::from);
@@ -343,13 +356,13 @@ mod tests {
         assert_eq!(
             kept,
             [
-                ("/covered", Use::Cover, false),
-                ("/out", Use::Readable, true),
-                ("/p", Use::Inert, true),
-                ("/p/w", Use::Writable, true),
-                ("/p/w/hooks", Use::Protected, true),
+                ("/covered", MountKind::Cover, false),
+                ("/out", MountKind::Readable, true),
+                ("/p", MountKind::Inert, true),
+                ("/p/w", MountKind::Writable, true),
+                ("/p/w/hooks", MountKind::Protected, true),
                 // Programs that were given to a program can still be started.
-                ("/p/w/tools", Use::Readable, false),
+                ("/p/w/tools", MountKind::Readable, false),
             ]
         );
     }
@@ -358,13 +371,13 @@ mod tests {
     #[test]
     fn ten_thousand_repositories_are_arranged_in_no_time() {
         let begun = std::time::Instant::now();
-        let mut wanted = vec![("/w".into(), Use::Writable)];
+        let mut wanted = vec![("/w".into(), MountKind::Writable)];
         for number in 0..10_000 {
             let git = PathBuf::from(format!("/w/a/{number}/.git"));
             for name in ["config", "hooks", "info"] {
-                wanted.push((git.join(name), Use::Protected));
+                wanted.push((git.join(name), MountKind::Protected));
             }
-            wanted.push((git, Use::Pin));
+            wanted.push((git, MountKind::Pin));
         }
         let kept = arrange(wanted, &[], |_| Kind::Folder).unwrap();
         assert_eq!(kept.len(), 40_001);
@@ -375,11 +388,11 @@ mod tests {
     #[test]
     fn what_changed_since_the_plan_is_an_error() {
         let one = |used| vec![(PathBuf::from("/w"), used)];
-        assert!(arrange(one(Use::Protected), &[], |_| Kind::Link).is_err());
-        assert!(arrange(one(Use::Protected), &[], |_| Kind::Nothing).is_err());
-        assert!(arrange(one(Use::Hidden), &[], |_| Kind::Link).is_err());
+        assert!(arrange(one(MountKind::Protected), &[], |_| Kind::Link).is_err());
+        assert!(arrange(one(MountKind::Protected), &[], |_| Kind::Nothing).is_err());
+        assert!(arrange(one(MountKind::Hidden), &[], |_| Kind::Link).is_err());
         assert_eq!(
-            arrange(one(Use::Hidden), &[], |_| Kind::Nothing).unwrap(),
+            arrange(one(MountKind::Hidden), &[], |_| Kind::Nothing).unwrap(),
             []
         );
     }
@@ -388,16 +401,16 @@ mod tests {
     fn what_is_protected_wins_over_a_pin_and_secret_over_all() {
         assert_eq!(
             arranged(&[
-                ("/w", Use::Writable),
-                ("/w/a", Use::Pin),
-                ("/w/a", Use::Protected),
-                ("/w/s", Use::Writable),
-                ("/w/s", Use::Hidden),
+                ("/w", MountKind::Writable),
+                ("/w/a", MountKind::Pin),
+                ("/w/a", MountKind::Protected),
+                ("/w/s", MountKind::Writable),
+                ("/w/s", MountKind::Hidden),
             ]),
             [
-                ("/w".into(), Use::Writable, vec![]),
-                ("/w/a".into(), Use::Protected, vec![]),
-                ("/w/s".into(), Use::Hidden, vec![]),
+                ("/w".into(), MountKind::Writable, vec![]),
+                ("/w/a".into(), MountKind::Protected, vec![]),
+                ("/w/s".into(), MountKind::Hidden, vec![]),
             ]
         );
     }

@@ -4,7 +4,7 @@
 //! everything becomes read-only at once, and the clones are mounted on top.
 
 use super::known_paths::Kind;
-use super::layout::{self, Entry, Use};
+use super::layout::{self, Entry, MountKind};
 use super::syscalls::{Attributes, set_mount_attributes};
 use super::{Error, Plan, Result};
 use rustix::fs::{
@@ -59,7 +59,7 @@ pub(super) fn build(plan: &Plan) -> Result<()> {
     // If the whole disk is a root, paths that must not be written have their own mounts.
     let all_writable = entries
         .iter()
-        .any(|entry| entry.path == whole && entry.used == Use::Writable);
+        .any(|entry| entry.path == whole && entry.used == MountKind::Writable);
     set(
         CWD,
         whole,
@@ -100,10 +100,12 @@ fn read_only() -> MountAttrFlags {
 /// Returns the tree to mount at an entry's path; `None` for a cover.
 fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
     let (path, attributes) = match entry.used {
-        Use::Cover | Use::Hidden => return Ok(None),
-        Use::Temp => (&plan.temp, Attributes::Tame),
-        Use::Pin | Use::Writable | Use::Own => (&entry.path, Attributes::Tame),
-        Use::Readable | Use::Protected | Use::Inert => (&entry.path, Attributes::ReadOnly),
+        MountKind::Cover | MountKind::Hidden => return Ok(None),
+        MountKind::Temp => (&plan.temp, Attributes::Tame),
+        MountKind::Pin | MountKind::Writable | MountKind::Own => (&entry.path, Attributes::Tame),
+        MountKind::Readable | MountKind::Protected | MountKind::Inert => {
+            (&entry.path, Attributes::ReadOnly)
+        }
     };
     let attributes = match attributes {
         Attributes::Tame if entry.is_inert => Attributes::Inert,
@@ -115,7 +117,7 @@ fn source(plan: &Plan, entry: &Entry) -> Result<Option<OwnedFd>> {
     }
     let tree = clone_of(path).map_err(step("clone", path))?;
     plan.is_same(path, &tree)?;
-    if entry.used == Use::Temp {
+    if entry.used == MountKind::Temp {
         make_points(&tree, Path::new("."), &entry.points).map_err(step("mount point", path))?;
     }
     set(tree.as_fd(), Path::new(""), attributes)?;
@@ -202,7 +204,7 @@ fn scratch(entries: &[Entry]) -> Result<OwnedFd> {
 }
 
 fn is_own_cover(entry: &Entry) -> bool {
-    matches!(entry.used, Use::Cover | Use::Hidden) && !entry.points.is_empty()
+    matches!(entry.used, MountKind::Cover | MountKind::Hidden) && !entry.points.is_empty()
 }
 
 fn cover_name(number: usize, entry: &Entry) -> PathBuf {

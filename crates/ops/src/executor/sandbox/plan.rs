@@ -1,4 +1,4 @@
-//! What a command may read, write and reach, computed in haft's own process.
+//! The paths and hosts that a command may use, computed in haft's own process.
 
 use super::known_paths::{self, Kind};
 use super::{Error, Execution, Level, Limits, Network, Result};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Input for a plan. There are no defaults: the caller states each choice.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What may be read and written. Rules that allow everything are refused.
+    /// Files that may be read and written. Rules that allow everything are refused.
     pub rules: FileRules,
     /// The folder that relative paths start from. It may be used like the roots.
     pub work_dir: PathBuf,
@@ -43,7 +43,7 @@ pub struct Request {
     pub limits: Limits,
 }
 
-/// What a command may reach, as real paths. Made for one command, because only paths that
+/// Everything that a command may reach, as real paths. Made for one command, because only paths that
 /// exist now can be hidden.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -80,12 +80,12 @@ pub struct Watched {
     /// The watched path.
     pub path: PathBuf,
     /// The reason it is watched.
-    pub why: Why,
+    pub why: WatchReason,
 }
 
-/// Why a path is watched.
+/// Reason for watching a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum WatchReason {
     /// git or haft would obey what is there. Takes precedence over `Listed`: what users
     /// create there is reported but not moved away.
     Control,
@@ -137,7 +137,7 @@ impl Plan {
         }
         let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
 
-        let mut named: Vec<(PathBuf, Why)> = Vec::new();
+        let mut named: Vec<(PathBuf, WatchReason)> = Vec::new();
         for entry in request
             .protect
             .iter()
@@ -146,7 +146,7 @@ impl Plan {
             let path = roots
                 .first()
                 .map_or_else(|| entry.clone(), |work| work.join(entry));
-            named.push((path, Why::Listed));
+            named.push((path, WatchReason::Listed));
         }
         let home = request.homes.first().map(PathBuf::as_path);
         let mut controls = request.repositories.clone();
@@ -167,9 +167,9 @@ impl Plan {
             // makes git run code in an existing one.
             let is_wanted = path.ends_with(".git") || path.ends_with("haft.yaml");
             let why = match known_paths::kind(&path) {
-                Kind::Link => Why::Listed,
-                _ if is_wanted => Why::Control,
-                _ => Why::Listed,
+                Kind::Link => WatchReason::Listed,
+                _ if is_wanted => WatchReason::Control,
+                _ => WatchReason::Listed,
             };
             named.push((path, why));
         }
@@ -177,7 +177,7 @@ impl Plan {
         let mut watched: Vec<Watched> = Vec::new();
         let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
         for path in links.into_iter().filter(|path| !roots.contains(path)) {
-            let why = Why::Listed;
+            let why = WatchReason::Listed;
             match known_paths::kind(&path) {
                 Kind::Folder => _ = folders.insert(path),
                 Kind::File => protected.push(path),
@@ -227,7 +227,7 @@ impl Plan {
                 .filter(|path| in_roots(path) && known_paths::kind(path) == Kind::Nothing)
                 .map(|path| Watched {
                     path: path.clone(),
-                    why: Why::Control,
+                    why: WatchReason::Control,
                 }),
         );
         watched.retain(|watched| in_roots(&watched.path));
@@ -338,7 +338,7 @@ impl Plan {
     ///
     /// # Errors
     /// The folder does not exist.
-    pub fn give(&mut self, path: &Path) -> Result<()> {
+    pub fn add_own_folder(&mut self, path: &Path) -> Result<()> {
         self.own.push(folder(path, "is not a folder")?);
         Ok(())
     }

@@ -23,7 +23,7 @@ pub enum Enforcement {
     },
     /// Nothing. Commands are refused in every mode but `off`.
     None {
-        /// What is missing.
+        /// The missing mechanism, as a clause.
         reason: String,
     },
 }
@@ -119,9 +119,9 @@ pub fn most() -> Enforcement {
 pub enum Processes {
     /// Maximum number at a time.
     Limited(u32),
-    /// No limit.
+    /// The machine has no way to limit them.
     NotLimited {
-        /// The reason.
+        /// The missing mechanism, as a clause.
         reason: String,
     },
 }
@@ -139,7 +139,7 @@ impl fmt::Display for Processes {
 /// print the line that [`rehearse`] returns for them.
 #[derive(Debug, Clone)]
 pub struct Helper {
-    /// The binary.
+    /// Path of the binary, which is haft itself.
     pub program: PathBuf,
     /// Arguments that make it call `rehearse`.
     pub args: Vec<OsString>,

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 static FOUND: Mutex<Option<Enforcement>> = Mutex::new(None);
 static GROUP: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Why a trial did not succeed.
+/// Failure of a trial.
 #[derive(Debug, PartialEq, Eq)]
 enum Trouble {
     /// The machine lacks something.

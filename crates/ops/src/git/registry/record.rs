@@ -7,7 +7,7 @@ use crate::scope::shut_above;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 
-/// What is known of the repositories of a root.
+/// Repositories found below a root, as stored between sessions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RegistryRecord {
     /// Repositories that are or were complete, and whether a command created them.
