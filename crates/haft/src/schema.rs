@@ -19,17 +19,19 @@ mod tests;
 mod validate;
 mod window;
 mod words;
+mod work;
 
 pub use parse::parse_arguments;
 pub use result::{ResultFit, ResultSchema};
 
 pub(crate) use generate::{check, of};
 
-use crate::{Error, Invalid};
+use crate::{Error, Invalid, Problem};
 use notes::Notes;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
+use work::Work;
 
 /// A change to arguments that did not match the schema but had only one possible meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -94,7 +96,25 @@ impl Checker {
         let validator = compiled.as_ref().map_err(|reason| {
             Error::Fault(format!("the tool's schema cannot be used: {reason}"))
         })?;
-        validate::problems(validator, &arguments, &self.schema, &mut notes);
+        // A tool of a toolset has a small, flat schema.
+        let work = match self.ranges {
+            Ranges::Clamp => Work::Small,
+            Ranges::Refuse => Work::of(&self.schema, &arguments),
+        };
+        match work {
+            Work::Small => validate::problems(validator, &arguments, &self.schema, &mut notes),
+            Work::Large if validator.is_valid(&arguments) => {}
+            Work::Large => notes.problem(Problem::Other(
+                "the arguments do not match the tool's schema; with this many values, haft \
+                 cannot say where"
+                    .to_owned(),
+            )),
+            Work::TooLarge => notes.problem(Problem::Other(
+                "the arguments have too many values to check against the tool's schema; send \
+                 less at once"
+                    .to_owned(),
+            )),
+        }
         let repairs = notes.into_repairs().map_err(Error::Invalid)?;
         Ok((arguments, repairs))
     }

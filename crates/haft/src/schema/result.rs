@@ -1,6 +1,7 @@
 //! The declared schema of an external tool's structured results.
 
 use super::generate;
+use super::work::Work;
 use crate::Error;
 use crate::external::plugin::clean;
 use serde_json::Value;
@@ -11,13 +12,10 @@ const MAX_PROBLEMS: usize = 5;
 /// Maximum length of each problem, in characters.
 const MAX_CHARS: usize = 200;
 
-/// Maximum cost of a check: parts of the schema times parts of the value.
-const MAX_WORK: usize = 50_000_000;
-
 /// The schema of the structured results of an external tool.
 #[derive(Debug)]
 pub struct ResultSchema {
-    parts: usize,
+    schema: Value,
     validator: jsonschema::Validator,
 }
 
@@ -41,7 +39,7 @@ impl ResultSchema {
         generate::check(tool, schema)?;
         let validator = generate::compile(schema).map_err(Error::Fault)?;
         Ok(Self {
-            parts: parts(schema),
+            schema: schema.clone(),
             validator,
         })
     }
@@ -49,11 +47,16 @@ impl ResultSchema {
     /// Checks a result.
     #[must_use]
     pub fn check(&self, value: &Value) -> ResultFit {
-        if self.parts.saturating_mul(parts(value)) > MAX_WORK {
+        let work = Work::of(&self.schema, value);
+        if work == Work::TooLarge {
             return ResultFit::Unchecked;
         }
         if self.validator.is_valid(value) {
             return ResultFit::Good;
+        }
+        if work == Work::Large {
+            let problem = "it does not match; with this many values, haft cannot say where";
+            return ResultFit::Bad(vec![problem.to_owned()]);
         }
         let errors = self.validator.iter_errors(value).take(MAX_PROBLEMS);
         let messages = errors.map(|error| {
@@ -66,21 +69,6 @@ impl ResultSchema {
         });
         ResultFit::Bad(messages.collect())
     }
-}
-
-/// Returns the number of values in a value.
-fn parts(value: &Value) -> usize {
-    let mut open = vec![value];
-    let mut many = 0_usize;
-    while let Some(value) = open.pop() {
-        many += 1;
-        match value {
-            Value::Array(items) => open.extend(items),
-            Value::Object(fields) => open.extend(fields.values()),
-            _ => {}
-        }
-    }
-    many
 }
 
 #[cfg(test)]
@@ -131,8 +119,12 @@ mod tests {
             panic!("it fits")
         };
         assert_eq!(problems.len(), MAX_PROBLEMS);
-        let large = Value::Array(vec![Value::Null; 50_000]);
-        assert_eq!(shape.check(&json!({ "more": large })), ResultFit::Unchecked);
+        let options: Vec<_> = (0..4_000).map(|n| json!({ "const": n })).collect();
+        let schema = json!({ "type": "array", "items": { "anyOf": options } });
+        let shape = ResultSchema::new("t", &schema).unwrap();
+        let large = |many| shape.check(&json!(vec![-1; many]));
+        assert!(matches!(large(1_000), ResultFit::Bad(problems) if problems.len() == 1));
+        assert_eq!(large(50_000), ResultFit::Unchecked);
         for bad in [
             json!({ "type": 5 }),
             json!("text"),

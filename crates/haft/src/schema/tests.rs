@@ -501,3 +501,19 @@ fn errors_about_long_values_are_short() {
         "{message:.300}"
     );
 }
+
+#[test]
+fn arguments_that_take_long_to_check_are_refused_briefly() {
+    let options: Vec<_> = (0..4_000).map(|n| json!({ "const": n })).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": { "a": { "type": "array", "items": { "anyOf": options } } },
+    });
+    let checker = Checker::new(&schema, Ranges::Refuse);
+    let message = |many: usize| {
+        let prepared = checker.prepare(json!({ "a": vec!["x"; many] }));
+        prepared.unwrap_err().to_string()
+    };
+    assert!(message(1_000).contains("haft cannot say where"));
+    assert!(message(100_000).contains("send less at once"));
+}
