@@ -4,6 +4,7 @@
 //! - [`transcript`]: runs the transcripts in `docs/`
 //! - [`model`]: a server that acts as a model provider and follows a script
 //! - [`http`]: an HTTP client that shows every byte of a response
+//! - [`bed`]: folders and the program for tests of the command
 //!
 //! Code in this crate may panic, because it only runs in tests.
 #![expect(
@@ -14,6 +15,7 @@
     reason = "test code: a failed expectation is a failed test"
 )]
 
+pub mod bed;
 pub mod conformance;
 pub mod http;
 pub mod model;

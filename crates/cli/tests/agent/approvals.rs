@@ -1,6 +1,6 @@
 //! Calls that need approval wait for it: exit 3, and `haft resume --answer`.
 
-use crate::bed::{Bed, Ended, ended, ended_with, ran, results};
+use crate::bed::{Bed, Ended, ran, results};
 use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 
@@ -300,7 +300,7 @@ fn two_concurrent_answers_have_one_effect() {
             .collect();
         let ended: Vec<Ended> = started
             .into_iter()
-            .map(|child| ended_with(child.wait_with_output().unwrap()))
+            .map(|child| Ended::from(child.wait_with_output().unwrap()))
             .collect();
         let done = ended.iter().filter(|ended| ended.code == Some(0)).count();
         assert_eq!(done, 1, "{ended:?}");
@@ -354,7 +354,7 @@ fn a_call_that_is_not_known_as_it_was_shown_is_not_made() {
     let with_secret = |args: &[&str]| {
         let mut command = bed.command(args);
         command.env("DB_PASSWORD", secret);
-        ended(&mut command)
+        Ended::of(&mut command)
     };
     assert_eq!(with_secret(&["run", "Go"]).code, Some(3));
     let resumed = with_secret(&[

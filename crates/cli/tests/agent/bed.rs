@@ -1,27 +1,18 @@
 //! A work folder, a home beside it, a scripted model, and the command.
 
 use crate::events;
+pub(crate) use haft_testing::bed::Ended;
 use haft_testing::model::{Script, Scripted};
 use serde_json::Value;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
+use std::process::Command;
 
 /// Key that only the provider may receive.
 pub(crate) const KEY: &str = "sk-canary-7f3a9b2c51";
 
 pub(crate) struct Bed {
-    temp: TempDir,
+    base: haft_testing::bed::Bed,
     pub(crate) server: Scripted,
-}
-
-/// Exit code and output of a command.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 /// A run with `--json`.
@@ -47,12 +38,11 @@ impl Bed {
 
     /// A bed whose model is not configured.
     pub(crate) fn bare(script: impl Script + 'static) -> Self {
-        let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        for folder in ["work", "home", "elsewhere"] {
-            std::fs::create_dir(temp.path().join(folder)).unwrap();
-        }
+        let base =
+            haft_testing::bed::Bed::new(env!("CARGO_BIN_EXE_haft"), env!("CARGO_TARGET_TMPDIR"));
+        std::fs::create_dir(base.path("elsewhere")).unwrap();
         let server = Scripted::start(script);
-        Self { temp, server }
+        Self { base, server }
     }
 
     /// The settings that lead to the model.
@@ -61,13 +51,6 @@ impl Bed {
             "provider: {provider}\nmodel: scripted\nbase_url: \"{}\"\napi_key: ${{MODEL_KEY}}\n",
             self.server.url()
         )
-    }
-
-    /// Writes the user's settings.
-    pub(crate) fn user(&self, text: &str) {
-        let folder = self.temp.path().join("home/.config/haft");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("haft.yaml"), text).unwrap();
     }
 
     /// Writes the usual settings of the user, and more.
@@ -82,20 +65,8 @@ impl Bed {
         std::fs::write(self.work("haft.yaml"), text).unwrap();
     }
 
-    pub(crate) fn work(&self, below: &str) -> PathBuf {
-        self.temp.path().join("work").join(below)
-    }
-
     pub(crate) fn elsewhere(&self) -> PathBuf {
-        self.temp.path().join("elsewhere")
-    }
-
-    pub(crate) fn home(&self, below: &str) -> PathBuf {
-        self.temp.path().join("home").join(below)
-    }
-
-    pub(crate) fn state(&self, below: &str) -> PathBuf {
-        self.home(".local/state/haft").join(below)
+        self.path("elsewhere")
     }
 
     pub(crate) fn read(&self, below: &str) -> String {
@@ -103,30 +74,13 @@ impl Bed {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
-        command
-            .args(args)
-            .current_dir(self.work(""))
-            .env_clear()
-            .env("HOME", self.home(""))
-            .env("PATH", "/usr/bin:/bin")
-            .env("MODEL_KEY", KEY)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let mut command = self.base.command(args);
+        command.env("MODEL_KEY", KEY);
         command
     }
 
     pub(crate) fn haft(&self, args: &[&str]) -> Ended {
-        ended(&mut self.command(args))
-    }
-
-    /// The same with something on stdin.
-    pub(crate) fn haft_reading(&self, args: &[&str], stdin: &[u8]) -> Ended {
-        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
-        // It may not want to read it.
-        let _ = child.stdin.take().unwrap().write_all(stdin);
-        ended_with(child.wait_with_output().unwrap())
+        Ended::of(&mut self.command(args))
     }
 
     /// Runs a command that must succeed and returns its output.
@@ -134,6 +88,11 @@ impl Bed {
         let ended = self.haft(args);
         assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
         ended.out
+    }
+
+    /// The same with something on stdin.
+    pub(crate) fn haft_reading(&self, args: &[&str], stdin: &[u8]) -> Ended {
+        Ended::reading(&mut self.command(args), stdin)
     }
 
     /// `haft run --json`, whose events are as they should be.
@@ -171,6 +130,14 @@ impl Bed {
     }
 }
 
+impl std::ops::Deref for Bed {
+    type Target = haft_testing::bed::Bed;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
+}
+
 impl Ran {
     pub(crate) fn of(&self, kind: &str) -> Vec<&Value> {
         let is_it = |event: &&Value| event["type"] == kind;
@@ -187,18 +154,6 @@ impl Ran {
         let errors = self.of("error");
         assert_eq!(errors.len(), 1, "{self:?}");
         errors[0]["message"].as_str().unwrap()
-    }
-}
-
-pub(crate) fn ended(command: &mut Command) -> Ended {
-    ended_with(command.output().unwrap())
-}
-
-pub(crate) fn ended_with(output: std::process::Output) -> Ended {
-    Ended {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
     }
 }
 

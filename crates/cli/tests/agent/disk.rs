@@ -1,7 +1,7 @@
 //! A full disk, a read-only folder, a damaged database: a clear error, and nothing is run
 //! or destroyed.
 
-use crate::bed::{Bed, Ended, ended_with, ran};
+use crate::bed::{Bed, Ended, ran};
 use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -115,7 +115,7 @@ fn inside(bed: &Bed, script: &str) -> Ended {
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    ended_with(outer.stdin(std::process::Stdio::null()).output().unwrap())
+    Ended::from(outer.stdin(std::process::Stdio::null()).output().unwrap())
 }
 
 fn skipped(ended: &Ended) -> bool {

@@ -1,6 +1,6 @@
 //! Signals: haft ends soon, with nothing left running and no text lost.
 
-use crate::bed::{Bed, Ran, ended_with, ran, results};
+use crate::bed::{Bed, Ended, Ran, ran, results};
 use haft_testing::model::{Ending, ModelReply, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -49,7 +49,7 @@ impl Watched {
         self.out.read_to_string(&mut self.seen).unwrap();
         let output = self.child.wait_with_output().unwrap();
         let took = begun.elapsed();
-        let mut ended = ended_with(output);
+        let mut ended = Ended::from(output);
         ended.out = self.seen;
         (ran(ended), took)
     }

@@ -1,7 +1,7 @@
 //! SIGKILL at any moment: everything that was reported is recorded, nothing is done
 //! twice, and the session can be resumed.
 
-use crate::bed::{Bed, calls, ended_with, lines, messages_of, results};
+use crate::bed::{Bed, Ended, calls, lines, messages_of, results};
 use crate::interrupts::ends_within;
 use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn killed_again_and_again(random: &mut fastrand::Rng, longest: Duration) -> (usi
         let _ = child.kill();
         let output = child.wait_with_output().unwrap();
         let was_killed = output.status.code().is_none();
-        let ended = ended_with(output);
+        let ended = Ended::from(output);
         reported.hear(&ended.out);
         if was_killed {
             kills += 1;

@@ -1,7 +1,7 @@
 //! Settings for the model in a project's file: limits and a choice of models, but not where
 //! the conversation is sent.
 
-use crate::bed::{Bed, KEY, ended};
+use crate::bed::{Bed, Ended, KEY};
 use haft_testing::model::{Scripted, Turn};
 use std::net::TcpListener;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -124,7 +124,7 @@ const HELD: [(&str, &str); 4] = [
 ];
 
 fn with_environment(bed: &Bed, args: &[&str]) -> crate::bed::Ended {
-    ended(bed.command(args).envs(HELD))
+    Ended::of(bed.command(args).envs(HELD))
 }
 
 /// Requests to the model, including headers.
@@ -245,7 +245,7 @@ fn a_withheld_key_is_not_replaced_by_another() {
     command
         .env("GATEWAY_KEY", "kestrel-gateway")
         .env("OPENAI_API_KEY", "kestrel-openai");
-    let ended = ended(&mut command);
+    let ended = Ended::of(&mut command);
     assert_eq!(ended.out, "Gateway.\n", "{ended:?}");
     let sent = sent(&gateway);
     assert!(!sent.contains("kestrel") && !sent.contains(KEY), "{sent}");
@@ -275,7 +275,7 @@ fn a_project_may_choose_the_model() {
     bed.project("model: of-the-project\n");
     assert_eq!(bed.haft(&["run", "Go"]).err, "");
     assert_eq!(bed.last_request()["model"], "of-the-project");
-    let by_variable = ended(bed.command(&["run", "Go"]).env("HAFT_MODEL", "mine"));
+    let by_variable = Ended::of(bed.command(&["run", "Go"]).env("HAFT_MODEL", "mine"));
     assert_eq!(by_variable.code, Some(0));
     assert_eq!(bed.last_request()["model"], "mine");
 }
@@ -396,7 +396,7 @@ fn a_model_without_a_provider_belongs_to_the_users_provider() {
         bed.server.url()
     ));
     bed.project("model: of-the-project\n");
-    let ended = ended(bed.command(&["run", "Go"]).envs(KEYS));
+    let ended = Ended::of(bed.command(&["run", "Go"]).envs(KEYS));
     assert_eq!(ended.out, "The person's.\n", "{ended:?}");
     let sent = bed.server.received();
     assert!(sent[0].path.ends_with("/v1/messages"), "{}", sent[0].path);
@@ -409,7 +409,7 @@ fn a_model_without_a_provider_belongs_to_the_users_provider() {
 fn an_address_and_a_key_are_for_their_provider() {
     let bed = Bed::bare(answers("The person's."));
     let url = bed.server.url();
-    let run = |args: &[&str]| ended(bed.command(args).envs(KEYS));
+    let run = |args: &[&str]| Ended::of(bed.command(args).envs(KEYS));
     let ollama = format!("provider: ollama\nmodel: m\nbase_url: \"{url}\"\nmax_retries: 0\n");
     let address = format!("base_url: \"{url}\"\nmodel: m\napi_key: {KEY}\nmax_retries: 0\n");
     for (user, project) in [

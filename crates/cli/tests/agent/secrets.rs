@@ -1,6 +1,6 @@
 //! The key is for the provider: no event, no log, no file, no child has it.
 
-use crate::bed::{Bed, KEY, ended};
+use crate::bed::{Bed, Ended, KEY};
 use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 use std::path::Path;
@@ -98,7 +98,7 @@ fn a_key_is_one_wherever_it_stands() {
         .model_lines("openai-completions")
         .replace("${MODEL_KEY}", KEY);
     bed.user(&lines);
-    let printed = ended(bed.command(&["run", "Go"]).env_remove("MODEL_KEY"));
+    let printed = Ended::of(bed.command(&["run", "Go"]).env_remove("MODEL_KEY"));
     assert_eq!(printed.code, Some(0), "{printed:?}");
     let mut found = Vec::new();
     with_the_key(&bed.state(""), &mut found);
@@ -180,7 +180,7 @@ fn a_secret_with_quotes_is_not_in_the_log_either() {
     ];
     let bed = Bed::new(turns);
     let mut command = bed.command(&["run", "Go", "--log", "trace"]);
-    let printed = ended(command.env("DB_PASSWORD", secret));
+    let printed = Ended::of(command.env("DB_PASSWORD", secret));
     assert_eq!(bed.read("a"), secret, "{printed:?}");
     assert!(printed.err.contains("[redacted]"), "{}", printed.err);
     let logged: Vec<_> = printed

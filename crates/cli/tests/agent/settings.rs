@@ -1,6 +1,6 @@
 //! Choosing the model: keys, addresses, names; and the error without one.
 
-use crate::bed::{Bed, ended};
+use crate::bed::{Bed, Ended};
 use haft_testing::model::Turn;
 
 fn answers() -> impl haft_testing::model::Script {
@@ -47,7 +47,7 @@ fn without_a_model_there_are_three_next_steps() {
 #[test]
 fn an_unset_variable_stops_commands_that_need_it() {
     let bed = Bed::new(answers());
-    let without = |args: &[&str]| ended(bed.command(args).env_remove("MODEL_KEY"));
+    let without = |args: &[&str]| Ended::of(bed.command(args).env_remove("MODEL_KEY"));
     for args in [
         &["run", "Go"][..],
         &["resume", "Go on"],
@@ -125,9 +125,9 @@ fn the_model_is_named_by_flag_variable_and_file() {
     let asked = || bed.last_request()["model"].clone();
     bed.says(&["run", "Go"]);
     assert_eq!(asked(), "scripted");
-    ended(bed.command(&["run", "Go"]).env("HAFT_MODEL", "by-variable"));
+    Ended::of(bed.command(&["run", "Go"]).env("HAFT_MODEL", "by-variable"));
     assert_eq!(asked(), "by-variable");
-    ended(
+    Ended::of(
         bed.command(&["run", "Go", "--model", "by-flag"])
             .env("HAFT_MODEL", "by-variable"),
     );
@@ -142,7 +142,7 @@ fn a_key_of_the_environment_is_enough() {
     // The provider's own address would be used, if the user did not name another.
     let bed = Bed::bare(answers());
     bed.user(&format!("base_url: \"{}\"\n", bed.server.url()));
-    let ended = ended(
+    let ended = Ended::of(
         bed.command(&["run", "Go", "--model", "m"])
             .env("OPENAI_API_KEY", "sk-of-the-environment"),
     );

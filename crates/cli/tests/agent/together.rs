@@ -1,6 +1,6 @@
 //! Concurrent runs, and sessions used by other processes.
 
-use crate::bed::{Bed, ended, ended_with, results};
+use crate::bed::{Bed, Ended, results};
 use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn two_runs_in_one_folder() {
         .map(|name| bed.command(&["run", name]).spawn().unwrap())
         .collect();
     for (child, name) in started.into_iter().zip(names) {
-        let ended = ended_with(child.wait_with_output().unwrap());
+        let ended = Ended::from(child.wait_with_output().unwrap());
         assert_eq!(
             (ended.code, ended.out),
             (Some(0), format!("{name} is done.\n")),
@@ -105,7 +105,7 @@ fn a_session_is_of_its_folder() {
     bed.says(&["run", "Go"]);
     let id = bed.newest();
     bed.project("model: of-the-project\n");
-    let from_elsewhere = |args: &[&str]| ended(bed.command(args).current_dir(bed.elsewhere()));
+    let from_elsewhere = |args: &[&str]| Ended::of(bed.command(args).current_dir(bed.elsewhere()));
     let resumed = from_elsewhere(&["resume", &id, "Again"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(bed.read("2.txt"), "here");

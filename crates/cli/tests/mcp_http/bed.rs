@@ -4,62 +4,27 @@ use haft_testing::http::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 pub(crate) struct Bed {
-    temp: TempDir,
+    base: haft_testing::bed::Bed,
 }
 
 impl Bed {
     pub(crate) fn new() -> Self {
-        let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        for folder in ["work", "home"] {
-            std::fs::create_dir(temp.path().join(folder)).unwrap();
+        Self {
+            base: haft_testing::bed::Bed::new(
+                env!("CARGO_BIN_EXE_haft"),
+                env!("CARGO_TARGET_TMPDIR"),
+            ),
         }
-        Self { temp }
-    }
-
-    pub(crate) fn work(&self, below: &str) -> PathBuf {
-        self.temp.path().join("work").join(below)
-    }
-
-    pub(crate) fn state(&self, below: &str) -> PathBuf {
-        self.temp.path().join("home/.local/state/haft").join(below)
-    }
-
-    /// Writes the user's own haft.yaml.
-    pub(crate) fn config(&self, text: &str) {
-        let folder = self.temp.path().join("home/.config/haft");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("haft.yaml"), text).unwrap();
-    }
-
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
-        command
-            .args(args)
-            .current_dir(self.work(""))
-            .env_clear()
-            .env("HOME", self.temp.path().join("home"))
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    pub(crate) fn haft(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
     }
 
     /// Recorded sessions.
     pub(crate) fn recorded(&self) -> Vec<Value> {
-        let output = self.haft(&["sessions", "list", "--all", "--json"]);
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = self.says(&["sessions", "list", "--all", "--json"]);
         let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
         lines.collect()
     }
@@ -68,6 +33,14 @@ impl Bed {
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
         let all = [&["mcp", "--http", "0"], args].concat();
         Server::start(self.command(&all))
+    }
+}
+
+impl std::ops::Deref for Bed {
+    type Target = haft_testing::bed::Bed;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
     }
 }
 

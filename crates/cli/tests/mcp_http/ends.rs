@@ -109,7 +109,7 @@ fn a_signal_ends_a_hundred_running_calls() {
     assert_eq!(recorded.len(), 10, "{recorded:?}");
     for session in recorded {
         let exported = bed.haft(&["sessions", "export", session["id"].as_str().unwrap()]);
-        let lines = String::from_utf8(exported.stdout).unwrap();
+        let lines = exported.out;
         assert_eq!(lines.lines().skip(1).count(), 10, "{lines}");
     }
 }

@@ -18,7 +18,7 @@ fn begin(client: &Client) -> Client {
 #[test]
 fn todos_and_virtual_files_are_of_the_session() {
     let bed = Bed::new();
-    bed.config("backend: { routes: { /scratch: state, /: filesystem } }\n");
+    bed.user("backend: { routes: { /scratch: state, /: filesystem } }\n");
     let server = bed.serve(&["--toolset", "deepagents"]);
     let (one, other) = (begin(&server.client), begin(&server.client));
     let todos = json!([{ "content": "mine", "status": "pending" }]);
@@ -69,7 +69,7 @@ fn each_session_is_recorded_even_with_equal_call_ids() {
         assert_eq!(session["in_use_by"], Value::Null);
         let id = session["id"].as_str().unwrap();
         let exported = bed.haft(&["sessions", "export", id]);
-        let lines = String::from_utf8(exported.stdout).unwrap();
+        let lines = exported.out;
         let calls: Vec<Value> = lines
             .lines()
             .skip(1)
@@ -86,7 +86,7 @@ fn each_session_is_recorded_even_with_equal_call_ids() {
 #[test]
 fn a_rule_that_asks_asks_the_client() {
     let bed = Bed::new();
-    bed.config("policy:\n  - ask: write\n");
+    bed.user("policy:\n  - ask: write\n");
     let server = bed.serve(&[]);
     let (able, _) = server
         .client
@@ -174,7 +174,7 @@ fn clients_without_sessions_are_kept_apart_despite_equal_ids() {
     let recorded = bed.recorded();
     assert_eq!(recorded.len(), 1, "{recorded:?}");
     let exported = bed.haft(&["sessions", "export", recorded[0]["id"].as_str().unwrap()]);
-    let lines = String::from_utf8(exported.stdout).unwrap();
+    let lines = exported.out;
     let calls: Vec<Value> = lines
         .lines()
         .skip(1)

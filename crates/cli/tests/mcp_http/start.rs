@@ -49,8 +49,8 @@ fn the_token_is_created_once_and_is_private() {
     // A token that others may read is no longer secret.
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let refused = bed.haft(&["mcp", "--http", "0"]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("other users may read it"));
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("other users may read it"));
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn the_users_token_is_used_and_not_stored() {
     // Commands that a client runs do not see it.
     for weak in ["short", "with a space in the token", "ümlaut-ümlaut-ümlaut"] {
         let mut command = bed.command(&["mcp", "--http", "0"]);
-        let output = command.env("HAFT_MCP_TOKEN", weak).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{weak}");
-        let printed = String::from_utf8(output.stderr).unwrap();
+        let output = haft_testing::bed::Ended::of(command.env("HAFT_MCP_TOKEN", weak));
+        assert_eq!(output.code, Some(2), "{weak}");
+        let printed = output.err;
         assert!(
             printed.contains("HAFT_MCP_TOKEN") && !printed.contains(weak),
             "{printed}"
@@ -89,12 +89,12 @@ fn without_a_token_only_on_loopback() {
     let simple = server.client.with("content-type", "text/plain");
     assert_eq!(simple.post(&json!({})).status, 415);
     let output = bed.haft(&["mcp", "--http", "0.0.0.0:0", "--no-token"]);
-    assert_eq!(output.status.code(), Some(2));
-    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.code, Some(2));
+    let printed = output.err;
     assert!(printed.contains("remove --no-token"), "{printed}");
-    assert!(output.stdout.is_empty());
+    assert!(output.out.is_empty());
     let alone = bed.haft(&["mcp", "--no-token"]);
-    assert_eq!(alone.status.code(), Some(2), "it says nothing about stdio");
+    assert_eq!(alone.code, Some(2), "it says nothing about stdio");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn an_unavailable_address_is_reported() {
     let server = bed.serve(&[]);
     let taken = server.client.address.to_string();
     let output = bed.haft(&["mcp", "--http", &taken]);
-    assert_eq!(output.status.code(), Some(1));
-    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.code, Some(1));
+    let printed = output.err;
     assert!(
         printed.contains(&format!("cannot listen on {taken}")),
         "{printed}"
@@ -125,8 +125,8 @@ fn an_unavailable_address_is_reported() {
     assert!(printed.contains("choose another one"), "{printed}");
     for wrong in ["", "99999", "127.0.0.1", "nowhere.invalid:1", "::"] {
         let output = bed.haft(&["mcp", "--http", wrong]);
-        assert_eq!(output.status.code(), Some(2), "{wrong}");
-        assert!(output.stdout.is_empty());
+        assert_eq!(output.code, Some(2), "{wrong}");
+        assert!(output.out.is_empty());
     }
 }
 

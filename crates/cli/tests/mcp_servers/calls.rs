@@ -368,7 +368,7 @@ def call(message):
 serve([tool("t", {"port": {"type": "integer"}})], call)
 "#,
     )]);
-    bed.file("home/.ssh/id_rsa", "CANARY");
+    bed.write("home/.ssh/id_rsa", "CANARY");
     let mut entry = bed.entry("looks");
     entry["env"] = json!({ "GIVEN": "${WANTED}" });
     bed.configure(&json!({ "tools": { "mcp": { "looks": entry } } }));
@@ -384,7 +384,7 @@ serve([tool("t", {"port": {"type": "integer"}})], call)
         command.env(name, "CANARY");
     }
     command.env("WANTED", "wanted").env("LC_ALL", "C.UTF-8");
-    let ran = crate::bed::ran(&mut command);
+    let ran = crate::bed::Ended::of(&mut command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!ran.out.contains("CANARY"), "{}", ran.out);
     let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap();

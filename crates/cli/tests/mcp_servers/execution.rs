@@ -65,7 +65,7 @@ fn a_program_that_cannot_start_is_shown_as_written() {
         let bed = Bed::new();
         bed.project(&config);
         let mut command = bed.command(&["--trust", "tools"]);
-        let ran = crate::bed::ran(command.env("PLACE", "kestrel-5b1c"));
+        let ran = crate::bed::Ended::of(command.env("PLACE", "kestrel-5b1c"));
         assert!(ran.err.contains("cannot start"), "{config}: {ran:?}");
         assert!(ran.err.contains("${PLACE}"), "{config}: {ran:?}");
         assert!(!(ran.out + &ran.err).contains("kestrel"), "{config}");
@@ -114,12 +114,12 @@ fn the_printed_server_is_started_as_it_is_printed() {
     // It stands for the npx that would fetch the server.
     bed.program("bin/npx", format!("{}{runs}\n", crate::servers::PRELUDE));
     let stdio = printed(include_str!("../seeds/execution_stdio.txt"));
-    bed.file(
+    bed.write(
         "home/.config/haft/haft.yaml",
         format!("execution: {stdio}\ntools: {{ toolset: deepagents }}\n"),
     );
     let path = format!("{}:/usr/bin:/bin", bed.path("bin").display());
-    let ran = |args: &[&str]| crate::bed::ran(bed.command(args).env("PATH", &path));
+    let ran = |args: &[&str]| crate::bed::Ended::of(bed.command(args).env("PATH", &path));
     let listed = ran(&["tools", "--json"]);
     for name in ["execute_python", "execute_bash", "install_packages"] {
         assert!(listed.out.contains(&format!("\"{name}\"")), "{listed:?}");
@@ -156,7 +156,7 @@ run(Handler)
     // Another port: that of the document may be in use here.
     let sse = printed(include_str!("../seeds/execution_sse.txt"));
     let sse = sse.replace(":8080", &format!(":{}", web.port));
-    bed.file(
+    bed.write(
         "home/.config/haft/haft.yaml",
         format!("execution: {sse}\ntools: {{ toolset: deepagents }}\n"),
     );

@@ -383,7 +383,7 @@ fn files_of_servers_at_protected_paths_are_moved_out() {
     if reply["details"]["sandbox"] != "full" {
         return;
     }
-    bed.file("work/kept", "kept");
+    bed.write("work/kept", "kept");
     let tools =
         json!({ "mcp": { "s": bed.entry("s") }, "protect": ["later/on", "kept"], "timeout": 2 });
     bed.configure(&json!({ "tools": tools }));

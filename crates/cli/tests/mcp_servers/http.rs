@@ -54,7 +54,7 @@ fn a_server_over_streamable_http_is_used_with_its_headers() {
     let entry = json!({ "url": web.url("/mcp"), "headers": { "Authorization": "Bearer ${TOKEN}", "X-Team": "blue" } });
     let bed = with("web", entry);
     let mut command = bed.command(&["call", "web_echo", "words=hi"]);
-    let ran = crate::bed::ran(command.env("TOKEN", "sesame-1234"));
+    let ran = crate::bed::Ended::of(command.env("TOKEN", "sesame-1234"));
     assert_eq!(
         (ran.code, ran.out.as_str()),
         (Some(0), "{\"words\": \"hi\"}\n"),
@@ -78,7 +78,7 @@ fn a_server_over_streamable_http_is_used_with_its_headers() {
     assert_eq!(called["headers"]["mcp-session-id"], "s1");
     assert!(called["headers"]["mcp-protocol-version"].is_string());
     // The token is nowhere on the disk, nor is it shown.
-    let shown = crate::bed::ran(bed.command(&["config", "show"]).env("TOKEN", "sesame-1234"));
+    let shown = crate::bed::Ended::of(bed.command(&["config", "show"]).env("TOKEN", "sesame-1234"));
     assert!(!shown.out.contains("sesame-1234"));
     let found = std::process::Command::new("grep")
         .args(["-rl", "sesame-1234"])

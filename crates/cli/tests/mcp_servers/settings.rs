@@ -153,10 +153,10 @@ fn haft_is_a_server_of_haft_but_not_of_itself() {
     let (names, beside) = bed.names();
     assert!(!names.iter().any(|name| name.starts_with("again_")));
     assert!(beside.contains("would start itself endlessly"), "{beside}");
-    let other = bed.file("outside/other.yaml", "sandbox: off\n");
+    let other = bed.write("outside/other.yaml", "sandbox: off\n");
     let args = json!(["mcp", "--config", other, "--preset", "all"]);
     bed.configure(&json!({ "tools": { "mcp": { "again": { "command": haft, "args": args } } } }));
-    bed.file("work/hello.txt", "hello\n");
+    bed.write("work/hello.txt", "hello\n");
     let text = bed.reply_text("again_read", &json!({ "path": "hello.txt" }));
     assert_eq!(text, "hello");
     let report = bed.done(&["mcp", "test", "again"]).out;

@@ -1,6 +1,6 @@
 //! A project's servers are not contacted before the user trusts exactly them.
 
-use crate::bed::{Bed, ran, within};
+use crate::bed::{Bed, Ended, within};
 use crate::servers::{ECHO, PRELUDE, Web};
 use serde_json::json;
 use std::time::Duration;
@@ -62,7 +62,8 @@ fn nothing_in_a_project_is_started_before_it_is_trusted() {
 #[test]
 fn exactly_what_was_shown_is_trusted() {
     let bed = project();
-    let run = |bed: &Bed, args: &[&str]| crate::bed::ran(bed.command(args).env("WANTED", "one"));
+    let run =
+        |bed: &Bed, args: &[&str]| crate::bed::Ended::of(bed.command(args).env("WANTED", "one"));
     let works = |bed: &Bed| run(bed, &["call", "theirs_echo"]).code == Some(0);
     let shown = run(&bed, &["trust"]).out;
     assert!(
@@ -80,7 +81,7 @@ fn exactly_what_was_shown_is_trusted() {
     assert!(works(&bed));
     // After a change to its arguments.
     let config = std::fs::read_to_string(bed.work("haft.yaml")).unwrap();
-    bed.file("work/haft.yaml", config.replace("--fast", "--slow"));
+    bed.write("work/haft.yaml", config.replace("--fast", "--slow"));
     assert!(!works(&bed));
     run(&bed, &["trust", "--yes"]);
     assert!(works(&bed));
@@ -133,7 +134,7 @@ fn a_users_server_runs_nothing_in_the_work_folder() {
             ] {
                 let mut command = bed.command(args);
                 let path = format!("{}:bin:/usr/bin:/bin", bed.work("bin").display());
-                let ran = ran(command.env("PWD", bed.work("")).env("PATH", path));
+                let ran = Ended::of(command.env("PWD", bed.work("")).env("PATH", path));
                 for name in ["server.py", "fake-server"] {
                     assert_eq!(bed.starts(name), 0, "{entry} {args:?}: {ran:?}");
                 }
@@ -156,7 +157,7 @@ fn launchers_run_elsewhere_and_servers_get_the_work_folder() {
     } } }));
     let path = format!("{}:/usr/bin:/bin", bed.path("outside/bin").display());
     let where_is = |tool: &str| -> Vec<String> {
-        let ran = ran(bed.command(&["call", tool]).env("PATH", &path));
+        let ran = Ended::of(bed.command(&["call", tool]).env("PATH", &path));
         assert_eq!(ran.code, Some(0), "{ran:?}");
         serde_json::from_str(&ran.out).unwrap()
     };
@@ -191,7 +192,7 @@ serve([tool('where')], lambda m: answer(m['id'], text(json.dumps([cache, open(fe
         "nice": { "command": "timeout", "args": ["60", "nice", "npx", "-y", "server"] },
     } } }));
     let path = format!("{}:/usr/bin:/bin", bed.path("outside/bin").display());
-    let call = |arguments: &[&str]| ran(bed.command(arguments).env("PATH", &path));
+    let call = |arguments: &[&str]| Ended::of(bed.command(arguments).env("PATH", &path));
     let asked = |tool: &str| -> Vec<String> {
         let ran = call(&["call", tool]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -219,11 +220,11 @@ fn a_server_that_is_swapped_between_the_check_and_the_start_gets_no_call() {
         "#!/bin/bash\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\nexec python3 \"$1\"\n",
     );
     let good = format!("{PRELUDE}{ECHO}\n");
-    bed.file("work/second.py", &good);
+    bed.write("work/second.py", &good);
     bed.project(&json!({ "tools": { "mcp": {
         "theirs": { "command": "./first", "args": ["./second.py"] },
     } } }));
-    bed.file("work/go", "");
+    bed.write("work/go", "");
     bed.done(&["trust", "--yes"]);
     bed.reply_text("theirs_echo", &json!({}));
     for file in ["go", "begun"] {
@@ -234,10 +235,10 @@ fn a_server_that_is_swapped_between_the_check_and_the_start_gets_no_call() {
     assert!(within(Duration::from_secs(10), || bed
         .work("begun")
         .exists()));
-    bed.file("work/new", format!("{good}# more\n"));
+    bed.write("work/new", format!("{good}# more\n"));
     std::fs::rename(bed.work("new"), bed.work("second.py")).unwrap();
     std::fs::remove_file(bed.work("got-second.py")).unwrap();
-    bed.file("work/go", "");
+    bed.write("work/go", "");
     let answer = session.answer(asked);
     assert!(
         answer.is_error && answer.text.contains("changed while it was started"),

@@ -1,12 +1,11 @@
 //! A home, a work folder and plugins, and haft in them.
 
 use crate::session::Session;
+pub(crate) use haft_testing::bed::Ended;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// Start of every Python plugin. Plugins run in the work folder, where they log each
 /// start and each line they receive.
@@ -38,7 +37,7 @@ def serve(definition, call):
 
 /// Folders of a test.
 pub(crate) struct Bed {
-    root: TempDir,
+    base: haft_testing::bed::Bed,
 }
 
 /// A reply, and haft's notes on stderr.
@@ -49,22 +48,22 @@ pub(crate) struct Answer {
     pub(crate) beside: String,
 }
 
-/// Exit code and output of a command.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-    pub(crate) took: Duration,
+impl std::ops::Deref for Bed {
+    type Target = haft_testing::bed::Bed;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
 }
 
 impl Bed {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        for folder in ["work", "home/.config/haft", "outside", "plugins"] {
-            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        let base =
+            haft_testing::bed::Bed::new(env!("CARGO_BIN_EXE_haft"), env!("CARGO_TARGET_TMPDIR"));
+        for folder in ["home/.config/haft", "outside", "plugins"] {
+            std::fs::create_dir_all(base.path(folder)).unwrap();
         }
-        Self { root }
+        Self { base }
     }
 
     /// A bed with these plugins in the user's configuration.
@@ -79,25 +78,9 @@ impl Bed {
         bed
     }
 
-    pub(crate) fn path(&self, below: &str) -> PathBuf {
-        self.root.path().join(below)
-    }
-
-    pub(crate) fn work(&self, below: &str) -> PathBuf {
-        self.path("work").join(below)
-    }
-
-    /// Writes a file anywhere in the bed.
-    pub(crate) fn file(&self, below: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(below);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, content).unwrap();
-        path
-    }
-
     /// Writes an executable file.
     pub(crate) fn program(&self, below: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.file(below, content);
+        let path = self.write(below, content);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
@@ -114,33 +97,17 @@ impl Bed {
 
     /// Writes the user's configuration.
     pub(crate) fn configure(&self, config: &Value) {
-        self.file("home/.config/haft/haft.yaml", config.to_string());
+        self.write("home/.config/haft/haft.yaml", config.to_string());
     }
 
     /// Writes the project's configuration.
     pub(crate) fn project(&self, config: &Value) {
-        self.file("work/haft.yaml", config.to_string());
-    }
-
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
-        command
-            .args(args)
-            .current_dir(self.work(""))
-            .env_clear()
-            .env("HOME", self.path("home"))
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .stdin(Stdio::null());
-        command
-    }
-
-    pub(crate) fn haft(&self, args: &[&str]) -> Ran {
-        ran(&mut self.command(args))
+        self.write("work/haft.yaml", config.to_string());
     }
 
     /// Runs a command that must succeed.
     #[track_caller]
-    pub(crate) fn done(&self, args: &[&str]) -> Ran {
+    pub(crate) fn done(&self, args: &[&str]) -> Ended {
         let ran = self.haft(args);
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:#?}");
         ran
@@ -221,7 +188,7 @@ impl Bed {
     pub(crate) fn gone_within(&self, plugin: &str, time: Duration) {
         let name = format!("plugins/{plugin}");
         let gone = within(time, || {
-            let all = alive(self.root.path());
+            let all = alive(&self.path(""));
             !all.iter().any(|line| line.contains(&name))
         });
         assert!(gone, "{plugin} is still there");
@@ -232,21 +199,10 @@ impl Bed {
     pub(crate) fn nobody_left(&self) {
         let mut found = Vec::new();
         let gone = within(Duration::from_secs(3), || {
-            found = alive(self.root.path());
+            found = alive(&self.path(""));
             found.is_empty()
         });
         assert!(gone, "still alive: {found:#?}");
-    }
-}
-
-pub(crate) fn ran(command: &mut Command) -> Ran {
-    let begun = Instant::now();
-    let output = command.output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        took: begun.elapsed(),
     }
 }
 

@@ -29,7 +29,7 @@ serve(tool('one'), call)
 #[test]
 fn a_plugin_keeps_to_the_rules_of_commands_and_has_the_network() {
     let bed = Bed::with(&[("p", TRY)]);
-    bed.file("home/.ssh/id_ed25519", "CANARY");
+    bed.write("home/.ssh/id_ed25519", "CANARY");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let name = bed
         .path("")
@@ -78,13 +78,13 @@ fn programs_in_the_config_folder_run_and_settings_stay_protected() {
     // A plugin that needs files beside it.
     let beside = format!("from helper import attempt\n{}", serves("beside"));
     bed.program("home/.config/haft/plugins/beside", script(&beside));
-    bed.file("home/.config/haft/plugins/helper.py", helper);
+    bed.write("home/.config/haft/plugins/helper.py", helper);
     let own = "home/.config/haft/tools";
     let program = format!("#!/bin/bash\ncat {} || echo closed\n", settings.display());
     bed.program(&format!("{own}/program"), program);
-    bed.file(&format!("{own}/program.md"), "d");
+    bed.write(&format!("{own}/program.md"), "d");
     let module = "return {name = 'module', description = 'd', input_schema = {type = 'object'}, execute = function() return 'closed' end}";
-    bed.file(&format!("{own}/module.lua"), module);
+    bed.write(&format!("{own}/module.lua"), module);
     bed.configure(&json!({ "tools": { "plugins": ["./alone", "./plugins/beside"] } }));
     for mode in ["workspace", "strict", "read-only"] {
         for tool in ["alone", "beside", "program", "module"] {
@@ -127,12 +127,12 @@ fn files_of_plugins_and_modules_at_protected_paths_are_moved_out() {
     if !is_full(&bed) {
         return;
     }
-    bed.file("work/kept", "kept");
+    bed.write("work/kept", "kept");
     let tools =
         json!({ "plugins": [bed.plugin("p")], "protect": ["later/on", "kept"], "timeout": 2 });
     bed.configure(&json!({ "tools": tools }));
     let module = "return {name = 'module', description = 'd', input_schema = {type = 'object'}, execute = function() os.execute('mkdir -p later'); local f = io.open('later/on', 'w'); f:write('mine'); f:close(); return io.open('kept', 'w') and 'open' or 'closed' end}";
-    bed.file("home/.config/haft/tools/module.lua", module);
+    bed.write("home/.config/haft/tools/module.lua", module);
     let answer = bed.call("module", &json!({}));
     assert!(answer.text.starts_with("closed"), "{answer:?}");
     moved_out(&bed, &answer.text);
@@ -214,14 +214,14 @@ fn an_interrupted_call_leaves_no_processes() {
 #[test]
 fn a_program_keeps_to_the_rules_of_commands() {
     let bed = Bed::new();
-    bed.file("home/.ssh/id_ed25519", "CANARY");
+    bed.write("home/.ssh/id_ed25519", "CANARY");
     let script = format!(
         "#!/bin/bash\ncat {}\necho x > {}\necho inside > made && echo done\n",
         bed.path("home/.ssh/id_ed25519").display(),
         bed.path("outside/x").display()
     );
     bed.program("home/.config/haft/tools/prog", script);
-    bed.file("home/.config/haft/tools/prog.md", "d");
+    bed.write("home/.config/haft/tools/prog.md", "d");
     let printed = bed.reply_text("prog", &json!({}));
     assert!(
         printed.contains("\ndone\n") && !printed.contains("CANARY"),

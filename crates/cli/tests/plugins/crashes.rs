@@ -21,7 +21,7 @@ fn haft_starts_whatever_plugins_are_there() {
             "sys.stdout.close(); os.close(1); time.sleep(1000)",
         ),
     ]);
-    bed.file("plugins/plain", "not a program");
+    bed.write("plugins/plain", "not a program");
     std::fs::create_dir(bed.path("plugins/folder")).unwrap();
     bed.program("plugins/bad_interpreter", "#!/no/such/interpreter\n");
     let names = [
@@ -76,7 +76,7 @@ fn haft_starts_whatever_plugins_are_there() {
 #[test]
 fn a_built_in_tool_does_not_wait_for_a_plugin_that_is_silent() {
     let bed = Bed::with(&[("silent", "time.sleep(1000)")]);
-    bed.file("work/a.txt", "here");
+    bed.write("work/a.txt", "here");
     let begun = Instant::now();
     assert_eq!(bed.reply_text("read", &json!({ "path": "a.txt" })), "here");
     assert!(begun.elapsed() < Duration::from_secs(5));

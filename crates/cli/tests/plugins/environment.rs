@@ -1,6 +1,6 @@
 //! Environment of tools: a small part of haft's, without secrets.
 
-use crate::bed::{Bed, ran};
+use crate::bed::{Bed, Ended};
 use serde_json::json;
 
 const SECRETS: [&str; 8] = [
@@ -39,8 +39,8 @@ fn tools_do_not_see_haft_secrets() {
         "home/.config/haft/tools/exe",
         "#!/bin/bash\nenv; cat /proc/self/environ /proc/$PPID/environ /proc/*/environ 2>/dev/null | tr '\\0' '\\n'\n",
     );
-    bed.file("home/.config/haft/tools/exe.md", "Dumps.");
-    bed.file(
+    bed.write("home/.config/haft/tools/exe.md", "Dumps.");
+    bed.write(
         "home/.config/haft/tools/lua_dump.lua",
         r#"return {name = "lua_dump", description = "d", input_schema = {type = "object", properties = {}},
           execute = function() local p = io.popen("env; cat /proc/*/environ 2>/dev/null"); return p:read("a") end}"#,
@@ -55,7 +55,7 @@ fn tools_do_not_see_haft_secrets() {
             .env("TZ", "UTC")
             .env("USER", "me")
             .env("LANG", "C");
-        let ran = ran(&mut command);
+        let ran = Ended::of(&mut command);
         assert_eq!(ran.code, Some(0), "{tool}: {ran:?}");
         clean(tool, &ran.out);
         for usual in ["HOME=", "LC_ALL=", "TZ=", "USER=", "LANG="] {
@@ -78,7 +78,7 @@ fn configured_variables_are_passed_and_expanded() {
     let call = |tool: &str| {
         let mut command = bed.command(&["call", tool]);
         command.env("GIVEN", "value");
-        ran(&mut command)
+        Ended::of(&mut command)
     };
     assert_eq!(
         call("listed").out,

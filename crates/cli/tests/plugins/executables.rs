@@ -12,7 +12,7 @@ const SHOW: &str = "#!/bin/bash\nfor word in \"$@\"; do printf '<%s>' \"$word\";
 fn own(bed: &Bed, name: &str, program: &str, page: &str) {
     bed.program(&format!("{OWN}/{name}"), program);
     if !page.is_empty() {
-        bed.file(&format!("{OWN}/{name}.md"), page);
+        bed.write(&format!("{OWN}/{name}.md"), page);
     }
 }
 
@@ -188,7 +188,7 @@ fn help_is_asked_for_only_without_a_page_and_not_for_long() {
 fn what_is_a_tool_and_what_is_not() {
     let bed = Bed::new();
     own(&bed, "a b;c.sh", "#!/bin/bash\necho odd\n", "");
-    bed.file(&format!("{OWN}/a b;c.md"), "By its stem.");
+    bed.write(&format!("{OWN}/a b;c.md"), "By its stem.");
     own(&bed, "ünï.py", "#!/bin/bash\necho unicode\n", "Unicode.");
     own(
         &bed,
@@ -196,7 +196,7 @@ fn what_is_a_tool_and_what_is_not() {
         "#!/bin/bash\necho both\n",
         "The whole name.",
     );
-    bed.file(&format!("{OWN}/both.md"), "The stem.");
+    bed.write(&format!("{OWN}/both.md"), "The stem.");
     own(
         &bed,
         "broken",
@@ -228,7 +228,7 @@ fn what_is_a_tool_and_what_is_not() {
         "# Plain\n\nNo front matter.\n",
     );
     own(&bed, ".hidden", "#!/bin/bash\n", "");
-    bed.file(&format!("{OWN}/no_bit"), "#!/bin/bash\n");
+    bed.write(&format!("{OWN}/no_bit"), "#!/bin/bash\n");
     std::fs::create_dir(bed.path(&format!("{OWN}/folder"))).unwrap();
     std::os::unix::fs::symlink("/nowhere", bed.path(&format!("{OWN}/dangling"))).unwrap();
     let (tools, beside) = bed.tools();
@@ -324,7 +324,7 @@ fn the_number_of_tools_in_a_folder_is_limited_with_a_warning() {
     let bed = Bed::new();
     for n in 0..1000 {
         bed.program(&format!("{OWN}/t{n:04}"), "#!/bin/bash\n");
-        bed.file(&format!("{OWN}/t{n:04}.md"), "d");
+        bed.write(&format!("{OWN}/t{n:04}.md"), "d");
     }
     let (names, beside) = bed.names();
     let own: Vec<_> = names.iter().filter(|name| name.starts_with('t')).collect();
@@ -418,7 +418,7 @@ fn the_full_output_of_a_program_is_kept_byte_for_byte() {
     let bed = Bed::new();
     let mut output = b"caf\xe9 cr\xe8me\n".repeat(9000);
     output.push(b'.');
-    bed.file("out", &output);
+    bed.write("out", &output);
     let program = format!("#!/bin/sh\ncat '{}'\n", bed.path("out").display());
     own(&bed, "menu", &program, "Prints.");
     let mut session = bed.session(&[]);
@@ -454,7 +454,7 @@ fn a_program_can_print_an_image_and_other_json_stays_text() {
         ),
         ("listing", json!([{ "type": "image", "name": "a.png" }])),
     ] {
-        bed.file(&format!("out/{name}"), output.to_string());
+        bed.write(&format!("out/{name}"), output.to_string());
         let program = format!(
             "#!/bin/sh\ncat '{}'\n",
             bed.path(&format!("out/{name}")).display()
@@ -473,7 +473,7 @@ fn a_program_can_print_an_image_and_other_json_stays_text() {
     // An image that is too large, and one with a warning.
     let data = "QUFB".repeat(1_000);
     let warned = json!([{ "type": "image", "mimeType": "image/png", "data": data }]);
-    bed.file("out/warned", warned.to_string());
+    bed.write("out/warned", warned.to_string());
     own(
         &bed,
         "warned",
@@ -485,7 +485,7 @@ fn a_program_can_print_an_image_and_other_json_stays_text() {
     );
     let data = "QUFB".repeat(700_000);
     let large = json!([{ "type": "image", "mimeType": "image/png", "data": data }]);
-    bed.file("out/large", large.to_string());
+    bed.write("out/large", large.to_string());
     own(
         &bed,
         "large",
@@ -549,9 +549,9 @@ fn the_users_tools_may_be_links() {
     for (link, target) in links {
         let bed = Bed::new();
         bed.program("home/dotfiles/tools/show", program);
-        bed.file("home/dotfiles/tools/show.md", "Shows it.");
-        bed.file("home/dotfiles/tools/beside", "what lies beside it");
-        bed.file("home/dotfiles/tools/module.lua", lua);
+        bed.write("home/dotfiles/tools/show.md", "Shows it.");
+        bed.write("home/dotfiles/tools/beside", "what lies beside it");
+        bed.write("home/dotfiles/tools/module.lua", lua);
         let config = bed.path("home/.config/haft");
         if link == "home/.config/haft" {
             std::fs::create_dir_all(bed.path("home/.config")).unwrap();
@@ -599,14 +599,14 @@ fn a_page_or_a_module_that_the_rules_deny_reaches_no_prompt() {
     };
     own(&bed, "open", "#!/bin/sh\necho open\n", "Nothing secret.");
     own(&bed, "denied", "#!/bin/sh\necho x\n", "secret of denied");
-    bed.file("home/elsewhere/page", "secret of linked");
+    bed.write("home/elsewhere/page", "secret of linked");
     own(&bed, "linked", "#!/bin/sh\necho x\n", "");
     let page = bed.path(&format!("{OWN}/linked.md"));
     std::os::unix::fs::symlink(bed.path("home/elsewhere/page"), page).unwrap();
-    bed.file(&format!("{OWN}/module.lua"), lua("module"));
+    bed.write(&format!("{OWN}/module.lua"), lua("module"));
     bed.program("work/tools/ours", "#!/bin/sh\necho x\n");
-    bed.file("work/tools/ours.md", "secret of ours");
-    bed.file("work/tools/ourlua.lua", lua("ourlua"));
+    bed.write("work/tools/ours.md", "secret of ours");
+    bed.write("work/tools/ourlua.lua", lua("ourlua"));
     let at = |name: &str| bed.path(name).display().to_string();
     bed.configure(&json!({ "policy": [
         { "deny": "*", "path": at(&format!("{OWN}/denied.md")) },

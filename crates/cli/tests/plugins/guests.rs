@@ -26,7 +26,7 @@ fn a_guest_has_the_network_where_commands_have_it() {
     let dial = "python3 -c \"import socket; socket.create_connection(('127.0.0.1', int('$HAFT_ARG_PORT')), 5)\" 2>/dev/null && echo connected || echo refused";
     bed.program("work/tools/dial", format!("#!/bin/bash\n{dial}\n"));
     let schema = "---\ndescription: Dials.\nparameters: {type: object, properties: {port: {type: integer}}}\n---\n";
-    bed.file("work/tools/dial.md", schema);
+    bed.write("work/tools/dial.md", schema);
     bed.done(&["trust", "--yes"]);
     for tool in ["one", "dial"] {
         for (network, expected) in [("off", "refused"), ("on", "connected")] {
@@ -46,7 +46,7 @@ fn files_named_in_a_shebang_are_part_of_the_tool() {
     bed.program("work/interpreter", "#!/bin/sh\necho first\n");
     let inside = format!("#!{}\n", bed.work("interpreter").display());
     bed.program("work/tools/say", inside);
-    bed.file("work/tools/say.md", "---\ndescription: Says it.\n---\n");
+    bed.write("work/tools/say.md", "---\ndescription: Says it.\n---\n");
     bed.done(&["trust", "--yes"]);
     assert_eq!(bed.call("say", &json!({})).text.trim(), "first");
     bed.program("work/interpreter", "#!/bin/sh\necho second\n");

@@ -1,7 +1,7 @@
 //! Links in haft's own folders: their targets are as protected as those folders, and
 //! programs are started from there.
 
-use crate::bed::{Bed, Ran, ran};
+use crate::bed::{Bed, Ended};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -13,16 +13,16 @@ const OWN: &str = "home/.config/haft/tools";
 const PLUGIN: &str = "#!/bin/bash\nwhile read -r line; do case \"$line\" in\n*describe*) echo '{\"name\":\"own\",\"description\":\"Runs.\"}';;\n*) echo '{\"content\":[{\"type\":\"text\",\"text\":\"fine\"}]}';; esac; done\n";
 
 /// haft, started outside the work folder.
-fn haft_in(bed: &Bed, folder: &str, args: &[&str]) -> Ran {
-    ran(bed.command(args).current_dir(bed.path(folder)))
+fn haft_in(bed: &Bed, folder: &str, args: &[&str]) -> Ended {
+    Ended::of(bed.command(args).current_dir(bed.path(folder)))
 }
 
-fn bash(bed: &Bed, folder: &str, command: &str) -> Ran {
+fn bash(bed: &Bed, folder: &str, command: &str) -> Ended {
     let command = json!({ "command": command }).to_string();
     haft_in(bed, folder, &["call", "bash", &command])
 }
 
-fn write(bed: &Bed, folder: &str, path: &str) -> Ran {
+fn write(bed: &Bed, folder: &str, path: &str) -> Ended {
     let file = json!({ "path": path, "content": "#!/bin/sh\necho evil\n" }).to_string();
     haft_in(bed, folder, &["call", "write", &file])
 }
@@ -57,7 +57,7 @@ fn no_tool_writes_the_target_of_a_file_in_the_users_tools() {
     let bed = Bed::new();
     let program = "#!/bin/sh\necho mine\n";
     bed.program("home/dotfiles/mine", program);
-    bed.file("home/dotfiles/page.md", "Mine.");
+    bed.write("home/dotfiles/page.md", "Mine.");
     std::fs::create_dir_all(bed.path(OWN)).unwrap();
     // One behind two links, a page, and a dangling link.
     symlink("mine", bed.path("home/dotfiles/hop")).unwrap();
@@ -88,9 +88,9 @@ fn no_tool_changes_a_link_on_the_way_to_the_users_settings() {
     ] {
         let bed = Bed::new();
         std::fs::remove_dir_all(bed.path(link)).unwrap();
-        bed.file(&format!("home/dotfiles/{settings}"), "sandbox: strict\n");
+        bed.write(&format!("home/dotfiles/{settings}"), "sandbox: strict\n");
         let loose = settings.replacen("real", "fake", 1);
-        bed.file(&format!("home/dotfiles/{loose}"), "sandbox: off\n");
+        bed.write(&format!("home/dotfiles/{loose}"), "sandbox: off\n");
         symlink(target, bed.path("home/dotfiles/hop")).unwrap();
         symlink(bed.path("home/dotfiles/hop"), bed.path(link)).unwrap();
         let evil = bash(&bed, "home/dotfiles", "ln -sfn fake hop; ls -l hop");
@@ -129,7 +129,7 @@ fn a_link_above_the_settings_closes_nothing_else() {
 #[test]
 fn a_users_tool_that_leads_to_a_secret_place_is_skipped() {
     let bed = Bed::new();
-    bed.file("home/.ssh/id_rsa", "SECRETKEY");
+    bed.write("home/.ssh/id_rsa", "SECRETKEY");
     bed.program("home/.ssh/run", "#!/bin/sh\necho SECRETKEY\n");
     bed.program(&format!("{OWN}/paged"), "#!/bin/sh\ncat ~/.ssh/id_rsa\n");
     bed.program(&format!("{OWN}/plain"), "#!/bin/sh\ncat ~/.ssh/id_rsa\n");
@@ -212,14 +212,14 @@ fn a_home_folder_is_not_a_project() {
         for folder in [Path::new("/"), &bed.path("home")] {
             let path = format!("{}:/usr/bin:/bin", bed.path("home/rt/bin").display());
             let mut command = bed.command(&["call", "own", "{}"]);
-            let ran = ran(command.current_dir(folder).env("PATH", path));
+            let ran = Ended::of(command.current_dir(folder).env("PATH", path));
             assert_eq!(ran.out.trim_end(), "fine", "{folder:?} {entry} {ran:?}");
         }
     }
     // A project that moves the work folder is still a project.
     bed.configure(&json!({ "tools": { "plugins": [{ "path": bed.path("home/rt/bin/myrt"), "args": ["./plug.sh"] }] } }));
     std::fs::create_dir_all(bed.path("home/sub")).unwrap();
-    bed.file("home/haft.yaml", "tools: {work_dir: sub}");
+    bed.write("home/haft.yaml", "tools: {work_dir: sub}");
     let ran = haft_in(&bed, "home", &["call", "own", "{}"]);
     assert!(ran.err.contains("it is not trusted"), "{ran:?}");
 }

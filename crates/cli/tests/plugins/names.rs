@@ -28,7 +28,7 @@ fn a_built_in_tool_is_replaced_only_with_override() {
         "p",
         "serve({'tools': [tool('read'), tool('mine')]}, lambda m: text('plugin'))",
     )]);
-    bed.file("work/a.txt", "built in");
+    bed.write("work/a.txt", "built in");
     let read = json!({ "path": "a.txt" });
     assert_eq!(bed.reply_text("read", &read), "built in");
     assert_eq!(bed.reply_text("mine", &json!({})), "plugin");

@@ -109,7 +109,7 @@ fn a_plugin_is_notified_of_a_cancelled_call_and_keeps_running() {
 #[test]
 fn a_plugin_that_ignores_a_cancelled_call_is_ended() {
     let bed = Bed::with(&[("p", SECOND)]);
-    bed.file("work/deaf", "");
+    bed.write("work/deaf", "");
     let mut session = bed.session(&[]);
     let number = session.ask("one", &json!({ "how": "hang" }));
     assert!(within(Duration::from_secs(10), || bed

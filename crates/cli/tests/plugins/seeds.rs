@@ -1,6 +1,6 @@
 //! The plugins, tools and settings that the seed documents print, run as printed.
 
-use crate::bed::{Bed, ran};
+use crate::bed::{Bed, Ended};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -84,7 +84,7 @@ fn the_python_plugin_and_the_program_with_an_argument() {
         let text = std::fs::read(program).unwrap();
         bed.program(&format!("work/plugins/{file}"), text);
     }
-    bed.file(
+    bed.write(
         "work/haft.yaml",
         include_str!("../seeds/python_plugin.yaml"),
     );
@@ -106,10 +106,10 @@ fn built(module: &str, files: &[(&str, String)]) -> Option<Bed> {
     }
     let bed = Bed::new();
     for (path, text) in files {
-        bed.file(&format!("source/{path}"), text.replace("MODULE", module));
+        bed.write(&format!("source/{path}"), text.replace("MODULE", module));
     }
-    bed.file("source/go.mod", format!("module {module}\n\ngo 1.18\n"));
-    bed.file("work/plugins/.keep", "");
+    bed.write("source/go.mod", format!("module {module}\n\ngo 1.18\n"));
+    bed.write("work/plugins/.keep", "");
     let built = Command::new("/usr/bin/go")
         .args(["build", "-o", "../work/plugins/my-tool", "."])
         .current_dir(bed.path("source"))
@@ -313,7 +313,7 @@ fn the_go_plugin_registered_by_path_and_args_alone() {
     let Some(bed) = built("example", &[("main.go", source)]) else {
         return;
     };
-    bed.file("work/haft.yaml", include_str!("../seeds/registered.yaml"));
+    bed.write("work/haft.yaml", include_str!("../seeds/registered.yaml"));
     bed.done(&["trust", "--yes"]);
     assert_eq!(
         bed.reply_text("my_plugin_tool", &json!({ "input": "hello" })),
@@ -343,9 +343,9 @@ fn the_example_plugins_wired_into_a_configuration() {
         "typescript/tool.ts",
     ] {
         let text = std::fs::read(examples.join(file)).unwrap();
-        bed.file(&format!("work/examples/tools/{file}"), text);
+        bed.write(&format!("work/examples/tools/{file}"), text);
     }
-    bed.file("work/haft.yaml", include_str!("../seeds/examples.yaml"));
+    bed.write("work/haft.yaml", include_str!("../seeds/examples.yaml"));
     bed.done(&["trust", "--yes"]);
     let (names, beside) = bed.names();
     for (name, interpreter) in [
@@ -367,9 +367,11 @@ fn the_example_plugins_wired_into_a_configuration() {
 #[test]
 fn a_plugin_tested_by_hand() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let ran = ran(Command::new("bash")
-        .args(["-c", include_str!("../seeds/by_hand.sh")])
-        .current_dir(root));
+    let ran = Ended::of(
+        Command::new("bash")
+            .args(["-c", include_str!("../seeds/by_hand.sh")])
+            .current_dir(root),
+    );
     let lines: Vec<Value> = ran
         .out
         .lines()
@@ -388,12 +390,12 @@ fn a_plugin_with_a_configuration_in_its_arguments() {
     let program = bed.python("unused", echo);
     std::fs::copy(program, bed.path("home/.config/haft/my_plugin")).unwrap();
     let printed = include_str!("../seeds/configured.yaml").replace('\n', "\n  ");
-    bed.file(
+    bed.write(
         "home/.config/haft/haft.yaml",
         format!("tools:\n  {printed}"),
     );
     let mut command = bed.command(&["call", "one"]);
-    let ran = ran(command.env("MY_API_KEY", "k123"));
+    let ran = Ended::of(command.env("MY_API_KEY", "k123"));
     assert_eq!(
         ran.out, "--api-key k123 --endpoint https://api.example.com\n",
         "{ran:?}"
@@ -404,7 +406,7 @@ fn a_plugin_with_a_configuration_in_its_arguments() {
 fn the_lua_record() {
     let bed = Bed::new();
     let printed = include_str!("../seeds/record.lua");
-    bed.file("work/tools/mytool.lua", format!("return {printed}"));
+    bed.write("work/tools/mytool.lua", format!("return {printed}"));
     bed.done(&["trust", "--yes"]);
     assert_eq!(bed.reply_text("mytool", &json!({})), "result");
     let prompt = bed.done(&["tools", "--prompt"]).out;
@@ -424,7 +426,7 @@ fn the_lua_record() {
 fn a_program_with_its_page() {
     let bed = Bed::new();
     bed.program("work/tools/deploy", "#!/bin/sh\necho deployed \"$@\"\n");
-    bed.file("work/tools/deploy.md", include_str!("../seeds/deploy.md"));
+    bed.write("work/tools/deploy.md", include_str!("../seeds/deploy.md"));
     bed.done(&["trust", "--yes"]);
     assert_eq!(
         bed.reply_text("deploy", &json!({ "args": "to 'the cloud'" })),

@@ -228,7 +228,7 @@ fn a_page_and_a_module_limit_their_calls_too() {
         "home/.config/haft/tools/slow.sh",
         "#!/bin/sh\necho begun\nsleep 30\n",
     );
-    bed.file(
+    bed.write(
         "home/.config/haft/tools/slow.md",
         "---\ndescription: Deploys: to prod\ntimeout: 0.5\n---\nUse it.\n",
     );
@@ -248,13 +248,13 @@ fn a_page_and_a_module_limit_their_calls_too() {
     let (tools, _) = bed.tools();
     let slow = tools.iter().find(|tool| tool["name"] == "slow").unwrap();
     assert_eq!(slow["description"], "Deploys: to prod");
-    bed.file(
+    bed.write(
         "home/.config/haft/tools/lazy.lua",
         "return { name = 'lazy', description = 'Sleeps.', timeout = 0.5,
            input_schema = { type = 'object', properties = {} },
            execute = function() haft.call('slow', {}) return 'done' end }",
     );
-    bed.file(
+    bed.write(
         "home/.config/haft/tools/slow.md",
         "---\ndescription: Deploys: to prod\n---\nUse it.\n",
     );

@@ -63,7 +63,7 @@ impl Asked {
 fn project() -> Bed {
     let bed = Bed::new();
     bed.program("work/tools/evil", "#!/bin/bash\necho first\n");
-    bed.file("work/tools/evil.md", "d");
+    bed.write("work/tools/evil.md", "d");
     bed
 }
 

@@ -1,6 +1,6 @@
 //! Nothing of a project runs before the user has trusted exactly that.
 
-use crate::bed::{Bed, ran, within};
+use crate::bed::{Bed, Ended, within};
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ fn hostile() -> Bed {
         "work/tools/paged",
         format!("{}echo paged\n", canary("paged")),
     );
-    bed.file("work/tools/paged.md", "Has a page.");
+    bed.write("work/tools/paged.md", "Has a page.");
     // All that Lua can do at load time is fail with a message.
-    bed.file("work/tools/evil_lua.lua", "error('CANARY OF LUA')");
+    bed.write("work/tools/evil_lua.lua", "error('CANARY OF LUA')");
     bed.project(&json!({ "tools": { "plugins": [{ "path": "./evil_plugin", "args": ["one"] }] } }));
     bed
 }
@@ -110,14 +110,14 @@ fn without_a_terminal_nothing_becomes_trusted() {
     }
     assert!(!bed.path("home/.local/state/haft/trust.json").exists());
     let mut piped = bed.command(&["trust"]);
-    piped.stdin(std::fs::File::open(bed.file("yes", "y\ny\n")).unwrap());
+    piped.stdin(std::fs::File::open(bed.write("yes", "y\ny\n")).unwrap());
     assert_eq!(ran_code(&mut piped), Some(2));
     assert_eq!(bed.haft(&["call", "evil_program"]).code, Some(2));
     assert_eq!(canaries(&bed), NOTHING);
 }
 
 fn ran_code(command: &mut std::process::Command) -> Option<i32> {
-    ran(command).code
+    Ended::of(command).code
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn trusted_tools_run_until_they_change() {
     }
 
     // A new page, a new tool.
-    bed.file("work/tools/evil_program.md", "---\ndescription: new\n---\n");
-    bed.file("work/tools/new.lua", "return {}");
+    bed.write("work/tools/evil_program.md", "---\ndescription: new\n---\n");
+    bed.write("work/tools/new.lua", "return {}");
     let (_, beside) = bed.names();
     assert!(
         beside.contains("evil_program (program, changed)") && beside.contains("new (lua)"),
@@ -180,13 +180,13 @@ fn trusted_tools_run_until_they_change() {
 fn the_script_that_a_plugin_is_belongs_to_it() {
     let bed = Bed::new();
     let script = "import sys\nfor line in sys.stdin:\n  print('{\"name\":\"one\",\"description\":\"d\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
-    bed.file("work/plugins/tool.py", script);
+    bed.write("work/plugins/tool.py", script);
     bed.project(
         &json!({ "tools": { "plugins": [{ "path": "python3", "args": ["./plugins/tool.py"] }] } }),
     );
     bed.done(&["trust", "--yes"]);
     assert_eq!(bed.reply_text("one", &json!({})), "ran");
-    bed.file("work/plugins/tool.py", format!("{script}# more\n"));
+    bed.write("work/plugins/tool.py", format!("{script}# more\n"));
     assert_eq!(bed.haft(&["call", "one"]).code, Some(2));
     let (_, beside) = bed.names();
     assert!(beside.contains("tool (plugin, changed)"), "{beside}");
@@ -271,7 +271,7 @@ fn a_damaged_trust_file_grants_no_trust_and_is_kept() {
         "\u{0}\u{1}",
     ] {
         let bed = hostile();
-        let file = bed.file("home/.local/state/haft/trust.json", damaged);
+        let file = bed.write("home/.local/state/haft/trust.json", damaged);
         assert_eq!(
             bed.haft(&["call", "evil_program"]).code,
             Some(2),
@@ -348,7 +348,7 @@ fn the_users_own_configuration_needs_no_trust() {
     let bed = Bed::with(&[("p", "serve(tool('one'), lambda m: text('fine'))")]);
     assert_eq!(bed.reply_text("one", &json!({})), "fine");
     bed.configure(&json!({}));
-    let named = bed.file(
+    let named = bed.write(
         "named.yaml",
         json!({ "tools": { "plugins": [{ "path": "./plugins/p" }] } }).to_string(),
     );
@@ -393,7 +393,7 @@ fn a_project_file_loosens_nothing_even_when_trusted() {
 fn a_projects_tools_outside_the_project_are_ignored() {
     let bed = Bed::new();
     bed.program("outside/evil", "#!/bin/bash\necho first\n");
-    bed.file("outside/evil.md", "d");
+    bed.write("outside/evil.md", "d");
     symlink(bed.path("outside"), bed.work("tools")).unwrap();
     for flags in [&[][..], &["--trust"]] {
         let ran = bed.haft(&[flags, &["call", "evil"]].concat());
@@ -410,7 +410,7 @@ fn a_projects_tools_outside_the_project_are_ignored() {
     symlink("../../outside/evil", bed.work("tools/evil")).unwrap();
     symlink(bed.path("outside"), bed.work("way")).unwrap();
     symlink("../way/evil", bed.work("tools/other")).unwrap();
-    bed.file("outside/module.lua", "return {}");
+    bed.write("outside/module.lua", "return {}");
     symlink(bed.path("outside/module.lua"), bed.work("tools/module.lua")).unwrap();
     let ran = bed.done(&["--trust", "tools"]);
     for name in ["evil", "other", "module.lua"] {
@@ -444,7 +444,7 @@ fn tools_that_are_links_within_the_project_are_pinned_as_well() {
 #[test]
 fn a_page_that_is_a_link_reveals_no_secret() {
     let bed = Bed::new();
-    bed.file("home/.ssh/id_rsa", "CANARY OF A KEY");
+    bed.write("home/.ssh/id_rsa", "CANARY OF A KEY");
     bed.program("work/tools/deploy", "#!/bin/bash\necho ran\n");
     for page in ["tools/deploy.md", "tools/deploy.sh.md"] {
         bed.program("work/tools/deploy.sh", "#!/bin/bash\necho ran\n");
@@ -486,10 +486,10 @@ fn a_path_in_the_users_file_runs_nothing_in_the_work_folder() {
         json!({ "path": "python3", "args": ["-m", "json.tool"], "env": { "PYTHONPATH": "." } }),
     ] {
         let bed = Bed::new();
-        bed.file("work/shout.py", EVIL);
-        bed.file("work/__main__.py", EVIL);
-        bed.file("work/json/tool.py", EVIL);
-        bed.file("work/json/__init__.py", "");
+        bed.write("work/shout.py", EVIL);
+        bed.write("work/__main__.py", EVIL);
+        bed.write("work/json/tool.py", EVIL);
+        bed.write("work/json/__init__.py", "");
         bed.configure(&json!({ "tools": { "plugins": [entry] } }));
         for args in [
             &["tools"][..],
@@ -497,7 +497,7 @@ fn a_path_in_the_users_file_runs_nothing_in_the_work_folder() {
             &["call", "bash", "command=true"],
         ] {
             let mut command = bed.command(args);
-            let ran = ran(command.env("PWD", bed.work("")));
+            let ran = Ended::of(command.env("PWD", bed.work("")));
             assert_eq!(canaries(&bed), NOTHING, "{entry}: {ran:?}");
         }
     }
@@ -506,8 +506,8 @@ fn a_path_in_the_users_file_runs_nothing_in_the_work_folder() {
 #[test]
 fn a_path_in_the_users_file_starts_at_its_folder() {
     let bed = Bed::new();
-    bed.file("work/shout.py", EVIL);
-    bed.file(
+    bed.write("work/shout.py", EVIL);
+    bed.write(
         "home/.config/haft/shout.py",
         EVIL.replace("evil", "mine")
             .replace("canary-mine", "ran-here"),
@@ -523,7 +523,7 @@ fn a_path_in_the_users_file_starts_at_its_folder() {
 #[test]
 fn plugins_on_the_command_line_need_no_trust() {
     let bed = Bed::new();
-    bed.file("work/shout.py", EVIL);
+    bed.write("work/shout.py", EVIL);
     bed.program("work/direct", "#!/bin/bash\nexec python3 shout.py\n");
     for line in ["python3 ./shout.py", "python3 shout.py", "./direct"] {
         let ran = bed.call_with(&["--plugin", line], "one", &json!({}));
@@ -532,11 +532,11 @@ fn plugins_on_the_command_line_need_no_trust() {
     // The same in a file named for this run.
     let settings =
         json!({ "tools": { "plugins": [{ "path": "python3", "args": ["./shout.py"] }] } });
-    bed.file("work/mine.yaml", settings.to_string());
+    bed.write("work/mine.yaml", settings.to_string());
     let ran = bed.call_with(&["--config", "mine.yaml"], "one", &json!({}));
     assert_eq!(ran.text, "evil");
     // The user's own file applies to every folder, so what it finds here is not the user's.
-    bed.file("home/.config/haft/haft.yaml", settings.to_string());
+    bed.write("home/.config/haft/haft.yaml", settings.to_string());
     let ran = bed.haft(&["call", "one"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
 }
@@ -597,11 +597,11 @@ fn programs_swapped_between_check_and_start_get_no_call() {
         "#!/bin/bash\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\nexec python3 \"$1\"\n",
     );
     let good = EVIL.replace("canary-evil", "fine").replace("evil", "good");
-    bed.file("work/second.py", &good);
+    bed.write("work/second.py", &good);
     bed.project(
         &json!({ "tools": { "plugins": [{ "path": "./first", "args": ["./second.py"] }] } }),
     );
-    bed.file("work/go", "");
+    bed.write("work/go", "");
     bed.done(&["trust", "--yes"]);
     assert_eq!(bed.reply_text("one", &json!({})), "good");
     for put_back in [false, true] {
@@ -613,15 +613,15 @@ fn programs_swapped_between_check_and_start_get_no_call() {
         assert!(within(Duration::from_secs(10), || bed
             .work("begun")
             .exists()));
-        bed.file("work/new", EVIL);
+        bed.write("work/new", EVIL);
         std::fs::rename(bed.work("second.py"), bed.work("kept")).unwrap();
         std::fs::rename(bed.work("new"), bed.work("second.py")).unwrap();
-        bed.file("work/go", "");
+        bed.write("work/go", "");
         if put_back {
             let ran = within(Duration::from_secs(10), || bed.work("canary-evil").exists());
             // It may have been killed before it started.
             let _ = ran;
-            bed.file("work/new", &good);
+            bed.write("work/new", &good);
             std::fs::rename(bed.work("new"), bed.work("second.py")).unwrap();
         }
         let answer = session.answer(asked);
@@ -629,7 +629,7 @@ fn programs_swapped_between_check_and_start_get_no_call() {
             answer.is_error && answer.text.contains("changed while it was started"),
             "put back: {put_back}: {answer:?}"
         );
-        bed.file("work/second.py", &good);
+        bed.write("work/second.py", &good);
     }
 }
 
@@ -640,7 +640,7 @@ fn the_output_of_a_swapped_program_is_dropped() {
         "work/tools/prog",
         "#!/bin/bash\ntouch begun\nwhile [ ! -e go ]; do sleep 0.01; done\necho said\n",
     );
-    bed.file("work/tools/prog.md", "d");
+    bed.write("work/tools/prog.md", "d");
     bed.done(&["trust", "--yes"]);
     let mut session = bed.session(&[]);
     let asked = session.ask("prog", &json!({}));
@@ -649,7 +649,7 @@ fn the_output_of_a_swapped_program_is_dropped() {
         .exists()));
     bed.program("work/new", "#!/bin/bash\necho said\n");
     std::fs::rename(bed.work("new"), bed.work("tools/prog")).unwrap();
-    bed.file("work/go", "");
+    bed.write("work/go", "");
     let answer = session.answer(asked);
     assert!(
         answer.is_error && answer.text.contains("changed while it was started"),
@@ -662,7 +662,7 @@ fn the_output_of_a_swapped_program_is_dropped() {
 fn names_and_paths_are_shown_without_what_acts_on_a_terminal() {
     let bed = Bed::new();
     bed.program("work/tools/a\u{1b}[2Jb\u{202e}\n", "#!/bin/bash\n");
-    bed.file("work/tools/x\u{1b}[31m.lua", "return 5");
+    bed.write("work/tools/x\u{1b}[31m.lua", "return 5");
     bed.project(&json!({ "tools": { "plugins": [{ "path": "./p\u{1b}]0;owned\u{7}", "args": ["\u{1b}[8m", "\u{202e}"] }] } }));
     for args in [
         &["trust", "--yes"][..],
@@ -701,7 +701,7 @@ fn the_question_shows_variable_names_but_no_values() {
         command
             .env("MY_NAME", "CANARY")
             .env("GITHUB_USER", "CANARY");
-        let ran = ran(&mut command);
+        let ran = Ended::of(&mut command);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(
             !ran.out.replace("work/CANARY\n", "").contains("CANARY") && !ran.err.contains("CANARY"),
@@ -742,7 +742,7 @@ fn a_projects_program_never_gets_a_secret() {
         let call = |args: &[&str]| {
             let mut command = bed.command(args);
             command.env("MY_KEY", "CANARY");
-            ran(&mut command)
+            Ended::of(&mut command)
         };
         bed.project(&json!({ "tools": { "plugins": [entries("./p")[at]] } }));
         call(&["trust", "--yes"]);
@@ -766,22 +766,22 @@ fn a_projects_program_never_gets_a_secret() {
 fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
     let bed = Bed::new();
     let script = "for line in __import__('sys').stdin:\n  print('{\"name\":\"one\",\"description\":\"d\"}' if 'describe' in line else '{\"content\":\"ran\"}', flush=True)\n";
-    bed.file("work/tool.py", script);
+    bed.write("work/tool.py", script);
     let runs = "import sys; exec(open(sys.argv[1].split('=')[1]).read())";
     bed.project(&json!({ "tools": { "plugins": [
         { "path": "python3", "args": ["-c", runs, "--script=tool.py"] },
         { "path": "make", "args": ["plugin"] },
         { "path": "make", "args": ["--import=file:./hook.mjs"] },
     ] } }));
-    bed.file("work/hook.mjs", "");
+    bed.write("work/hook.mjs", "");
     let shown = bed.done(&["trust", "--yes"]).out;
     assert_eq!(shown.matches("its files are unknown").count(), 1, "{shown}");
     assert_eq!(bed.reply_text("one", &json!({})), "ran");
     let waits = |bed: &Bed| bed.haft(&["tools"]).err.contains("changed)");
     assert!(!waits(&bed));
-    bed.file("work/hook.mjs", "evil()");
+    bed.write("work/hook.mjs", "evil()");
     assert!(waits(&bed));
-    bed.file("work/tool.py", format!("{script}# more\n"));
+    bed.write("work/tool.py", format!("{script}# more\n"));
     let ran = bed.haft(&["call", "one"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("changed)"), "{ran:?}");
@@ -790,10 +790,10 @@ fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
 #[test]
 fn the_order_of_keys_does_not_matter_and_a_script_names_its_plugin() {
     let bed = Bed::new();
-    bed.file("work/shout.py", EVIL);
+    bed.write("work/shout.py", EVIL);
     let plugin = |entry: &str| {
         let text = format!("{{\"tools\":{{\"plugins\":[{{{entry}}}]}}}}");
-        bed.file("work/haft.yaml", text);
+        bed.write("work/haft.yaml", text);
     };
     let (path, args) = (
         "\"path\":\"/usr/bin/env\"",
@@ -820,12 +820,12 @@ fn a_moved_work_folder_opens_no_path_into_the_project() {
         "work/.venv/bin/my-server",
         format!("#!/usr/bin/python3\n{EVIL}"),
     );
-    bed.file("work/sub/x", "");
+    bed.write("work/sub/x", "");
     bed.project(&json!({ "tools": { "work_dir": "sub" } }));
     bed.configure(&json!({ "tools": { "plugins": ["my-server"] } }));
     let path = format!("{}:/usr/bin:/bin", bed.work(".venv/bin").display());
     let mut command = bed.command(&["call", "one"]);
-    let ran = ran(command.env("PATH", path));
+    let ran = Ended::of(command.env("PATH", path));
     assert_ne!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("not found in PATH"), "{ran:?}");
 }
@@ -840,8 +840,8 @@ fn a_file_in_the_project_is_not_mistaken_for_the_users_program() {
         .into_iter()
         .find(|path| std::path::Path::new(path).exists());
     symlink(python.unwrap(), bed.path("outside/py")).unwrap();
-    bed.file("work/srv.py", "open('canary-srv', 'w')\n");
-    bed.file("work/.venv/bin/notes", "\x7fELF");
+    bed.write("work/srv.py", "open('canary-srv', 'w')\n");
+    bed.write("work/.venv/bin/notes", "\x7fELF");
     bed.program("work/.venv/bin/py", "\x7fELF");
     bed.configure(&json!({ "tools": { "plugins": [
         { "path": "notes" },
@@ -854,14 +854,14 @@ fn a_file_in_the_project_is_not_mistaken_for_the_users_program() {
         folders[1].display()
     );
     for args in [&["tools"][..], &["mcp", "test", "served"]] {
-        let ran = ran(bed.command(args).env("PATH", &path));
+        let ran = Ended::of(bed.command(args).env("PATH", &path));
         assert_eq!(canaries(&bed), NOTHING, "{ran:?}");
     }
     // With the folder as its argument it loads that code, so the test is meaningful.
     bed.configure(&json!({ "tools": { "plugins": [
         { "path": "notes", "cwd": bed.work("") },
     ] } }));
-    let ran = ran(bed.command(&["--trust", "tools"]).env("PATH", &path));
+    let ran = Ended::of(bed.command(&["--trust", "tools"]).env("PATH", &path));
     assert_eq!(canaries(&bed).len(), 1, "{ran:?}");
 }
 
@@ -919,8 +919,8 @@ fn a_project_does_not_hold_haft_up_with_a_file_that_never_ends() {
 fn a_users_tool_that_leads_into_the_project_is_skipped() {
     let bed = Bed::new();
     let evil = bed.program("work/run", "#!/bin/sh\ntouch canary-tool\n");
-    let module = bed.file("work/evil.lua", "io.open('canary-lua', 'w')");
-    let page = bed.file("work/page.md", "A PAGE OF THE PROJECT");
+    let module = bed.write("work/evil.lua", "io.open('canary-lua', 'w')");
+    let page = bed.write("work/page.md", "A PAGE OF THE PROJECT");
     let tools = bed.path("home/.config/haft/tools");
     std::fs::create_dir_all(&tools).unwrap();
     symlink(&evil, tools.join("linked")).unwrap();
@@ -972,10 +972,10 @@ const LOADING: [&str; 18] = [
 fn a_first_line_of_an_own_tool_loads_nothing_of_the_folder_before_trust() {
     let bed = Bed::new();
     bed.program("work/run", "#!/bin/sh\ntouch canary-run\n");
-    bed.file("work/pre.sh", "touch canary-pre; echo loaded\n");
-    bed.file("work/lib/Foo.pm", "system('touch canary-pm'); 1;\n");
+    bed.write("work/pre.sh", "touch canary-pre; echo loaded\n");
+    bed.write("work/lib/Foo.pm", "system('touch canary-pm'); 1;\n");
     for module in ["mod.py", "json.py", "lib/json.py"] {
-        bed.file(&format!("work/{module}"), "open('canary-py', 'w')\n");
+        bed.write(&format!("work/{module}"), "open('canary-py', 'w')\n");
     }
     let tool = |at: usize| format!("home/.config/haft/tools/tool{at}");
     for (at, line) in LOADING.iter().enumerate() {
@@ -1006,7 +1006,7 @@ fn a_first_line_of_an_own_tool_loads_nothing_of_the_folder_before_trust() {
     bed.done(&["trust", "--yes"]);
     assert!(bed.reply_text("tool0", &json!({})).contains("loaded"));
     // It is pinned like a project's tool.
-    bed.file(&tool(0), "#!/usr/bin/env -S bash ./pre.sh\n# changed\n");
+    bed.write(&tool(0), "#!/usr/bin/env -S bash ./pre.sh\n# changed\n");
     assert_eq!(bed.haft(&["call", "tool0"]).code, Some(2));
 }
 
@@ -1028,7 +1028,7 @@ fn ordinary_first_lines_need_no_trust_whatever_the_tool_is_called() {
     for (name, line) in tools {
         let tool = format!("home/.config/haft/tools/{name}");
         bed.program(&tool, format!("#!{line}\n"));
-        bed.file(&format!("{tool}.md"), "Is mine.");
+        bed.write(&format!("{tool}.md"), "Is mine.");
     }
     let (names, beside) = bed.names();
     for (name, line) in tools {
@@ -1042,7 +1042,7 @@ fn the_current_folder_is_not_more_trusted_than_the_work_folder() {
     let bed = Bed::new();
     let plugin = "#!/bin/sh\ntouch ../work/canary-path\n";
     bed.program("here/bin/mytool", plugin);
-    bed.file("here/mod.py", "open('../work/canary-mod', 'w')\n");
+    bed.write("here/mod.py", "open('../work/canary-mod', 'w')\n");
     bed.program("here/run.sh", "#!/bin/sh\necho ran\n");
     let here = bed.path("here").display().to_string();
     let start = format!("#!/bin/sh\nexec {here}/run.sh\n");
@@ -1061,7 +1061,7 @@ fn the_current_folder_is_not_more_trusted_than_the_work_folder() {
             if let Some(folder) = folder {
                 command.env("HAFT_DIR", folder);
             }
-            ran(&mut command)
+            Ended::of(&mut command)
         };
         let listed = haft(&["tools"]);
         assert_eq!(canaries(&bed), NOTHING, "{listed:?}");
@@ -1079,7 +1079,7 @@ fn the_current_folder_is_not_more_trusted_than_the_work_folder() {
     let home = bed.path("home");
     command.current_dir(&home);
     command.env("PATH", format!("{}/bin:/usr/bin:/bin", home.display()));
-    let called = ran(&mut command);
+    let called = Ended::of(&mut command);
     assert_eq!(called.out.trim_end(), "mine", "{called:?}");
 }
 
@@ -1106,7 +1106,7 @@ fn each_folder_is_trusted_by_itself() {
         );
     }
     let mut command = bed.command(&["trust", "--yes"]);
-    assert_eq!(ran(command.current_dir(&more)).code, Some(0));
+    assert_eq!(Ended::of(command.current_dir(&more)).code, Some(0));
     assert_eq!(bed.reply_text("more", &json!({})), "ran more");
     assert!(bed.call("build", &json!({})).is_error);
     let found = bed.haft(&["doctor"]).out;
@@ -1116,7 +1116,7 @@ fn each_folder_is_trusted_by_itself() {
         "{found}"
     );
     let mut command = bed.command(&["trust", "--yes"]);
-    assert_eq!(ran(command.current_dir(&outside)).code, Some(0));
+    assert_eq!(Ended::of(command.current_dir(&outside)).code, Some(0));
     assert!(bed.reply_text("build", &json!({})).contains("ran outside"));
 }
 

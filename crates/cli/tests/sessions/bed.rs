@@ -4,67 +4,28 @@ use haft_store::sessions::{
     Approval, Batch, Call, NewMessage, NewSession, Outcome, Session, SessionKind, Sessions,
 };
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
+use std::path::Path;
 
 pub(crate) struct Bed {
-    temp: TempDir,
+    base: haft_testing::bed::Bed,
 }
 
-/// Exit code and output of a command.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
+impl std::ops::Deref for Bed {
+    type Target = haft_testing::bed::Bed;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
 }
 
 impl Bed {
     pub(crate) fn new() -> Self {
-        let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        for folder in ["work", "home"] {
-            std::fs::create_dir(temp.path().join(folder)).unwrap();
+        Self {
+            base: haft_testing::bed::Bed::new(
+                env!("CARGO_BIN_EXE_haft"),
+                env!("CARGO_TARGET_TMPDIR"),
+            ),
         }
-        Self { temp }
-    }
-
-    pub(crate) fn work(&self, below: &str) -> PathBuf {
-        self.temp.path().join("work").join(below)
-    }
-
-    pub(crate) fn state(&self, below: &str) -> PathBuf {
-        self.temp.path().join("home/.local/state/haft").join(below)
-    }
-
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
-        command
-            .args(args)
-            .current_dir(self.temp.path().join("work"))
-            .env_clear()
-            .env("HOME", self.temp.path().join("home"))
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    pub(crate) fn haft(&self, args: &[&str]) -> Ended {
-        let output = self.command(args).output().unwrap();
-        Ended {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// Runs a command that must succeed and returns its output.
-    pub(crate) fn says(&self, args: &[&str]) -> String {
-        let ended = self.haft(args);
-        assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
-        ended.out
     }
 
     /// The whole list, newest first.

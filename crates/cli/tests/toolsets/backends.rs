@@ -273,7 +273,7 @@ fn a_file_too_large_for_the_disk_changes_nothing() {
             env!("CARGO_BIN_EXE_haft")
         );
         let output = bed
-            .command_of("/bin/bash".as_ref(), &["-c", &line])
+            .command_of("/bin/bash", &["-c", &line])
             .stdout(Stdio::piped())
             .output()
             .unwrap();

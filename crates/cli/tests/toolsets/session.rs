@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use tempfile::TempDir;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// Folders of a test.
 pub(crate) struct Bed {
-    root: TempDir,
+    base: haft_testing::bed::Bed,
 }
 
 /// Reply of a tool.
@@ -28,60 +27,29 @@ impl Answer {
 
 impl Bed {
     pub(crate) fn new() -> Self {
-        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        for folder in ["work", "home", "outside"] {
-            std::fs::create_dir(root.path().join(folder)).unwrap();
-        }
-        Self { root }
-    }
-
-    pub(crate) fn work(&self, below: &str) -> PathBuf {
-        self.root.path().join("work").join(below)
+        let base =
+            haft_testing::bed::Bed::new(env!("CARGO_BIN_EXE_haft"), env!("CARGO_TARGET_TMPDIR"));
+        std::fs::create_dir(base.path("outside")).unwrap();
+        Self { base }
     }
 
     pub(crate) fn outside(&self, below: &str) -> PathBuf {
-        self.root.path().join("outside").join(below)
+        self.path("outside").join(below)
     }
 
     /// The database of the store.
     pub(crate) fn store(&self) -> PathBuf {
-        self.root.path().join("home/.local/state/haft/store.db")
+        self.state("store.db")
     }
 
     pub(crate) fn file(&self, below: &str, content: impl AsRef<[u8]>) {
-        let path = self.work(below);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, content).unwrap();
-    }
-
-    /// Writes the user's configuration.
-    pub(crate) fn user(&self, content: &str) {
-        let folder = self.root.path().join("home/.config/haft");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("haft.yaml"), content).unwrap();
+        self.write(&format!("work/{below}"), content);
     }
 
     /// Writes a user configuration outside the work folder.
     pub(crate) fn config(&self, content: &str) -> String {
-        let path = self.root.path().join("config.yaml");
-        std::fs::write(&path, content).unwrap();
+        let path = self.write("config.yaml", content);
         path.to_string_lossy().into_owned()
-    }
-
-    pub(crate) fn command(&self, args: &[&str]) -> Command {
-        self.command_of(Path::new(env!("CARGO_BIN_EXE_haft")), args)
-    }
-
-    pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
-        let mut command = Command::new(program);
-        command
-            .args(args)
-            .current_dir(self.work(""))
-            .env_clear()
-            .env("HOME", self.root.path().join("home"))
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .stdin(Stdio::null());
-        command
     }
 
     /// Makes one call in a new process.
@@ -89,14 +57,11 @@ impl Bed {
     pub(crate) fn call(&self, flags: &[&str], tool: &str, arguments: &Value) -> Answer {
         let arguments = arguments.to_string();
         let args = [flags, &["call", tool, arguments.as_str()]].concat();
-        let output = self.command(&args).output().unwrap();
-        assert_ne!(output.status.code(), Some(2), "{output:?}");
+        let ended = self.haft(&args);
+        assert_ne!(ended.code, Some(2), "{ended:?}");
         Answer {
-            is_error: output.status.code() == Some(1),
-            text: String::from_utf8(output.stdout)
-                .unwrap()
-                .trim_end()
-                .to_owned(),
+            is_error: ended.code == Some(1),
+            text: ended.out.trim_end().to_owned(),
         }
     }
 
@@ -128,6 +93,14 @@ impl Bed {
         );
         session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         session
+    }
+}
+
+impl std::ops::Deref for Bed {
+    type Target = haft_testing::bed::Bed;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) enum Work {
 impl Work {
     pub(super) fn of(schema: &Value, value: &Value) -> Self {
         match pairs(schema, value) {
-            0..=MAX_LOCATED => Self::Small,
-            0..=MAX_CHECKED => Self::Large,
+            pairs if pairs <= MAX_LOCATED => Self::Small,
+            pairs if pairs <= MAX_CHECKED => Self::Large,
             _ => Self::TooLarge,
         }
     }
