@@ -4,9 +4,10 @@ use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
 use crate::external::standing::Standing;
 use crate::limit::{self, Beginning, ShownOutput};
+use crate::queue::Position;
 use crate::runtime::clock::Clock;
 use crate::runtime::closing::Known;
-use crate::runtime::{ApprovalAnswer, Approver, Call, Filled, Narrow, Runtime, Session};
+use crate::runtime::{ApprovalAnswer, Approver, Call, Filled, Narrow, OuterCall, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, ExecContext};
@@ -37,6 +38,10 @@ pub struct Context {
     pub(crate) session: Arc<Session>,
     pub(crate) cancel: CancellationToken,
     pub(crate) clock: Clock,
+    /// Position of the call in the queue for files.
+    pub(crate) position: Position,
+    /// The most that the tool can do.
+    pub(crate) effect: Effect,
     /// The user's earlier answer, if the call had to wait for approval.
     pub(crate) answer: Option<ApprovalAnswer>,
     /// Approver of this call, if it differs from the session's.
@@ -80,22 +85,44 @@ impl Context {
         &self.session.scope
     }
 
-    /// Checks a path written in the style of the toolset.
+    /// Checks a path written in the style of the toolset. A path that the tool did not
+    /// declare as one of its resources is checked against the rules now, and waits until
+    /// earlier calls that write it have ended.
     ///
     /// # Errors
-    /// When the scope does not allow it.
-    pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
-        let checked =
+    /// When the scope or a rule does not allow it. A rule that asks counts as a no, because
+    /// the call is already running.
+    pub async fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
+        let declared =
             |(path, wanted): &&(FilePath, Access)| path.given() == given && *wanted == access;
-        let session = &self.session;
-        let (path, known) = match self.allowed.iter().find(checked) {
-            Some((path, _)) => (path.clone(), Known::Approved(given)),
-            None => {
-                let path = session.paths.resolve(&session.scope, given, access)?;
-                (path, Known::Given(given))
-            }
+        let path = match self.allowed.iter().find(declared) {
+            Some((path, _)) => path.clone(),
+            None => self.undeclared(given, access).await?,
         };
-        Ok(session.judged(self.tool(), path, known))
+        let known = Known::Approved(given);
+        Ok(self.session.judged(self.tool(), path, known))
+    }
+
+    async fn undeclared(&self, given: &str, access: Access) -> Result<FilePath, Error> {
+        let session = &self.session;
+        let path = session.paths.resolve(&session.scope, given, access)?;
+        let paths = [(path, access)];
+        let resource = Resource::Path(given.to_owned(), access);
+        self.may(resource, &paths)?;
+        let [(path, _)] = paths;
+        let _paused = self.clock.pause();
+        tokio::select! {
+            () = self.position.join(&path, access) => Ok(path),
+            () = self.cancel.cancelled() => Err(Error::Cancelled),
+        }
+    }
+
+    /// Checks a path that the call found, such as the target of a link. Like
+    /// [`Context::found`], it neither waits nor refuses what a rule closes.
+    pub(crate) fn resolve_found(&self, given: &str) -> Result<FilePath, Error> {
+        let session = &self.session;
+        let path = session.paths.resolve(&session.scope, given, Access::Read)?;
+        Ok(session.judged(self.tool(), path, Known::Given(given)))
     }
 
     /// Applies the policy to a path that the arguments did not name, such as a search
@@ -399,16 +426,16 @@ impl Context {
         self.answer.as_ref()
     }
 
-    /// Checks whether the policy allows a resource that the arguments did not name. A rule
+    /// Checks whether the policy allows a resource that the tool did not declare. A rule
     /// that asks about every call of the tool has been answered already; any other question
     /// counts as a no, because the call is already running.
     pub(crate) fn may(
         &self,
-        effect: Effect,
         resource: Resource,
         paths: &[(FilePath, Access)],
     ) -> Result<(), Error> {
-        self.runtime().may(self.tool(), effect, resource, paths)
+        self.runtime()
+            .may(self.tool(), self.effect, resource, paths)
     }
 
     /// Returns the session of this call, for making further calls.
@@ -423,7 +450,15 @@ impl Context {
     /// is asked about a call there, the clock of this call stops too.
     #[must_use]
     pub fn narrowed(&self, narrow: Narrow) -> Runtime {
-        self.runtime().narrowed_within(narrow, Some(&self.clock))
+        self.runtime().narrowed_within(narrow, Some(self.outer()))
+    }
+
+    /// Returns this call as the outer one of the calls that it makes.
+    fn outer(&self) -> OuterCall {
+        OuterCall {
+            clock: self.clock.clone(),
+            position: self.position.clone(),
+        }
     }
 
     /// Calls another tool of this session on behalf of this call, under the same policy.
@@ -439,7 +474,7 @@ impl Context {
             .id(format!("{}.{number}", self.call_id))
             .cancel(self.cancel.child_token());
         call.within = self.within.to_vec();
-        call.clock = Some(self.clock.clone());
+        call.outer = Some(self.outer());
         call.on_event.clone_from(&self.on_event);
         call.approver.clone_from(&self.approver);
         let runtime = Runtime {

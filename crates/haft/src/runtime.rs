@@ -18,10 +18,12 @@ mod saved_output;
 mod sibling;
 #[cfg(test)]
 mod tests;
+mod undeclared;
 
 pub use approve::{ApprovalAnswer, Approve, Approver, Explained, Question, Refused};
 pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
+pub(crate) use call::OuterCall;
 pub use changes::Changes;
 pub use closing::PromptFiles;
 pub use files::{Backing, Disk, Naming};
@@ -37,7 +39,7 @@ use crate::external::plugin::{Host, Programs};
 use crate::external::source::Sourced;
 use crate::journal::{Intent, Journal, Outcome};
 use crate::policy::{self, Decision};
-use crate::queue::{Queue, Ticket};
+use crate::queue::{Position, Queue, Ticket};
 use crate::registry::Entry;
 use crate::state::State;
 use crate::toolset::Paths;
@@ -113,8 +115,8 @@ pub(crate) struct Session {
     interrupt_on: BTreeSet<String>,
     /// Name of the sub-agent that works in this session, if it is inside another one.
     agent: Option<String>,
-    /// Clock of the call that does its work in this session, if there is one.
-    clock: Option<Clock>,
+    /// The call that does its work in this session, if there is one.
+    outer: Option<OuterCall>,
     events: AtomicU64,
     pub(crate) calls: AtomicU64,
     /// How to run programs that are tools or provide tools.
@@ -141,6 +143,14 @@ struct Admitted {
     paths: Arc<[(FilePath, Access)]>,
     /// The question that the user must approve first.
     question: Option<Question>,
+}
+
+/// Facts about a running call that its tool uses through the context.
+struct Running<'a> {
+    clock: &'a Clock,
+    position: &'a Position,
+    /// Paths that the policy has checked.
+    paths: Arc<[(FilePath, Access)]>,
 }
 
 impl Session {
@@ -251,7 +261,7 @@ impl Runtime {
 
     /// Finds the tool, repairs and validates the arguments, and checks the policy. Takes
     /// the arguments out of the call, because they may be large.
-    fn admit(&self, call: &mut Call, place: Option<Ticket>) -> Result<Admitted, Error> {
+    fn admit(&self, call: &mut Call, ticket: Option<Ticket>) -> Result<Admitted, Error> {
         let session = &self.session;
         let entry = session
             .tools
@@ -273,9 +283,12 @@ impl Runtime {
             entry,
             arguments,
             repairs,
-            ticket: match place {
-                Some(place) => session.queue.exchange(place, &paths),
-                None => session.queue.ticket(&paths),
+            ticket: match ticket {
+                Some(ticket) => ticket.exchange(&paths),
+                None => {
+                    let outer = self.outer_call(call).map(|outer| &outer.position);
+                    session.queue.ticket(&paths, outer)
+                }
             },
             paths: paths.into(),
             question,
@@ -298,8 +311,8 @@ impl Runtime {
                 let mut call = call.clone();
                 call.arguments = merged(&admitted.arguments, changes)?;
                 call.answer = Some(ApprovalAnswer::Approve);
-                let place = admitted.ticket;
-                let mut admitted = self.admit(&mut call, Some(place))?;
+                let ticket = admitted.ticket;
+                let mut admitted = self.admit(&mut call, Some(ticket))?;
                 admitted.question = None;
                 let arguments = admitted.arguments.clone();
                 Ok((admitted, Some(arguments)))
@@ -322,7 +335,7 @@ impl Runtime {
             entry,
             arguments,
             repairs,
-            mut ticket,
+            ticket,
             paths,
             question: _,
         } = admitted;
@@ -346,14 +359,20 @@ impl Runtime {
             }
         }
         let limit = entry.tool.limit(session.timeout);
-        let clock = Clock::new(limit, self.clock_around(call).cloned());
+        let outer = self.outer_call(call).map(|outer| outer.clock.clone());
+        let clock = Clock::new(limit, outer);
         self.emit(call, || EventKind::ToolStart {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
             arguments: arguments.clone(),
         });
 
-        let mut reply = match self.execute(call, &entry, arguments, paths, &clock).await {
+        let running = Running {
+            clock: &clock,
+            position: ticket.position(),
+            paths,
+        };
+        let mut reply = match self.execute(call, &entry, arguments, running).await {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
@@ -423,9 +442,9 @@ impl Runtime {
         call: &Call,
         entry: &Entry,
         arguments: Value,
-        allowed: Arc<[(FilePath, Access)]>,
-        clock: &Clock,
+        running: Running<'_>,
     ) -> Result<Reply, Error> {
+        let clock = running.clock;
         let stop = call.cancel.child_token();
         // Cancels the tool however this function ends, even if it is dropped.
         let _stopping = stop.clone().drop_guard();
@@ -434,11 +453,13 @@ impl Runtime {
             session: Arc::clone(&self.session),
             cancel: stop.clone(),
             clock: clock.clone(),
+            position: running.position.clone(),
+            effect: entry.tool.effect(),
             answer: call.answer_within.clone(),
             approver: call.approver.clone(),
             on_event: call.on_event.clone(),
             updates: self.updates(call),
-            allowed,
+            allowed: running.paths,
             within: call.within.iter().chain([&call.tool]).cloned().collect(),
         };
         let tool = Arc::clone(&entry.tool);

@@ -101,7 +101,9 @@ pub trait Tool: Send + Sync + 'static {
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
     /// Returns the resources that a call with these arguments uses. The policy checks them
-    /// before the call runs, and calls that write the same file run one after another.
+    /// before the call runs, and calls that write the same file run one after another. A
+    /// path that is missing here is checked when [`Context::resolve`] is called: too late
+    /// to ask the user about it.
     fn resources(&self, _args: &Self::Args) -> Vec<Resource> {
         Vec::new()
     }

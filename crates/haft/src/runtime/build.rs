@@ -557,7 +557,7 @@ impl Builder {
             state: Arc::new(self.state),
             interrupt_on: self.interrupt_on,
             agent: None,
-            clock: None,
+            outer: None,
             messenger,
             id,
             tools,

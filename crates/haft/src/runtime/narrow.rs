@@ -1,8 +1,7 @@
 //! A session inside another one: the same files, rules and approver, but fewer tools and
 //! its own state.
 
-use super::clock::Clock;
-use super::{Runtime, Session};
+use super::{OuterCall, Runtime, Session};
 use crate::Tools;
 use crate::state::State;
 use haft_ops::spill::Spill;
@@ -35,7 +34,7 @@ impl Runtime {
 
     /// Creates a session in which one call does its work. The clock of that call stops
     /// while the user is asked.
-    pub(crate) fn narrowed_within(&self, narrow: Narrow, clock: Option<&Clock>) -> Self {
+    pub(crate) fn narrowed_within(&self, narrow: Narrow, around: Option<OuterCall>) -> Self {
         let outer = &*self.session;
         let tools = Tools::default();
         for entry in outer.tools.entries() {
@@ -62,7 +61,7 @@ impl Runtime {
             reserve: outer.reserve.clone(),
             interrupt_on,
             agent,
-            clock: clock.or(outer.clock.as_ref()).cloned(),
+            outer: around.or_else(|| outer.outer.clone()),
             backend: Arc::clone(&outer.backend),
             memory_files: outer.memory_files.clone(),
             scope: outer.scope.clone(),

@@ -105,7 +105,7 @@ impl Runtime {
             approval: Arc::new(older.approval.for_new_session()),
             interrupt_on: older.interrupt_on.clone(),
             agent: None,
-            clock: None,
+            outer: None,
             events: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             programs,

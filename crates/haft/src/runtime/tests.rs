@@ -4,6 +4,7 @@
 )]
 
 mod names;
+mod undeclared;
 
 use super::*;
 use crate::prelude::*;
@@ -255,9 +256,9 @@ async fn a_cancelled_call_in_the_queue_lets_no_call_overtake() {
         .resolve("same", Access::Write)
         .unwrap();
     let paths = [(path, Access::Write)];
-    let running = queue.ticket(&paths);
-    let waiting = queue.ticket(&paths);
-    let mut last = queue.ticket(&paths);
+    let running = queue.ticket(&paths, None);
+    let waiting = queue.ticket(&paths, None);
+    let last = queue.ticket(&paths, None);
     drop(waiting);
     let mut turn = std::pin::pin!(last.turn());
     assert!(

@@ -32,7 +32,7 @@ impl Tool for EditFile {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = edit::Replace {
-            path: cx.resolve(&args.file_path, Access::Write)?,
+            path: cx.resolve(&args.file_path, Access::Write).await?,
             old: args.old_string,
             new: args.new_string,
             occurrences: if args.replace_all {

@@ -41,7 +41,7 @@ impl Tool for Glob {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.path, Access::Read)?;
+        let path = cx.resolve(&args.path, Access::Read).await?;
         if args.pattern.split('/').any(|part| part == "..") {
             return Err(haft_ops::Error::Misspelt {
                 path: args.pattern,

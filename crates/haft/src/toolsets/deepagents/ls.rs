@@ -26,7 +26,7 @@ impl Tool for Ls {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.path, Access::Read)?;
+        let path = cx.resolve(&args.path, Access::Read).await?;
         let place = path.place().to_owned();
         let mut entries = Vec::new();
         let mut left_out = LeftOut::default();

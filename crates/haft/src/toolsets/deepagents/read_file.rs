@@ -43,7 +43,7 @@ impl Tool for ReadFile {
             limit => limit,
         };
         let request = read::Read {
-            path: cx.resolve(&args.file_path, Access::Read)?,
+            path: cx.resolve(&args.file_path, Access::Read).await?,
             window: Window {
                 first: args.offset.saturating_add(1),
                 lines: Some(limit),

@@ -32,7 +32,7 @@ impl Tool for WriteFile {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = write::Write {
-            path: cx.resolve(&args.file_path, Access::Write)?,
+            path: cx.resolve(&args.file_path, Access::Write).await?,
             content: args.content.into_bytes(),
             on_existing: OnExisting::Refuse,
         };

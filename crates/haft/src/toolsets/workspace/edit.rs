@@ -41,7 +41,7 @@ impl Tool for Edit {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.path, Access::Write)?;
+        let path = cx.resolve(&args.path, Access::Write).await?;
         let lines = (args.start_line, args.end_line);
         let unused = args.old_text.is_some() && lines != (None, None);
         let (edited, changes) = match (args.old_text, lines) {

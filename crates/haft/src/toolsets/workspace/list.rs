@@ -27,7 +27,7 @@ impl Tool for List {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = list::List {
-            path: cx.resolve(&args.path, Access::Read)?,
+            path: cx.resolve(&args.path, Access::Read).await?,
             hidden: Hidden::Show,
         };
         let Listed { entries, left_out } = list::directory(cx.backend(), &request).await?;

@@ -33,7 +33,7 @@ impl Tool for Write {
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let size = args.content.len();
         let request = write::Write {
-            path: cx.resolve(&args.path, Access::Write)?,
+            path: cx.resolve(&args.path, Access::Write).await?,
             content: args.content.into_bytes(),
             on_existing: OnExisting::Replace,
         };
