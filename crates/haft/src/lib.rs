@@ -65,14 +65,17 @@ pub use policy::{
 pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Embedded, Reply};
 pub use runtime::{
-    ApprovalAnswer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk,
+    Admitted, ApprovalAnswer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk,
     Explained, Filled, Folders, Form, Listed, MemoryFiles, MemoryMark, Naming, Narrow, PromptFiles,
     Question, Refused, Runtime, Sibling,
 };
 pub use schema::{Repair, ResultFit, ResultSchema, parse_arguments};
 pub use secret::Secret;
 pub use state::State;
-pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
+pub use tool::{
+    AnyTool, Definition, Effect, FromSchema, PreparedCall, ReplyFuture, Resource, Tool, erase,
+    prepared, read_arguments,
+};
 pub use toolset::{CommandPlace, Guidance, Layout, Paths, Preset, Reach, Toolset};
 
 /// Functions that truncate text and format sizes, as the toolsets do.

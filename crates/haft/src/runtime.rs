@@ -1,5 +1,6 @@
 //! The runtime: the path of every call, top to bottom. ARCHITECTURE.md shows it as a list.
 
+mod admit;
 mod approve;
 mod build;
 mod call;
@@ -20,6 +21,7 @@ mod sibling;
 mod tests;
 mod undeclared;
 
+pub use admit::Admitted;
 pub use approve::{ApprovalAnswer, Approve, Approver, Explained, Question, Refused};
 pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
@@ -38,14 +40,12 @@ use crate::external::executable::Executable;
 use crate::external::plugin::{Host, Programs};
 use crate::external::source::Sourced;
 use crate::journal::{Intent, Journal, Outcome};
-use crate::policy::{self, Decision};
-use crate::queue::{Position, Queue, Ticket};
+use crate::queue::{Position, Queue};
 use crate::registry::Entry;
 use crate::state::State;
 use crate::toolset::Paths;
-use crate::{Content, Error, Repair, Reply, Resource, Tools, Toolset, limit};
-use approve::Granted;
-use call::merged;
+use crate::{Content, Error, PreparedCall, Reply, Tools, Toolset, limit};
+use admit::Admission;
 use clock::Clock;
 use futures::{FutureExt, Stream, StreamExt};
 use haft_ops::exec::ExecContext;
@@ -134,17 +134,6 @@ pub(crate) struct Session {
     origin: Arc<Origin>,
 }
 
-/// A call that was validated, passed the policy and has its position in the queue.
-struct Admitted {
-    entry: Entry,
-    arguments: Value,
-    repairs: Vec<Repair>,
-    ticket: Ticket,
-    paths: Arc<[(FilePath, Access)]>,
-    /// The question that the user must approve first.
-    question: Option<Question>,
-}
-
 /// Facts about a running call that its tool uses through the context.
 struct Running<'a> {
     clock: &'a Clock,
@@ -154,16 +143,6 @@ struct Running<'a> {
 }
 
 impl Session {
-    /// Returns the resources that a call uses, with each channel replaced by its host.
-    pub(crate) fn touches(&self, entry: &Entry, arguments: &Value) -> Vec<Resource> {
-        let named = entry.tool.resources(arguments).into_iter();
-        let known = named.filter_map(|resource| match resource {
-            Resource::Channel(name) => self.messenger.host(&name).map(Resource::Host),
-            other => Some(other),
-        });
-        known.collect()
-    }
-
     /// Returns how to run commands.
     ///
     /// # Errors
@@ -219,11 +198,8 @@ impl Runtime {
 
     /// Makes one call and returns exactly one reply, whatever happens.
     pub async fn run(&self, call: Call) -> Reply {
-        self.recall().await;
-        self.ready_for(&call.tool).await;
-        let mut call = self.identified(call);
-        let admitted = self.admit(&mut call, None);
-        self.finish(&call, admitted).await
+        let admitted = self.admit(call).await;
+        self.finish(admitted).await
     }
 
     /// Makes several calls, as many at a time as the session allows, and returns their
@@ -241,104 +217,41 @@ impl Runtime {
         self.ready().await;
         // All calls take their position in the queue before any of them runs, so that two
         // writes of the same file happen in the order of the calls.
-        let calls: Vec<_> = calls
-            .into_iter()
-            .map(|call| {
-                let mut call = self.identified(call);
-                let admitted = self.admit(&mut call, None);
-                (call, admitted)
-            })
-            .collect();
+        let calls = calls.into_iter().map(|call| self.admit_now(call));
+        let calls: Vec<Admitted> = calls.collect();
         let concurrency = self.session.concurrency;
         let runtime = self.clone();
         futures::stream::iter(calls.into_iter().enumerate())
-            .map(move |(number, (call, admitted))| {
+            .map(move |(number, admitted)| {
                 let runtime = runtime.clone();
-                async move { (number, runtime.finish(&call, admitted).await) }
+                async move { (number, runtime.finish(admitted).await) }
             })
             .buffer_unordered(concurrency)
     }
 
-    /// Finds the tool, repairs and validates the arguments, and checks the policy. Takes
-    /// the arguments out of the call, because they may be large.
-    fn admit(&self, call: &mut Call, ticket: Option<Ticket>) -> Result<Admitted, Error> {
+    /// Makes an admitted call: asks the user if that is needed, waits for the call's turn,
+    /// records the intent, runs the tool, truncates the reply and records the outcome.
+    pub async fn finish(&self, admitted: Admitted) -> Reply {
         let session = &self.session;
-        let entry = session
-            .tools
-            .entry(&call.tool)
-            .ok_or_else(|| self.unknown_tool(&call.tool))?;
-        let given = std::mem::take(&mut call.arguments);
-        let (arguments, repairs) = entry.checker.prepare(given)?;
-        let resources = session.touches(&entry, &arguments);
-        let refused = |error| Error::Refused(Box::new(error));
-        let effect = entry.tool.effect();
-        let paths = match policy::decide(&session.scope, session.paths, effect, &resources) {
-            Decision::Allow(paths) => paths,
-            Decision::Deny(error) => return Err(refused(error)),
-        };
-        let question = self
-            .judge(call, &arguments, effect, &resources, &paths)
-            .map_err(refused)?;
-        Ok(Admitted {
-            entry,
-            arguments,
-            repairs,
-            ticket: match ticket {
-                Some(ticket) => ticket.exchange(&paths),
-                None => {
-                    let outer = self.outer_call(call).map(|outer| &outer.position);
-                    session.queue.ticket(&paths, outer)
-                }
-            },
-            paths: paths.into(),
-            question,
-        })
-    }
-
-    /// Waits for the user's answer if the call needs approval. If the user changed the
-    /// arguments, the new call is validated and checked again.
-    async fn approved(
-        &self,
-        call: &Call,
-        mut admitted: Admitted,
-    ) -> Result<(Admitted, Option<Value>), Error> {
-        let Some(question) = admitted.question.take() else {
-            return Ok((admitted, None));
-        };
-        match self.ask(call, question).await? {
-            Granted::AsRequested => Ok((admitted, None)),
-            Granted::With(changes) => {
-                let mut call = call.clone();
-                call.arguments = merged(&admitted.arguments, changes)?;
-                call.answer = Some(ApprovalAnswer::Approve);
-                let ticket = admitted.ticket;
-                let mut admitted = self.admit(&mut call, Some(ticket))?;
-                admitted.question = None;
-                let arguments = admitted.arguments.clone();
-                Ok((admitted, Some(arguments)))
-            }
-        }
-    }
-
-    /// Records the intent, runs the tool, truncates the reply and records the outcome.
-    async fn finish(&self, call: &Call, admitted: Result<Admitted, Error>) -> Reply {
-        let session = &self.session;
-        let approved = match admitted {
-            Ok(admitted) => self.approved(call, admitted).await,
+        let Admitted { call, admission } = admitted;
+        let call = &call;
+        let approved = match admission {
+            Ok(admission) => self.approved(call, admission).await,
             Err(error) => Err(error),
         };
-        let (admitted, changed) = match approved {
+        let (admission, changed) = match approved {
             Ok(approved) => approved,
             Err(error) => return self.refuse(call, &error),
         };
-        let Admitted {
+        let Admission {
             entry,
+            prepared,
             arguments,
             repairs,
             ticket,
             paths,
             question: _,
-        } = admitted;
+        } = admission;
         tokio::select! {
             () = ticket.turn() => {}
             () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
@@ -350,7 +263,7 @@ impl Runtime {
             let intent = Intent {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
-                arguments: arguments.clone(),
+                arguments: Value::clone(&arguments),
                 effect: entry.tool.effect(),
             };
             if let Err(error) = journal.intent(intent).await {
@@ -364,15 +277,17 @@ impl Runtime {
         self.emit(call, || EventKind::ToolStart {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
-            arguments: arguments.clone(),
+            arguments: Value::clone(&arguments),
         });
+        // The tool may now own them without a copy.
+        drop(arguments);
 
         let running = Running {
             clock: &clock,
             position: ticket.position(),
             paths,
         };
-        let mut reply = match self.execute(call, &entry, arguments, running).await {
+        let mut reply = match self.execute(call, &entry, prepared, running).await {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
@@ -441,7 +356,7 @@ impl Runtime {
         &self,
         call: &Call,
         entry: &Entry,
-        arguments: Value,
+        prepared: Box<dyn PreparedCall>,
         running: Running<'_>,
     ) -> Result<Reply, Error> {
         let clock = running.clock;
@@ -462,11 +377,8 @@ impl Runtime {
             allowed: running.paths,
             within: call.within.iter().chain([&call.tool]).cloned().collect(),
         };
-        let tool = Arc::clone(&entry.tool);
-        let watching = tool.outlives_calls().then(|| cx.clone());
-        let mut work = Box::pin(
-            AssertUnwindSafe(async move { tool.call(arguments, &cx).await }).catch_unwind(),
-        );
+        let watching = entry.tool.outlives_calls().then(|| cx.clone());
+        let mut work = AssertUnwindSafe(prepared.run(cx)).catch_unwind();
         // A tool of the toolset that finishes without waiting ends here, without the cost
         // of a task and a timer. Other tools might never return from the poll.
         if entry.is_ours()

@@ -6,8 +6,8 @@ use crate::external::plugin::{Check, Programs, Recheck, clean, closed, worded as
 use crate::external::printed;
 use crate::external::standing::Standing;
 use crate::external::time::TimeLimit;
-use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
-use futures::future::BoxFuture;
+use crate::tool::{PreparedCall, prepared};
+use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, schema};
 use haft_ops::exec::{self, Done, Exec, ExecContext};
 use haft_ops::executor::{
     Ended, Exit, Input, Keep, MAX_MEMORY, Program, Prompts, Streams, clean_path,
@@ -247,8 +247,10 @@ impl AnyTool for Executable {
         Effect::Execute
     }
 
-    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        Ok(prepared(Vec::new(), move |cx| async move {
+            self.call(&arguments, &cx).await
+        }))
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -262,25 +264,21 @@ impl AnyTool for Executable {
     fn standing(&self) -> Option<Standing> {
         Some(self.standing)
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let (request, environment) = self.request(&arguments, cx)?;
-            let recheck = self.checked()?;
-            let whose = (self.standing, self.apart());
-            let done = cx.run_program(whose, request, environment).await?;
-            // If another program ran in its place, its output is withheld.
-            if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
-                return Err(Error::failed(format!(
-                    "its output is withheld, but it has run: {reason}"
-                )));
-            }
-            Ok(reply(&done, &self.time(), self.standing, cx))
-        })
+impl Executable {
+    async fn call(&self, arguments: &Value, cx: &Context) -> Result<Reply, Error> {
+        let (request, environment) = self.request(arguments, cx)?;
+        let recheck = self.checked()?;
+        let whose = (self.standing, self.apart());
+        let done = cx.run_program(whose, request, environment).await?;
+        // If another program ran in its place, its output is withheld.
+        if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
+            return Err(Error::failed(format!(
+                "its output is withheld, but it has run: {reason}"
+            )));
+        }
+        Ok(reply(&done, &self.time(), self.standing, cx))
     }
 }
 

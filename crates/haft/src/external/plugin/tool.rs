@@ -8,8 +8,8 @@ use super::progress::{self, Progress, ToolRequest};
 use crate::external::standing::Standing;
 use crate::external::time::TimeLimit;
 use crate::guest;
-use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
-use futures::future::BoxFuture;
+use crate::tool::{PreparedCall, prepared};
+use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, schema};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,8 +122,8 @@ impl AnyTool for PluginTool {
         Effect::Execute
     }
 
-    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        Ok(prepared(Vec::new(), move |cx| self.call(arguments, cx)))
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -145,23 +145,20 @@ impl AnyTool for PluginTool {
     fn standing(&self) -> Option<Standing> {
         Some(self.host.plugin.standing)
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            tokio::select! {
-                biased;
-                reply = self.host.converse(&self.definition.name, arguments, cx) => reply,
-                () = cx.cancel().cancelled() => Err(Error::Cancelled),
-                () = cx.time_is_up() => {
-                    let after = cx.limit().unwrap_or_else(|| self.time.without_session());
-                    Err(self.time.exceeded(after))
-                }
+impl PluginTool {
+    async fn call(self: Arc<Self>, arguments: Arc<Value>, cx: Context) -> Result<Reply, Error> {
+        let arguments = Arc::unwrap_or_clone(arguments);
+        tokio::select! {
+            biased;
+            reply = self.host.converse(&self.definition.name, arguments, &cx) => reply,
+            () = cx.cancel().cancelled() => Err(Error::Cancelled),
+            () = cx.time_is_up() => {
+                let after = cx.limit().unwrap_or_else(|| self.time.without_session());
+                Err(self.time.exceeded(after))
             }
-        })
+        }
     }
 }
 
