@@ -328,11 +328,8 @@ impl Context {
 
     /// Returns the text that every failure starts with in this toolset. Empty if there is
     /// no common start, or if failures are not plain text.
-    pub(crate) fn failure_prefix(&self) -> String {
-        let words = "failed";
-        let text = (self.session.toolset.failure)(&Error::failed(words), &Offered::default());
-        let text = text.text();
-        text.strip_suffix(words).unwrap_or_default().to_owned()
+    pub(crate) fn failure_prefix(&self) -> &'static str {
+        self.session.toolset.replies.failure_prefix()
     }
 
     /// Returns the part of a command's output that the model gets.

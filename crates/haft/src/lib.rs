@@ -76,7 +76,9 @@ pub use tool::{
     AnyTool, Definition, Effect, FromSchema, PreparedCall, ReplyFuture, Resource, Tool, erase,
     prepared, read_arguments,
 };
-pub use toolset::{CommandPlace, Guidance, Layout, Paths, Preset, Reach, Toolset};
+pub use toolset::{
+    CommandPlace, Guidance, Layout, Paths, Preset, Reach, ReplyForm, StatusField, Toolset,
+};
 
 /// Functions that truncate text and format sizes, as the toolsets do.
 pub mod truncate {

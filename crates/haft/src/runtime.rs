@@ -41,7 +41,7 @@ use crate::external::plugin::{Host, Programs};
 use crate::external::source::Sourced;
 use crate::journal::{Intent, Journal, Outcome};
 use crate::queue::{Position, Queue};
-use crate::registry::Entry;
+use crate::registry::{Entry, ToolOrigin};
 use crate::state::State;
 use crate::toolset::Paths;
 use crate::{Content, Error, PreparedCall, Reply, Tools, Toolset, limit};
@@ -291,7 +291,7 @@ impl Runtime {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
-        if !entry.is_ours() {
+        if entry.origin == ToolOrigin::Added {
             pictures::check(&mut reply, &call.cancel).await;
         }
         if let Some(changed) = changed {
@@ -381,7 +381,7 @@ impl Runtime {
         let mut work = AssertUnwindSafe(prepared.run(cx)).catch_unwind();
         // A tool of the toolset that finishes without waiting ends here, without the cost
         // of a task and a timer. Other tools might never return from the poll.
-        if entry.is_ours()
+        if entry.origin == ToolOrigin::Toolset
             && let Poll::Ready(ended) = futures::poll!(&mut work)
         {
             return ended.unwrap_or_else(|panic| Err(panicked(call, &*panic)));

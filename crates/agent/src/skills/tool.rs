@@ -71,7 +71,6 @@ impl SkillTool {
         };
         let file = args.file.filter(|file| !file.trim().is_empty());
         let (text, note) = text_of(skill, file.as_deref().unwrap_or(FILE), cx).await?;
-        let toolset = cx.runtime().toolset();
         let folder = visible(&skill.folder.to_string_lossy());
         let (body, files) = match file {
             Some(_) => (text.as_str(), None),
@@ -80,7 +79,7 @@ impl SkillTool {
                 Some(others(skill, cx).await),
             ),
         };
-        if tool_reply::is_object(toolset) {
+        if cx.runtime().reply_form().is_object() {
             let mut more = Vec::new();
             if let Some(files) = files {
                 more.extend([("folder", json!(folder)), ("files", json!(files))]);

@@ -172,7 +172,7 @@ impl Control {
             let status = if is_lost { "interrupted" } else { one.status };
             (one.id, (one.kind, one.description), status, progress)
         });
-        if tool_reply::is_object(cx.runtime().toolset()) {
+        if cx.runtime().reply_form().is_object() {
             let tasks: Vec<_> = all
                 .map(|(id, (kind, description), status, progress)| {
                     let mut one = json!({
@@ -336,7 +336,7 @@ async fn wait(
 
 /// Creates a reply with the status of a task.
 pub(super) fn status_reply(text: &str, id: &str, status: &str, cx: &Context) -> Reply {
-    let reply = if tool_reply::is_object(cx.runtime().toolset()) {
+    let reply = if cx.runtime().reply_form().is_object() {
         let more = vec![("task_id", json!(id)), ("task_status", json!(status))];
         tool_reply::object(cx, "result", text, more)
     } else {

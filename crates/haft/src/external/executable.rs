@@ -374,7 +374,7 @@ fn worded(
     cx: &Context,
 ) -> String {
     match cx.failure_prefix() {
-        start if start.is_empty() => without_session.into(),
+        "" => without_session.into(),
         start => format!("{start}command {}", of_a_command.as_ref()),
     }
 }

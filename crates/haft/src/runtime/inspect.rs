@@ -3,7 +3,7 @@
 use super::Runtime;
 use super::closing::Known;
 use crate::state::State;
-use crate::toolset::{CommandPlace, Layout};
+use crate::toolset::{CommandPlace, Layout, ReplyForm};
 use crate::{Access, Definition, Effect, Error, Offered, Paths, Tools, prompt};
 use haft_ops::exec::ExecContext;
 use haft_ops::spill::Spill;
@@ -158,6 +158,12 @@ impl Runtime {
     #[must_use]
     pub fn exec_context(&self) -> Option<&ExecContext> {
         self.session.exec_context.as_ref()
+    }
+
+    /// Returns the form of all replies of the toolset.
+    #[must_use]
+    pub fn reply_form(&self) -> ReplyForm {
+        self.session.toolset.replies
     }
 
     /// Returns the name of the toolset.

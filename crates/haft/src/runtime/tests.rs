@@ -67,7 +67,7 @@ impl Tool for Obedient {
                 let reply = Reply::from("before").and_image(PNG, "image/png");
                 return Ok(reply.and(Content::Resource { resource }));
             }
-            "document" => return Ok(Reply::json(&json!({ "text": "line\n".repeat(100_000) }))),
+            "document" => return Ok(Reply::json(json!({ "text": "line\n".repeat(100_000) }))),
             "update" => cx.update("half"),
             "final" => return Ok(Reply::final_answer("done")),
             _ => tokio::task::yield_now().await,

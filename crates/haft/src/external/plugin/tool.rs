@@ -320,8 +320,8 @@ pub(in crate::external) fn worded(mut reply: Reply, cx: &Context) -> Reply {
         let Content::Text { text } = block else {
             continue;
         };
-        if !text.starts_with(&start) && !text.starts_with("validation error: ") {
-            text.insert_str(0, &start);
+        if !text.starts_with(start) && !text.starts_with("validation error: ") {
+            text.insert_str(0, start);
         }
         break;
     }

@@ -26,6 +26,6 @@ impl Tool for DeleteFile {
         let path = cx.resolve(&args.file_path, Access::Unlink).await?;
         remove::file(cx.backend(), &path).await?;
         let answer = reply::success(json!({ "path": cx.named(&args.file_path) }));
-        Ok(Reply::json(&answer).detail("deleted", true))
+        Ok(Reply::json(answer).detail("deleted", true))
     }
 }

@@ -47,7 +47,7 @@ impl Tool for EditFile {
             "path": cx.named(&args.file_path), "occurrences": edited.replacements,
         }));
         reply::broken_links(&mut answer, edited.links_broken);
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("diff", edited.diff)
             .detail("first_changed_line", edited.first_changed_line))
     }

@@ -56,7 +56,7 @@ impl Tool for Ls {
             reply::add(&mut answer, "total", count);
         }
         reply::add_left_out(&mut answer, left_out);
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("entries", count)
             .detail("truncated", is_cut))
     }

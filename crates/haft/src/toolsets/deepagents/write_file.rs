@@ -48,6 +48,6 @@ impl Tool for WriteFile {
             Err(error) => return Err(error.into()),
         }
         let answer = reply::success(json!({ "path": cx.named(&args.file_path) }));
-        Ok(Reply::json(&answer).detail("created", true))
+        Ok(Reply::json(answer).detail("created", true))
     }
 }

@@ -108,7 +108,7 @@ fn answer(path: &str, edited: Edited, changes: usize, unused: bool) -> Reply {
         let hint = "start_line and end_line were not used, because old_text was given";
         reply::add(&mut answer, "hint", hint);
     }
-    Reply::json(&answer)
+    Reply::json(answer)
         .detail("diff", edited.diff)
         .detail("first_changed_line", edited.first_changed_line)
 }

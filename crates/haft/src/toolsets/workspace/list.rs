@@ -37,7 +37,7 @@ impl Tool for List {
         let described = entries.iter().map(|entry| described(&args.path, entry));
         let is_cut = reply::add_entries(&mut answer, "files", described, MAX_BYTES, cx);
         reply::add_left_out(&mut answer, left_out);
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("entries", count)
             .detail("truncated", is_cut))
     }

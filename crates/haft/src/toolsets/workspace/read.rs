@@ -101,7 +101,7 @@ fn text(path: &str, shown: Shown, cx: &Context) -> Reply {
         let hint = "only the newline at the end of the file is left out";
         reply::add(&mut answer, "hint", hint);
     }
-    Reply::json(&answer)
+    Reply::json(answer)
         .detail("first_line", shown.first)
         .detail("lines", shown.lines)
         .detail("total_lines", shown.total_lines)

@@ -40,6 +40,6 @@ impl Tool for Write {
         let written = write::file(cx.backend(), request).await?;
         let mut answer = json!({ "success": true, "path": args.path, "size": size });
         reply::broken_links(&mut answer, written.links_broken);
-        Ok(Reply::json(&answer).detail("created", written.created))
+        Ok(Reply::json(answer).detail("created", written.created))
     }
 }
