@@ -2,11 +2,11 @@
 
 use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
-use crate::external::standing::Standing;
+use crate::external::installer::Installer;
 use crate::limit::{self, Beginning, ShownOutput};
 use crate::queue::Position;
 use crate::runtime::clock::Clock;
-use crate::runtime::closing::Known;
+use crate::runtime::hidden_paths::Known;
 use crate::runtime::{ApprovalAnswer, Approver, Call, Filled, Narrow, OuterCall, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
@@ -200,7 +200,9 @@ impl Context {
     /// When the command cannot be started. A command that fails is not an error.
     pub async fn run(&self, request: Exec) -> Result<Done, Error> {
         let exec_context = self.session.exec_context()?;
-        let exec_context = self.session.closed_to(self.tool(), exec_context);
+        let exec_context = self
+            .session
+            .with_denied_paths_hidden(self.tool(), exec_context);
         self.run_in(&exec_context, request).await
     }
 
@@ -230,23 +232,25 @@ impl Context {
     }
 
     /// Runs a program that is a tool: in the sandbox for plugins, with the given
-    /// environment. `standing` is who installed it, `name` its name.
+    /// environment. `installer` is who installed it, `name` its name.
     pub(crate) async fn run_program(
         &self,
-        (standing, name): (Standing, String),
+        (installer, name): (Installer, String),
         request: Exec,
         mut environment: Vec<(OsString, OsString)>,
     ) -> Result<Done, Error> {
         let programs = self.session.programs.as_ref().ok_or_else(|| {
             Error::failed("cannot run programs: the session has no way to start them (in Rust: `Builder::commands`)")
         })?;
-        clean_path(&mut environment, &programs.writable(standing));
+        clean_path(&mut environment, &programs.writable(installer));
         let exec_context = ExecContext {
             environment,
             remote_folder: None,
-            ..programs.around(standing, &name)
+            ..programs.around(installer, &name)
         };
-        let exec_context = self.session.closed_to(self.tool(), &exec_context);
+        let exec_context = self
+            .session
+            .with_denied_paths_hidden(self.tool(), &exec_context);
         self.run_in(&exec_context, request).await
     }
 
@@ -280,7 +284,9 @@ impl Context {
     pub async fn start(&self, title: String, request: Exec) -> Result<Status, Error> {
         let processes = self.processes()?;
         let exec_context = self.session.exec_context()?;
-        let exec_context = self.session.closed_to(self.tool(), exec_context);
+        let exec_context = self
+            .session
+            .with_denied_paths_hidden(self.tool(), exec_context);
         let (launch, after) = exec::launch(&exec_context, request).await?;
         Ok(processes.start(title, launch, after).await?)
     }
@@ -373,9 +379,9 @@ impl Context {
     }
 
     /// Returns the sandbox of programs that are tools, if they are sandboxed.
-    pub(crate) fn programs_request(&self, standing: Standing) -> Option<&Request> {
+    pub(crate) fn programs_request(&self, installer: Installer) -> Option<&Request> {
         let programs = self.session.programs.as_ref()?;
-        let sandbox = programs.of(standing).sandbox.as_ref()?;
+        let sandbox = programs.of(installer).sandbox.as_ref()?;
         Some(sandbox.request())
     }
 

@@ -49,8 +49,8 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Cache, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Source,
-    SourceTools, Stamp, Standing, Start, Takes, foreign, free_name, protocol as plugin_protocol,
+    Cache, Check, Executable, Installer, Memory, Overrides, Plugin, Programs, Protocol, Recheck,
+    Source, SourceTools, Stamp, Start, Takes, foreign, free_name, protocol as plugin_protocol,
     time_limit,
 };
 pub use haft_ops as ops;

@@ -1,9 +1,9 @@
 //! The policy: decides whether a call may run. One function for every way to an effect.
 //! First the scope, which no approval can override, then the rules that users wrote.
 
-mod closing;
 mod judge;
 mod line;
+mod path_rules;
 mod pattern;
 mod rule;
 mod shell;
@@ -12,8 +12,8 @@ mod suggest;
 mod tests;
 mod wrapper;
 
-pub(crate) use closing::PathRules;
 pub use judge::{DecidedBy, JudgedPart, Judgement, PolicyInput, Subject};
+pub(crate) use path_rules::PathRules;
 pub(crate) use pattern::lexical;
 pub use rule::{BadRule, Rule, RuleDraft, RuleLocation, Verdict};
 

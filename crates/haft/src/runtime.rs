@@ -6,11 +6,11 @@ mod build;
 mod call;
 mod changes;
 pub(crate) mod clock;
-pub(crate) mod closing;
 mod end;
 mod external_tools;
 mod files;
 mod form;
+pub(crate) mod hidden_paths;
 mod inspect;
 mod memory_files;
 mod narrow;
@@ -27,9 +27,9 @@ pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
 pub(crate) use call::OuterCall;
 pub use changes::Changes;
-pub use closing::PromptFiles;
 pub use files::{Backing, Disk, Naming};
 pub use form::{Filled, Form};
+pub use hidden_paths::PromptFiles;
 pub use memory_files::{MemoryFiles, MemoryMark};
 pub use narrow::Narrow;
 pub use sibling::Sibling;
@@ -410,7 +410,7 @@ impl Runtime {
             () = over => Err(self.out_of_time(clock)),
             () = cancelled => Err(Error::Cancelled),
         };
-        let outcome = self.explained(entry.tool.standing(), outcome);
+        let outcome = self.explained(entry.tool.installer(), outcome);
         match watching {
             Some(cx) => cx.note_protected_changes(outcome).await,
             None => outcome,

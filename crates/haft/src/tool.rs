@@ -1,7 +1,7 @@
 //! The tool contract: typed for authors ([`Tool`]), with JSON arguments for the registry
 //! ([`AnyTool`]).
 
-use crate::{Context, Error, Mention, Offered, Reply, Standing, schema};
+use crate::{Context, Error, Installer, Mention, Offered, Reply, schema};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -203,10 +203,10 @@ pub trait AnyTool: Send + Sync {
     fn outlives_calls(&self) -> bool {
         false
     }
-    /// Returns the origin of the program (user or project), if haft starts one for this
+    /// Returns who installed the program, if haft starts one for this
     /// tool. If the sandbox stopped such a program, the reply to the failed call explains
     /// it.
-    fn standing(&self) -> Option<Standing> {
+    fn installer(&self) -> Option<Installer> {
         None
     }
 }
@@ -369,8 +369,8 @@ impl AnyTool for Redefined {
         self.tool.outlives_calls()
     }
 
-    fn standing(&self) -> Option<Standing> {
-        self.tool.standing()
+    fn installer(&self) -> Option<Installer> {
+        self.tool.installer()
     }
 }
 

@@ -9,7 +9,7 @@ mod restore;
 use super::approve::{Approval, Approve, Approver};
 use super::files::{self, Backing, Disk, FileSetup, Files};
 use super::sibling::{BackingSource, Origin};
-use super::{Runtime, Session, closing};
+use super::{Runtime, Session, hidden_paths};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
 use crate::external::executable::Executable;
@@ -544,7 +544,7 @@ impl Builder {
         if toolset.paths == Paths::Virtual {
             bases.push(PathBuf::from("/"));
         }
-        let programs = closing::programs(plugins, &self.approval.policy(), &bases, &scope);
+        let programs = hidden_paths::programs(plugins, &self.approval.policy(), &bases, &scope);
         let spill = outputs.map(|outputs| {
             let spill = Spill::new(outputs.join(&id));
             match toolset.paths {

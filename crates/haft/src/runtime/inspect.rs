@@ -1,7 +1,7 @@
 //! Access to the parts of a session.
 
 use super::Runtime;
-use super::closing::Known;
+use super::hidden_paths::Known;
 use crate::state::State;
 use crate::toolset::{CommandPlace, Layout, ReplyForm};
 use crate::{Access, Definition, Effect, Error, Offered, Paths, Tools, prompt};

@@ -2,7 +2,7 @@
 
 use super::build::{BuildError, Factory, is_plain, session_id};
 use super::files::{Backing, FileSetup, Files};
-use super::{Runtime, Session, closing};
+use super::{Runtime, Session, hidden_paths};
 use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::state::State;
@@ -82,7 +82,7 @@ impl Runtime {
             Spill::new(spill.folder().with_file_name(&id)).called(called)
         });
         let policy = older.approval.policy();
-        let programs = closing::programs(files.plugins, &policy, &older.bases, &files.scope);
+        let programs = hidden_paths::programs(files.plugins, &policy, &older.bases, &files.scope);
         let session = Session {
             tools: older.tools.clone(),
             reserve: older.reserve.clone(),

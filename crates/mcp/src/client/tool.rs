@@ -2,7 +2,7 @@
 
 use super::server::RemoteServer;
 use super::tool_list::ListedTool;
-use haft::{AnyTool, Definition, Effect, Error, PreparedCall, Resource, Standing, prepared};
+use haft::{AnyTool, Definition, Effect, Error, Installer, PreparedCall, Resource, prepared};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl AnyTool for RemoteTool {
         true
     }
 
-    fn standing(&self) -> Option<Standing> {
-        self.server.standing()
+    fn installer(&self) -> Option<Installer> {
+        self.server.installer()
     }
 }

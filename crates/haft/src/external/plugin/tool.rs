@@ -5,7 +5,7 @@ use super::dispatcher::{Caller, Over};
 use super::message::{Described, Outcome};
 use super::process::Process;
 use super::progress::{self, Progress, ToolRequest};
-use crate::external::standing::Standing;
+use crate::external::installer::Installer;
 use crate::external::time::TimeLimit;
 use crate::guest;
 use crate::tool::{PreparedCall, prepared};
@@ -142,8 +142,8 @@ impl AnyTool for PluginTool {
         true
     }
 
-    fn standing(&self) -> Option<Standing> {
-        Some(self.host.plugin.standing)
+    fn installer(&self) -> Option<Installer> {
+        Some(self.host.plugin.installer)
     }
 }
 
@@ -167,7 +167,7 @@ impl Host {
     fn time(&self, own: Option<Duration>) -> TimeLimit {
         let plugin = &self.plugin;
         // A project can only shorten the limit.
-        let (by_user, by_project) = match plugin.standing.is_guest() {
+        let (by_user, by_project) = match plugin.installer.is_project() {
             true => (None, plugin.timeout),
             false => (plugin.timeout, None),
         };

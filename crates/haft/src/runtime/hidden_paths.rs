@@ -107,7 +107,11 @@ impl Session {
 
     /// Returns the environment for commands of a tool, with everything hidden that the
     /// rules close to them.
-    pub(crate) fn closed_to(&self, tool: &str, exec_context: &ExecContext) -> ExecContext {
+    pub(crate) fn with_denied_paths_hidden(
+        &self,
+        tool: &str,
+        exec_context: &ExecContext,
+    ) -> ExecContext {
         let mut exec_context = exec_context.clone();
         let rules = self.command_rules(Some(tool));
         exec_context.filter = rules.map(|rules| Arc::new(rules) as Arc<dyn PathFilter>);
@@ -117,7 +121,7 @@ impl Session {
     /// Returns what is hidden from the commands of a tool: each glob and its location.
     pub(crate) fn hidden_from(&self, tool: &str) -> Vec<(String, RuleLocation)> {
         let rules = self.command_rules(Some(tool));
-        let hidden = rules.iter().flat_map(PathRules::closing);
+        let hidden = rules.iter().flat_map(PathRules::denying);
         hidden
             .map(|(glob, place)| (glob.to_owned(), place.clone()))
             .collect()
