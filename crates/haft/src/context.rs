@@ -70,7 +70,7 @@ impl Context {
     /// Returns the messenger, which sends messages to channels.
     #[must_use]
     pub fn messenger(&self) -> &dyn Messenger {
-        &*self.session.messenger
+        &*self.session.shared.messenger
     }
 
     /// Returns the backend, where files live.
@@ -105,7 +105,11 @@ impl Context {
 
     async fn undeclared(&self, given: &str, access: Access) -> Result<FilePath, Error> {
         let session = &self.session;
-        let path = session.paths.resolve(&session.scope, given, access)?;
+        let path = session
+            .shared
+            .toolset
+            .paths
+            .resolve(&session.scope, given, access)?;
         let paths = [(path, access)];
         let resource = Resource::Path(given.to_owned(), access);
         self.may(resource, &paths)?;
@@ -121,7 +125,11 @@ impl Context {
     /// [`Context::found`], it neither waits nor refuses what a rule closes.
     pub(crate) fn resolve_found(&self, given: &str) -> Result<FilePath, Error> {
         let session = &self.session;
-        let path = session.paths.resolve(&session.scope, given, Access::Read)?;
+        let path = session
+            .shared
+            .toolset
+            .paths
+            .resolve(&session.scope, given, Access::Read)?;
         Ok(session.judged(self.tool(), path, Known::Given(given)))
     }
 
@@ -141,7 +149,11 @@ impl Context {
     /// Returns a path as the model wrote it, without decoration such as a leading `@`.
     #[must_use]
     pub fn named(&self, given: &str) -> String {
-        self.session.paths.named(&self.session.scope, given)
+        self.session
+            .shared
+            .toolset
+            .paths
+            .named(&self.session.scope, given)
     }
 
     /// Formats a path for the model: relative to the work folder, absolute outside it.
@@ -322,7 +334,7 @@ impl Context {
     /// Returns the limit for the output of programs: that of any reply. If only one end is
     /// kept, it is the last one, where programs report their result.
     pub(crate) fn program_limit(&self) -> Limit {
-        let limit = self.session.toolset.limit;
+        let limit = self.session.shared.toolset.limit;
         Limit {
             keep: match limit.keep {
                 Cut::Head | Cut::Tail => Cut::Tail,
@@ -335,7 +347,7 @@ impl Context {
     /// Returns the text that every failure starts with in this toolset. Empty if there is
     /// no common start, or if failures are not plain text.
     pub(crate) fn failure_prefix(&self) -> &'static str {
-        self.session.toolset.replies.failure_prefix()
+        self.session.shared.toolset.replies.failure_prefix()
     }
 
     /// Returns the part of a command's output that the model gets.

@@ -16,6 +16,7 @@ mod memory_files;
 mod narrow;
 mod pictures;
 mod saved_output;
+mod session;
 mod sibling;
 #[cfg(test)]
 mod tests;
@@ -32,37 +33,24 @@ pub use form::{Filled, Form};
 pub use hidden_paths::PromptFiles;
 pub use memory_files::{MemoryFiles, MemoryMark};
 pub use narrow::Narrow;
+pub(crate) use session::Session;
 pub use sibling::Sibling;
 
 use crate::context::{Context, UpdateSink};
-use crate::event::{Event, EventKind, EventSink};
-use crate::external::executable::Executable;
-use crate::external::plugin::{Host, Programs};
-use crate::external::source::Sourced;
-use crate::journal::{Intent, Journal, Outcome};
-use crate::queue::{Position, Queue};
+use crate::event::{Event, EventKind};
+use crate::journal::{Intent, Outcome};
+use crate::queue::Position;
 use crate::registry::{Entry, ToolOrigin};
-use crate::state::State;
-use crate::toolset::Paths;
-use crate::{Content, Error, PreparedCall, Reply, Tools, Toolset, limit};
+use crate::{Content, Error, PreparedCall, Reply, limit};
 use admit::Admission;
 use clock::Clock;
 use futures::{FutureExt, Stream, StreamExt};
-use haft_ops::exec::ExecContext;
-use haft_ops::executor::Captured;
-use haft_ops::messenger::Messenger;
-use haft_ops::processes::{MAX_ACTIVE, Processes};
-use haft_ops::spill::{self, Spill};
-use haft_ops::text::limit::Limit;
-use haft_ops::{Access, Backend, FilePath, Scope};
+use haft_ops::{Access, FilePath};
 use serde_json::Value;
-use sibling::Origin;
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinHandle;
@@ -74,64 +62,11 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// Maximum length of a refusal's reason in an event, in characters.
 const MAX_REASON_CHARS: usize = 4_000;
 
-/// Maximum log size of one stream of a background process, in bytes: the session's limit
-/// for saved output, shared by all processes that can run at once.
-const MAX_LOG_BYTES: u64 = spill::MAX_SESSION / (2 * MAX_ACTIVE as u64);
-
 /// A session: one toolset, the tools added to it, and everything its calls share. Cheap to
 /// clone; clones are the same session.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) session: Arc<Session>,
-}
-
-/// Everything that the calls of a session share.
-pub(crate) struct Session {
-    pub(crate) id: String,
-    pub(crate) tools: Tools,
-    /// Tools that the preset leaves out. A session inside this one may be granted some.
-    reserve: Tools,
-    pub(crate) backend: Arc<dyn Backend>,
-    /// Files that live in memory.
-    memory_files: MemoryFiles,
-    pub(crate) scope: Scope,
-    pub(crate) paths: Paths,
-    /// Folders that relative paths in rules start from.
-    pub(crate) bases: Vec<PathBuf>,
-    pub(crate) exec_context: Option<ExecContext>,
-    /// Background processes, created on first use. They end with the session.
-    processes: Arc<OnceLock<Processes>>,
-    pub(crate) toolset: Arc<Toolset>,
-    journal: Option<Arc<dyn Journal>>,
-    pub(crate) spill: Option<Spill>,
-    pub(crate) state: Arc<State>,
-    pub(crate) messenger: Arc<dyn Messenger>,
-    queue: Queue,
-    timeout: Option<Duration>,
-    concurrency: usize,
-    watch: Option<EventSink>,
-    pub(crate) approval: Arc<approve::Approval>,
-    /// Tools whose calls always need approval, whatever the rules say.
-    interrupt_on: BTreeSet<String>,
-    /// Name of the sub-agent that works in this session, if it is inside another one.
-    agent: Option<String>,
-    /// The call that does its work in this session, if there is one.
-    outer: Option<OuterCall>,
-    events: AtomicU64,
-    pub(crate) calls: AtomicU64,
-    /// How to run programs that are tools or provide tools.
-    pub(crate) programs: Option<Programs>,
-    /// Programs that provide tools over JSON lines.
-    plugins: Vec<Arc<Host>>,
-    /// Programs that are tools.
-    executables: Vec<Executable>,
-    /// Other sources of tools, such as MCP servers.
-    sources: Vec<Arc<Sourced>>,
-    loaded: tokio::sync::OnceCell<Vec<String>>,
-    /// The session that loaded the tools, if this one is its sibling.
-    tools_from: Option<Runtime>,
-    /// Source of this session's files, for creating siblings.
-    origin: Arc<Origin>,
 }
 
 /// Facts about a running call that its tool uses through the context.
@@ -140,48 +75,6 @@ struct Running<'a> {
     position: &'a Position,
     /// Paths that the policy has checked.
     paths: Arc<[(FilePath, Access)]>,
-}
-
-impl Session {
-    /// Returns how to run commands.
-    ///
-    /// # Errors
-    /// When the session was set up without commands.
-    pub(crate) fn exec_context(&self) -> Result<&ExecContext, Error> {
-        self.exec_context.as_ref().ok_or_else(|| {
-            Error::failed(
-                "this session cannot run commands: it was set up without them \
-                 (haft.yaml: `execution: local`; in Rust: `Builder::commands`)",
-            )
-        })
-    }
-
-    /// Returns the background processes.
-    ///
-    /// # Errors
-    /// When the session cannot run commands, or has no folder for their output.
-    pub(crate) fn processes(&self) -> Result<&Processes, Error> {
-        let exec_context = self.exec_context()?;
-        let spill = self.spill.as_ref().ok_or_else(|| {
-            Error::failed("cannot start a process: there is no state folder for its output")
-        })?;
-        Ok(self.processes.get_or_init(|| {
-            Processes::new(
-                Arc::clone(&exec_context.executor),
-                spill.folder().join("processes"),
-                MAX_LOG_BYTES,
-            )
-        }))
-    }
-
-    pub(crate) fn shown_output(
-        &self,
-        output: &Captured,
-        limit: &Limit,
-        call_id: &str,
-    ) -> limit::ShownOutput {
-        limit::captured(output, limit, &self.toolset, self.spill.as_ref(), call_id)
-    }
 }
 
 impl Runtime {
@@ -219,7 +112,7 @@ impl Runtime {
         // writes of the same file happen in the order of the calls.
         let calls = calls.into_iter().map(|call| self.admit_now(call));
         let calls: Vec<Admitted> = calls.collect();
-        let concurrency = self.session.concurrency;
+        let concurrency = self.session.shared.concurrency;
         let runtime = self.clone();
         futures::stream::iter(calls.into_iter().enumerate())
             .map(move |(number, admitted)| {
@@ -271,7 +164,7 @@ impl Runtime {
                 return self.refuse(call, &Error::Fault(reason));
             }
         }
-        let limit = entry.tool.limit(session.timeout);
+        let limit = entry.tool.limit(session.shared.timeout);
         let outer = self.outer_call(call).map(|outer| outer.clock.clone());
         let clock = Clock::new(limit, outer);
         self.emit(call, || EventKind::ToolStart {
@@ -313,7 +206,7 @@ impl Runtime {
         );
         let cut = limit::apply(
             &mut reply,
-            &session.toolset,
+            &session.shared.toolset,
             session.spill.as_ref(),
             &call.id,
         );
@@ -420,7 +313,7 @@ impl Runtime {
     /// Returns the failure of a call that did not finish within its limit.
     fn out_of_time(&self, clock: &Clock) -> Error {
         let after = clock.limit().unwrap_or_default();
-        match self.session.timeout == Some(after) {
+        match self.session.shared.timeout == Some(after) {
             true => Error::session_limit(after),
             false => Error::TimedOut { after },
         }
@@ -459,7 +352,7 @@ impl Runtime {
             reply.details.extend(details.clone());
             return reply;
         }
-        let mut reply = (self.session.toolset.failure)(error, &self.offered());
+        let mut reply = (self.session.shared.toolset.failure)(error, &self.offered());
         reply.is_error = true;
         reply.is_pending = matches!(error, Error::Waiting { .. });
         reply
@@ -485,14 +378,14 @@ impl Runtime {
     }
 
     fn emit(&self, call: &Call, kind: impl FnOnce() -> EventKind) {
-        if call.on_event.is_none() && self.session.watch.is_none() {
+        if call.on_event.is_none() && self.session.shared.watch.is_none() {
             return;
         }
         let kind = kind();
         if let Some(listener) = &call.on_event {
             listener(&kind);
         }
-        if let Some(watch) = &self.session.watch {
+        if let Some(watch) = &self.session.shared.watch {
             let seq = self.session.events.fetch_add(1, Ordering::Relaxed) + 1;
             let time = haft_ops::text::moment::to_millis(SystemTime::now());
             watch(&Event {

@@ -37,7 +37,7 @@ impl Session {
     pub(super) fn resources(&self, prepared: &dyn PreparedCall) -> Vec<Resource> {
         let named = prepared.resources().into_iter();
         let known = named.filter_map(|resource| match resource {
-            Resource::Channel(name) => self.messenger.host(&name).map(Resource::Host),
+            Resource::Channel(name) => self.shared.messenger.host(&name).map(Resource::Host),
             other => Some(other),
         });
         known.collect()
@@ -76,7 +76,12 @@ impl Runtime {
         let resources = session.resources(&*prepared);
         let refused = |error| Error::Refused(Box::new(error));
         let effect = entry.tool.effect();
-        let paths = match policy::decide(&session.scope, session.paths, effect, &resources) {
+        let paths = match policy::decide(
+            &session.scope,
+            session.shared.toolset.paths,
+            effect,
+            &resources,
+        ) {
             Decision::Allow(paths) => paths,
             Decision::Deny(error) => return Err(refused(error)),
         };

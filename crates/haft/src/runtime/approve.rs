@@ -198,7 +198,7 @@ impl Runtime {
             effect,
             resources,
             work_dir: self.session.scope.work_dir(),
-            bases: &self.session.bases,
+            bases: &self.session.shared.bases,
             names: &names,
         };
         let mut judgement = policy.judge(&act);
@@ -385,7 +385,7 @@ impl Runtime {
             effect,
             resources: &resources,
             work_dir: session.scope.work_dir(),
-            bases: &session.bases,
+            bases: &session.shared.bases,
             names: &[],
         });
         match judgement.verdict {
@@ -405,7 +405,11 @@ impl Runtime {
         let session = &self.session;
         let interpreted = resources.iter().filter_map(|resource| match resource {
             Resource::Path(given, _) => {
-                let interpreted = session.paths.interpret(&session.scope, given);
+                let interpreted = session
+                    .shared
+                    .toolset
+                    .paths
+                    .interpret(&session.scope, given);
                 Some((given.clone(), session.scope.work_dir().join(interpreted)))
             }
             _ => None,

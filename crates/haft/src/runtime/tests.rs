@@ -8,7 +8,7 @@ mod undeclared;
 
 use super::*;
 use crate::prelude::*;
-use crate::{Access, Content, Embedded, FromSchema, MemoryJournal, Resource};
+use crate::{Access, Content, Embedded, FromSchema, Journal, MemoryJournal, Resource};
 use async_trait::async_trait;
 use haft_ops::backend::Memory;
 use std::sync::Mutex;

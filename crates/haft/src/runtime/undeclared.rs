@@ -39,7 +39,7 @@ impl Runtime {
             effect,
             resources: &resources,
             work_dir: session.scope.work_dir(),
-            bases: &session.bases,
+            bases: &session.shared.bases,
             names: &names,
         };
         let judgement = policy.judge(&act);

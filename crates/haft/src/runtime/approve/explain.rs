@@ -92,7 +92,7 @@ impl Runtime {
                 continue;
             };
             let one = std::slice::from_ref(resource);
-            match policy::decide(&session.scope, session.paths, effect, one) {
+            match policy::decide(&session.scope, session.shared.toolset.paths, effect, one) {
                 Decision::Allow(allowed) => {
                     let real = allowed.first().map(|(path, _)| path.real().to_owned());
                     paths.extend(real.map(|real| (given.clone(), Ok(real))));
@@ -107,7 +107,7 @@ impl Runtime {
             effect,
             resources: &resources,
             work_dir: session.scope.work_dir(),
-            bases: &session.bases,
+            bases: &session.shared.bases,
             names: &names,
         };
         let policy = session.approval.policy();
