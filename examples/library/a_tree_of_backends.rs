@@ -23,7 +23,7 @@ impl Tool for HowOften {
             *times = json!(times.as_u64().unwrap_or(0) + 1);
             times.clone()
         });
-        Ok(Reply::json(&json!({ "status": "success", "times": times })))
+        Ok(Reply::json(json!({ "status": "success", "times": times })))
     }
 }
 

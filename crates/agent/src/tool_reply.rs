@@ -3,25 +3,20 @@
 
 use haft::ops::text::decode::prefix;
 use haft::truncate::format_size;
-use haft::{Content, Context, Reply};
+use haft::{Content, Context, Reply, ReplyForm};
 use serde_json::{Map, Value, json};
 
 /// Maximum length of a text within an object, since the runtime does not truncate JSON.
 const MAX_TEXT: usize = 100_000;
 
-/// Whether all replies of a toolset are objects.
-pub(crate) fn is_object(toolset: &str) -> bool {
-    matches!(toolset, "deepagents" | "workspace")
-}
-
 /// Creates an object with a text in `field` and further fields. If the text is too long, it is
 /// truncated and the full text is stored at `output_path`.
 pub(crate) fn object(cx: &Context, field: &str, text: &str, more: Vec<(&str, Value)>) -> Reply {
-    let status = match cx.runtime().toolset() {
-        "workspace" => ("success", json!(true)),
-        _ => ("status", json!("success")),
+    let status = match cx.runtime().reply_form() {
+        ReplyForm::Object { status, .. } => vec![status.field(false)],
+        ReplyForm::Text { .. } => Vec::new(),
     };
-    fields(cx, vec![status], field, text, more)
+    fields(cx, status, field, text, more)
 }
 
 /// Creates a failure with a text, which is in `field` if the reply is an object, and otherwise
@@ -33,18 +28,12 @@ pub(crate) fn failure(
     text: &str,
     more: Vec<(&str, Value)>,
 ) -> Reply {
-    let runtime = cx.runtime();
-    let reply = match runtime.toolset() {
-        "workspace" => {
-            let head = vec![("success", json!(false)), ("error", json!(message))];
+    let reply = match cx.runtime().reply_form() {
+        ReplyForm::Object { status, reason } => {
+            let head = vec![status.field(true), (reason, json!(message))];
             fields(cx, head, field, text, more)
         }
-        "deepagents" => {
-            let head = vec![("status", json!("error")), ("message", json!(message))];
-            fields(cx, head, field, text, more)
-        }
-        toolset => {
-            let start = if toolset == "ah" { "error: " } else { "" };
+        ReplyForm::Text { failure_prefix } => {
             let text = match text.is_empty() {
                 true => String::new(),
                 false => format!("\n\n{text}"),
@@ -54,7 +43,7 @@ pub(crate) fn failure(
                 other => format!("{name}: {other}"),
             });
             let more: Vec<_> = more.collect();
-            let reply = Reply::from(format!("{start}{message}{text}"));
+            let reply = Reply::from(format!("{failure_prefix}{message}{text}"));
             match more.is_empty() {
                 true => reply,
                 false => reply.footer(format!("[{}]", more.join("; "))),
@@ -78,7 +67,7 @@ fn fields(
     let path = full_path.iter().map(|path| ("output_path", json!(path)));
     let all = head.into_iter().chain(text).chain(path).chain(more);
     object.extend(all.map(|(name, value)| (name.to_owned(), value)));
-    let mut reply = Reply::json(&Value::Object(object));
+    let mut reply = Reply::json(Value::Object(object));
     if is_truncated {
         reply = reply.detail("truncated", true);
     }
@@ -89,9 +78,9 @@ fn fields(
 }
 
 /// Adds a note to a reply: as a field if it is an object, otherwise as a separate text.
-pub(crate) fn add_note(toolset: &str, content: &mut Vec<Content>, note: &str) {
+pub(crate) fn add_note(form: ReplyForm, content: &mut Vec<Content>, note: &str) {
     let noted = match &**content {
-        [Content::Text { text }] if is_object(toolset) => noted(text, note),
+        [Content::Text { text }] if form.is_object() => noted(text, note),
         _ => None,
     };
     match noted {
@@ -132,7 +121,8 @@ mod tests {
 
     fn noted(toolset: &str, text: &str) -> Vec<String> {
         let mut content = vec![Content::Text { text: text.into() }];
-        add_note(toolset, &mut content, "new");
+        let toolset = haft::toolsets::by_name(toolset).unwrap();
+        add_note(toolset.replies, &mut content, "new");
         let texts = content.into_iter().map(|block| match block {
             Content::Text { text } => text,
             _ => String::new(),

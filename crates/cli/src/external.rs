@@ -6,13 +6,13 @@
 
 pub(crate) mod command;
 mod config_links;
+mod installer;
 mod lua_names;
 mod own_tools;
 mod page;
-mod standing;
 mod tools_folder;
+pub(crate) use installer::{STARTED, folders_of, trusted_folders, untrusted_folders};
 pub(crate) use page::limit;
-pub(crate) use standing::{STARTED, folders_of, trusted_folders, untrusted_folders};
 pub(crate) mod servers;
 
 use crate::config::Settings;
@@ -22,8 +22,8 @@ use crate::trust::{Item, Pin, Trust};
 use command::{CommandLine, Folders, WrittenCommand, paths_of_argument, paths_of_value};
 use config_links::{linked_files, with_reachable_paths};
 use haft::ops::beneath;
-use haft::{Check, Overrides, Plugin, Protocol, Standing};
-use standing::{standing, standing_of, starting};
+use haft::{Check, Installer, Overrides, Plugin, Protocol};
+use installer::{installer, installer_of, starting};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -431,16 +431,16 @@ fn program(
     check: Option<Check>,
     settings: &Settings,
 ) -> Plugin {
-    let standing = match needs_trust(plugin, &line) {
-        true => Standing::Guest,
-        false => standing(Some(&line), settings),
+    let installer = match needs_trust(plugin, &line) {
+        true => Installer::Project,
+        false => installer(Some(&line), settings),
     };
     let line = with_reachable_paths(line, settings);
     Plugin {
         label: plugin.label.clone(),
         program: line.program,
         shown: Some(plugin.written_program()),
-        standing,
+        installer,
         arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment: Some(environment(&plugin.environment, settings)),
         dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
@@ -588,7 +588,7 @@ fn lua(tool: &FoundTool, source: String, check: Option<Check>, settings: &Settin
         may_be_empty: true,
         log: log(&tool.name, settings),
         check,
-        standing: standing_of(tool.tier, settings),
+        installer: installer_of(tool.tier, settings),
         memory: memory(&tool.item(), settings),
         // The source is sent in the first line, so a changed file affects only the next
         // session.

@@ -2,11 +2,12 @@
 
 use crate::commands::{self, Live, PACE};
 use crate::event::Listener;
-use crate::external::standing::Standing;
+use crate::external::installer::Installer;
 use crate::limit::{self, Beginning, ShownOutput};
+use crate::queue::Position;
 use crate::runtime::clock::Clock;
-use crate::runtime::closing::Known;
-use crate::runtime::{ApprovalAnswer, Approver, Call, Filled, Narrow, Runtime, Session};
+use crate::runtime::hidden_paths::Known;
+use crate::runtime::{ApprovalAnswer, Approver, Call, Filled, Narrow, OuterCall, Runtime, Session};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, ExecContext};
@@ -37,6 +38,10 @@ pub struct Context {
     pub(crate) session: Arc<Session>,
     pub(crate) cancel: CancellationToken,
     pub(crate) clock: Clock,
+    /// Position of the call in the queue for files.
+    pub(crate) position: Position,
+    /// The most that the tool can do.
+    pub(crate) effect: Effect,
     /// The user's earlier answer, if the call had to wait for approval.
     pub(crate) answer: Option<ApprovalAnswer>,
     /// Approver of this call, if it differs from the session's.
@@ -65,7 +70,7 @@ impl Context {
     /// Returns the messenger, which sends messages to channels.
     #[must_use]
     pub fn messenger(&self) -> &dyn Messenger {
-        &*self.session.messenger
+        &*self.session.shared.messenger
     }
 
     /// Returns the backend, where files live.
@@ -80,22 +85,52 @@ impl Context {
         &self.session.scope
     }
 
-    /// Checks a path written in the style of the toolset.
+    /// Checks a path written in the style of the toolset. A path that the tool did not
+    /// declare as one of its resources is checked against the rules now, and waits until
+    /// earlier calls that write it have ended.
     ///
     /// # Errors
-    /// When the scope does not allow it.
-    pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
-        let checked =
+    /// When the scope or a rule does not allow it. A rule that asks counts as a no, because
+    /// the call is already running.
+    pub async fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
+        let declared =
             |(path, wanted): &&(FilePath, Access)| path.given() == given && *wanted == access;
-        let session = &self.session;
-        let (path, known) = match self.allowed.iter().find(checked) {
-            Some((path, _)) => (path.clone(), Known::Approved(given)),
-            None => {
-                let path = session.paths.resolve(&session.scope, given, access)?;
-                (path, Known::Given(given))
-            }
+        let path = match self.allowed.iter().find(declared) {
+            Some((path, _)) => path.clone(),
+            None => self.undeclared(given, access).await?,
         };
-        Ok(session.judged(self.tool(), path, known))
+        let known = Known::Approved(given);
+        Ok(self.session.judged(self.tool(), path, known))
+    }
+
+    async fn undeclared(&self, given: &str, access: Access) -> Result<FilePath, Error> {
+        let session = &self.session;
+        let path = session
+            .shared
+            .toolset
+            .paths
+            .resolve(&session.scope, given, access)?;
+        let paths = [(path, access)];
+        let resource = Resource::Path(given.to_owned(), access);
+        self.may(resource, &paths)?;
+        let [(path, _)] = paths;
+        let _paused = self.clock.pause();
+        tokio::select! {
+            () = self.position.join(&path, access) => Ok(path),
+            () = self.cancel.cancelled() => Err(Error::Cancelled),
+        }
+    }
+
+    /// Checks a path that the call found, such as the target of a link. Like
+    /// [`Context::found`], it neither waits nor refuses what a rule closes.
+    pub(crate) fn resolve_found(&self, given: &str) -> Result<FilePath, Error> {
+        let session = &self.session;
+        let path = session
+            .shared
+            .toolset
+            .paths
+            .resolve(&session.scope, given, Access::Read)?;
+        Ok(session.judged(self.tool(), path, Known::Given(given)))
     }
 
     /// Applies the policy to a path that the arguments did not name, such as a search
@@ -114,7 +149,11 @@ impl Context {
     /// Returns a path as the model wrote it, without decoration such as a leading `@`.
     #[must_use]
     pub fn named(&self, given: &str) -> String {
-        self.session.paths.named(&self.session.scope, given)
+        self.session
+            .shared
+            .toolset
+            .paths
+            .named(&self.session.scope, given)
     }
 
     /// Formats a path for the model: relative to the work folder, absolute outside it.
@@ -173,7 +212,9 @@ impl Context {
     /// When the command cannot be started. A command that fails is not an error.
     pub async fn run(&self, request: Exec) -> Result<Done, Error> {
         let exec_context = self.session.exec_context()?;
-        let exec_context = self.session.closed_to(self.tool(), exec_context);
+        let exec_context = self
+            .session
+            .with_denied_paths_hidden(self.tool(), exec_context);
         self.run_in(&exec_context, request).await
     }
 
@@ -203,23 +244,25 @@ impl Context {
     }
 
     /// Runs a program that is a tool: in the sandbox for plugins, with the given
-    /// environment. `standing` is who installed it, `name` its name.
+    /// environment. `installer` is who installed it, `name` its name.
     pub(crate) async fn run_program(
         &self,
-        (standing, name): (Standing, String),
+        (installer, name): (Installer, String),
         request: Exec,
         mut environment: Vec<(OsString, OsString)>,
     ) -> Result<Done, Error> {
         let programs = self.session.programs.as_ref().ok_or_else(|| {
             Error::failed("cannot run programs: the session has no way to start them (in Rust: `Builder::commands`)")
         })?;
-        clean_path(&mut environment, &programs.writable(standing));
+        clean_path(&mut environment, &programs.writable(installer));
         let exec_context = ExecContext {
             environment,
             remote_folder: None,
-            ..programs.around(standing, &name)
+            ..programs.around(installer, &name)
         };
-        let exec_context = self.session.closed_to(self.tool(), &exec_context);
+        let exec_context = self
+            .session
+            .with_denied_paths_hidden(self.tool(), &exec_context);
         self.run_in(&exec_context, request).await
     }
 
@@ -253,7 +296,9 @@ impl Context {
     pub async fn start(&self, title: String, request: Exec) -> Result<Status, Error> {
         let processes = self.processes()?;
         let exec_context = self.session.exec_context()?;
-        let exec_context = self.session.closed_to(self.tool(), exec_context);
+        let exec_context = self
+            .session
+            .with_denied_paths_hidden(self.tool(), exec_context);
         let (launch, after) = exec::launch(&exec_context, request).await?;
         Ok(processes.start(title, launch, after).await?)
     }
@@ -289,7 +334,7 @@ impl Context {
     /// Returns the limit for the output of programs: that of any reply. If only one end is
     /// kept, it is the last one, where programs report their result.
     pub(crate) fn program_limit(&self) -> Limit {
-        let limit = self.session.toolset.limit;
+        let limit = self.session.shared.toolset.limit;
         Limit {
             keep: match limit.keep {
                 Cut::Head | Cut::Tail => Cut::Tail,
@@ -301,11 +346,8 @@ impl Context {
 
     /// Returns the text that every failure starts with in this toolset. Empty if there is
     /// no common start, or if failures are not plain text.
-    pub(crate) fn failure_prefix(&self) -> String {
-        let words = "failed";
-        let text = (self.session.toolset.failure)(&Error::failed(words), &Offered::default());
-        let text = text.text();
-        text.strip_suffix(words).unwrap_or_default().to_owned()
+    pub(crate) fn failure_prefix(&self) -> &'static str {
+        self.session.shared.toolset.replies.failure_prefix()
     }
 
     /// Returns the part of a command's output that the model gets.
@@ -349,9 +391,9 @@ impl Context {
     }
 
     /// Returns the sandbox of programs that are tools, if they are sandboxed.
-    pub(crate) fn programs_request(&self, standing: Standing) -> Option<&Request> {
+    pub(crate) fn programs_request(&self, installer: Installer) -> Option<&Request> {
         let programs = self.session.programs.as_ref()?;
-        let sandbox = programs.of(standing).sandbox.as_ref()?;
+        let sandbox = programs.of(installer).sandbox.as_ref()?;
         Some(sandbox.request())
     }
 
@@ -399,16 +441,16 @@ impl Context {
         self.answer.as_ref()
     }
 
-    /// Checks whether the policy allows a resource that the arguments did not name. A rule
+    /// Checks whether the policy allows a resource that the tool did not declare. A rule
     /// that asks about every call of the tool has been answered already; any other question
     /// counts as a no, because the call is already running.
     pub(crate) fn may(
         &self,
-        effect: Effect,
         resource: Resource,
         paths: &[(FilePath, Access)],
     ) -> Result<(), Error> {
-        self.runtime().may(self.tool(), effect, resource, paths)
+        self.runtime()
+            .may(self.tool(), self.effect, resource, paths)
     }
 
     /// Returns the session of this call, for making further calls.
@@ -423,7 +465,15 @@ impl Context {
     /// is asked about a call there, the clock of this call stops too.
     #[must_use]
     pub fn narrowed(&self, narrow: Narrow) -> Runtime {
-        self.runtime().narrowed_within(narrow, Some(&self.clock))
+        self.runtime().narrowed_within(narrow, Some(self.outer()))
+    }
+
+    /// Returns this call as the outer one of the calls that it makes.
+    fn outer(&self) -> OuterCall {
+        OuterCall {
+            clock: self.clock.clone(),
+            position: self.position.clone(),
+        }
     }
 
     /// Calls another tool of this session on behalf of this call, under the same policy.
@@ -439,7 +489,7 @@ impl Context {
             .id(format!("{}.{number}", self.call_id))
             .cancel(self.cancel.child_token());
         call.within = self.within.to_vec();
-        call.clock = Some(self.clock.clone());
+        call.outer = Some(self.outer());
         call.on_event.clone_from(&self.on_event);
         call.approver.clone_from(&self.approver);
         let runtime = Runtime {

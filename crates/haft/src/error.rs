@@ -30,13 +30,14 @@ pub enum Error {
     /// The policy refused the call for the reason inside; the tool did not run.
     #[error(transparent)]
     Refused(Box<Self>),
-    /// The policy denied the call; the tool did not run.
+    /// The policy denied the call, or a resource that the running call tried to use.
     #[error("denied: {reason}")]
     Denied {
         /// Rule or reason for the denial.
         reason: String,
     },
-    /// The call needed approval and did not get it; the tool did not run.
+    /// The call needed approval and did not get it. Either the tool did not run, or it
+    /// could not use a resource.
     #[error("not approved: {reason}\n{remedy}")]
     NotApproved {
         /// The rule that asked, and why there was no approval.

@@ -1,14 +1,14 @@
 //! Tools from other programs.
 
 pub(crate) mod executable;
+pub(crate) mod installer;
 pub(crate) mod plugin;
 mod printed;
 pub(crate) mod source;
-pub(crate) mod standing;
 pub(crate) mod time;
 
 pub use executable::{Executable, Takes};
+pub use installer::Installer;
 pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, protocol};
 pub use source::{Cache, Source, SourceTools, Start, foreign, free_name};
-pub use standing::Standing;
 pub use time::seconds as time_limit;

@@ -14,7 +14,7 @@
 //! other change wins and the code's file is saved separately. As a program of its own,
 //! `haft-sandbox` serves the same tools over MCP with its own runtime.
 
-use crate::{Access, Context, Effect, Error};
+use crate::{Access, Context, Error};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -205,7 +205,7 @@ impl Guest {
         let host = index
             .host(url)
             .ok_or_else(|| Error::failed("the URL is not from the package index"))?;
-        cx.may(Effect::Network, crate::Resource::Host(host), &[])?;
+        cx.may(crate::Resource::Host(host), &[])?;
         let bytes = index.fetch(url).await.map_err(Error::failed)?;
         Ok(text_response(&bytes))
     }
@@ -227,7 +227,7 @@ fn refused(error: Error) -> GuestResponse {
             E::Contended { .. } | E::AlreadyExists { .. } => Refusal::Changed,
             _ => Refusal::Failed,
         },
-        Error::Denied { .. } => Refusal::NotAllowed,
+        Error::Denied { .. } | Error::NotApproved { .. } => Refusal::NotAllowed,
         _ => Refusal::Failed,
     };
     GuestResponse::Refused {
@@ -248,25 +248,13 @@ fn text_response(bytes: &[u8]) -> GuestResponse {
     }
 }
 
-/// Checks that this call may use a path in this way.
-fn allowed(cx: &Context, path: &str, access: Access) -> Result<FilePath, Error> {
-    let file = cx.resolve(path, access)?;
-    let effect = match access {
-        Access::Read => Effect::Read,
-        Access::Write | Access::Unlink => Effect::Write,
-    };
-    let resource = crate::Resource::Path(path.to_owned(), access);
-    cx.may(effect, resource, &[(file.clone(), access)])?;
-    Ok(file)
-}
-
 async fn stat(cx: &Context, path: &str) -> Result<GuestResponse, Error> {
-    let file = allowed(cx, path, Access::Read)?;
+    let file = cx.resolve(path, Access::Read).await?;
     Ok(GuestResponse::Stat(seen(&cx.backend().stat(&file).await?)))
 }
 
 async fn list(cx: &Context, path: &str) -> Result<GuestResponse, Error> {
-    let folder = allowed(cx, path, Access::Read)?;
+    let folder = cx.resolve(path, Access::Read).await?;
     let entries = cx.backend().list(&folder).await?;
     let entries = haft_ops::list::open(&folder, entries).entries;
     if entries.len() > MAX_ENTRIES {
@@ -295,7 +283,7 @@ async fn list(cx: &Context, path: &str) -> Result<GuestResponse, Error> {
 }
 
 async fn data(cx: &Context, path: &str) -> Result<GuestResponse, Error> {
-    let file = allowed(cx, path, Access::Read)?;
+    let file = cx.resolve(path, Access::Read).await?;
     Ok(text_response(
         &read::whole(cx.backend(), &file, LARGEST).await?,
     ))
@@ -307,7 +295,7 @@ async fn write(
     data: &str,
     was: Option<&str>,
 ) -> Result<GuestResponse, Error> {
-    let file = allowed(cx, path, Access::Write)?;
+    let file = cx.resolve(path, Access::Write).await?;
     let bytes = decoded(data)?;
     let expect = match was {
         None => Expect::Absent,
@@ -318,7 +306,7 @@ async fn write(
 }
 
 async fn remove(cx: &Context, path: &str, was: Option<&str>) -> Result<GuestResponse, Error> {
-    let file = allowed(cx, path, Access::Unlink)?;
+    let file = cx.resolve(path, Access::Unlink).await?;
     if let Some(was) = was {
         unchanged(cx, &file, was).await?;
     }

@@ -49,8 +49,8 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Cache, Check, Executable, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Source,
-    SourceTools, Stamp, Standing, Start, Takes, foreign, free_name, protocol as plugin_protocol,
+    Cache, Check, Executable, Installer, Memory, Overrides, Plugin, Programs, Protocol, Recheck,
+    Source, SourceTools, Stamp, Start, Takes, foreign, free_name, protocol as plugin_protocol,
     time_limit,
 };
 pub use haft_ops as ops;
@@ -65,15 +65,20 @@ pub use policy::{
 pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Embedded, Reply};
 pub use runtime::{
-    ApprovalAnswer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk,
+    Admitted, ApprovalAnswer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk,
     Explained, Filled, Folders, Form, Listed, MemoryFiles, MemoryMark, Naming, Narrow, PromptFiles,
     Question, Refused, Runtime, Sibling,
 };
 pub use schema::{Repair, ResultFit, ResultSchema, parse_arguments};
 pub use secret::Secret;
 pub use state::State;
-pub use tool::{AnyTool, Definition, Effect, FromSchema, Resource, Tool, erase};
-pub use toolset::{CommandPlace, Guidance, Layout, Paths, Preset, Reach, Toolset};
+pub use tool::{
+    AnyTool, Definition, Effect, FromSchema, PreparedCall, ReplyFuture, Resource, Tool, erase,
+    prepared, read_arguments,
+};
+pub use toolset::{
+    CommandPlace, Guidance, Layout, Paths, Preset, Reach, ReplyForm, StatusField, Toolset,
+};
 
 /// Functions that truncate text and format sizes, as the toolsets do.
 pub mod truncate {

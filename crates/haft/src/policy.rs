@@ -1,9 +1,9 @@
 //! The policy: decides whether a call may run. One function for every way to an effect.
 //! First the scope, which no approval can override, then the rules that users wrote.
 
-mod closing;
 mod judge;
 mod line;
+mod path_rules;
 mod pattern;
 mod rule;
 mod shell;
@@ -12,8 +12,8 @@ mod suggest;
 mod tests;
 mod wrapper;
 
-pub(crate) use closing::PathRules;
 pub use judge::{DecidedBy, JudgedPart, Judgement, PolicyInput, Subject};
+pub(crate) use path_rules::PathRules;
 pub(crate) use pattern::lexical;
 pub use rule::{BadRule, Rule, RuleDraft, RuleLocation, Verdict};
 
@@ -46,7 +46,7 @@ pub(crate) fn decide(
         // A tool with a lesser effect must not ask to write.
         if effect != Effect::Write && *access != Access::Read {
             return Decision::Deny(Error::Denied {
-                reason: format!("a tool without the effect \"write\" tried to change {given}"),
+                reason: no_write_effect(given),
             });
         }
         match paths.resolve(scope, given, *access) {
@@ -61,6 +61,11 @@ pub(crate) fn decide(
         }
     }
     Decision::Allow(allowed)
+}
+
+/// Returns the reason for refusing a change by a tool with a lesser effect.
+pub(crate) fn no_write_effect(given: &str) -> String {
+    format!("a tool without the effect \"write\" tried to change {given}")
 }
 
 /// The author of a file of rules.

@@ -26,13 +26,30 @@ pub struct Tools {
 pub(crate) struct Entry {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) checker: Arc<schema::Checker>,
+    pub(crate) origin: ToolOrigin,
+}
+
+/// The way a tool came into the registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolOrigin {
+    /// It belongs to the toolset, so it is known to yield to the scheduler.
+    Toolset,
+    /// The host program, a plugin or another source added it.
+    Added,
 }
 
 impl Entry {
-    /// Whether the tool belongs to the toolset. Such tools are known to yield to the
-    /// scheduler.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.checker.ranges() == schema::Ranges::Clamp
+    fn new(tool: Arc<dyn AnyTool>, origin: ToolOrigin) -> Self {
+        let ranges = match origin {
+            ToolOrigin::Toolset => schema::Ranges::Clamp,
+            ToolOrigin::Added => schema::Ranges::Refuse,
+        };
+        let checker = schema::Checker::new(&tool.definition().parameters, ranges);
+        Self {
+            tool,
+            checker: Arc::new(checker),
+            origin,
+        }
     }
 }
 
@@ -98,13 +115,13 @@ impl Tools {
     /// # Errors
     /// When a tool with this name exists.
     pub fn add_any(&self, tool: Arc<dyn AnyTool>) -> Result<(), Duplicate> {
-        self.insert(tool, schema::Ranges::Refuse)
+        self.insert(tool, ToolOrigin::Added)
     }
 
     pub(crate) fn insert(
         &self,
         tool: Arc<dyn AnyTool>,
-        ranges: schema::Ranges,
+        origin: ToolOrigin,
     ) -> Result<(), Duplicate> {
         let name = tool.definition().name.clone();
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
@@ -114,8 +131,7 @@ impl Tools {
         {
             return Err(Duplicate(name));
         }
-        let checker = Arc::new(schema::Checker::new(&tool.definition().parameters, ranges));
-        entries.push(Entry { tool, checker });
+        entries.push(Entry::new(tool, origin));
         drop(entries);
         self.changed();
         Ok(())
@@ -137,11 +153,7 @@ impl Tools {
 
     /// Replaces the tool with the same name, or appends it.
     pub fn replace(&self, tool: Arc<dyn AnyTool>) {
-        let checker = Arc::new(schema::Checker::new(
-            &tool.definition().parameters,
-            schema::Ranges::Refuse,
-        ));
-        let entry = Entry { tool, checker };
+        let entry = Entry::new(tool, ToolOrigin::Added);
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         match entries
             .iter_mut()

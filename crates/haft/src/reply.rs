@@ -121,6 +121,9 @@ pub struct Reply {
     pub(crate) limit: Option<Limit>,
     pub(crate) is_final: bool,
     pub(crate) is_pending: bool,
+    /// The JSON document that the first block consists of, if the reply was created from
+    /// one.
+    pub(crate) document: Option<Value>,
 }
 
 /// Truncation of a reply that is too long.
@@ -149,10 +152,12 @@ impl Reply {
     /// Creates a reply with a JSON document in one text block. It is never truncated, since
     /// part of a document is not valid JSON, so the caller must keep it short.
     #[must_use]
-    pub fn json(document: &Value) -> Self {
+    pub fn json(document: Value) -> Self {
+        let text = document.to_string();
         Self {
             cutting: Cutting::Never,
-            ..Self::text_block(document.to_string())
+            document: Some(document),
+            ..Self::text_block(text)
         }
     }
 
@@ -256,6 +261,14 @@ impl Reply {
     #[must_use]
     pub fn into_content(self) -> Vec<Content> {
         self.content
+    }
+
+    /// Returns the JSON document that the reply consists of, if it was created from one and
+    /// nothing was added to it.
+    #[must_use]
+    pub fn document(&self) -> Option<&Value> {
+        let is_whole = self.content.len() == 1 && self.cutting == Cutting::Never;
+        self.document.as_ref().filter(|_| is_whole)
     }
 
     /// Returns all text blocks, joined with newlines.

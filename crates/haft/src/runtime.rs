@@ -1,66 +1,56 @@
 //! The runtime: the path of every call, top to bottom. ARCHITECTURE.md shows it as a list.
 
+mod admit;
 mod approve;
 mod build;
 mod call;
 mod changes;
 pub(crate) mod clock;
-pub(crate) mod closing;
 mod end;
 mod external_tools;
 mod files;
 mod form;
+pub(crate) mod hidden_paths;
 mod inspect;
 mod memory_files;
 mod narrow;
 mod pictures;
 mod saved_output;
+mod session;
 mod sibling;
 #[cfg(test)]
 mod tests;
+mod undeclared;
 
+pub use admit::Admitted;
 pub use approve::{ApprovalAnswer, Approve, Approver, Explained, Question, Refused};
 pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
+pub(crate) use call::OuterCall;
 pub use changes::Changes;
-pub use closing::PromptFiles;
 pub use files::{Backing, Disk, Naming};
 pub use form::{Filled, Form};
+pub use hidden_paths::PromptFiles;
 pub use memory_files::{MemoryFiles, MemoryMark};
 pub use narrow::Narrow;
+pub(crate) use session::Session;
 pub use sibling::Sibling;
 
 use crate::context::{Context, UpdateSink};
-use crate::event::{Event, EventKind, EventSink};
-use crate::external::executable::Executable;
-use crate::external::plugin::{Host, Programs};
-use crate::external::source::Sourced;
-use crate::journal::{Intent, Journal, Outcome};
-use crate::policy::{self, Decision};
-use crate::queue::{Queue, Ticket};
-use crate::registry::Entry;
-use crate::state::State;
-use crate::toolset::Paths;
-use crate::{Content, Error, Repair, Reply, Resource, Tools, Toolset, limit};
-use approve::Granted;
-use call::merged;
+use crate::event::{Event, EventKind};
+use crate::journal::{Intent, Outcome};
+use crate::queue::Position;
+use crate::registry::{Entry, ToolOrigin};
+use crate::{Content, Error, PreparedCall, Reply, limit};
+use admit::Admission;
 use clock::Clock;
 use futures::{FutureExt, Stream, StreamExt};
-use haft_ops::exec::ExecContext;
-use haft_ops::executor::Captured;
-use haft_ops::messenger::Messenger;
-use haft_ops::processes::{MAX_ACTIVE, Processes};
-use haft_ops::spill::{self, Spill};
-use haft_ops::text::limit::Limit;
-use haft_ops::{Access, Backend, FilePath, Scope};
+use haft_ops::{Access, FilePath};
 use serde_json::Value;
-use sibling::Origin;
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 use tokio::task::JoinHandle;
@@ -72,10 +62,6 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// Maximum length of a refusal's reason in an event, in characters.
 const MAX_REASON_CHARS: usize = 4_000;
 
-/// Maximum log size of one stream of a background process, in bytes: the session's limit
-/// for saved output, shared by all processes that can run at once.
-const MAX_LOG_BYTES: u64 = spill::MAX_SESSION / (2 * MAX_ACTIVE as u64);
-
 /// A session: one toolset, the tools added to it, and everything its calls share. Cheap to
 /// clone; clones are the same session.
 #[derive(Clone)]
@@ -83,116 +69,12 @@ pub struct Runtime {
     pub(crate) session: Arc<Session>,
 }
 
-/// Everything that the calls of a session share.
-pub(crate) struct Session {
-    pub(crate) id: String,
-    pub(crate) tools: Tools,
-    /// Tools that the preset leaves out. A session inside this one may be granted some.
-    reserve: Tools,
-    pub(crate) backend: Arc<dyn Backend>,
-    /// Files that live in memory.
-    memory_files: MemoryFiles,
-    pub(crate) scope: Scope,
-    pub(crate) paths: Paths,
-    /// Folders that relative paths in rules start from.
-    pub(crate) bases: Vec<PathBuf>,
-    pub(crate) exec_context: Option<ExecContext>,
-    /// Background processes, created on first use. They end with the session.
-    processes: Arc<OnceLock<Processes>>,
-    pub(crate) toolset: Arc<Toolset>,
-    journal: Option<Arc<dyn Journal>>,
-    pub(crate) spill: Option<Spill>,
-    pub(crate) state: Arc<State>,
-    pub(crate) messenger: Arc<dyn Messenger>,
-    queue: Queue,
-    timeout: Option<Duration>,
-    concurrency: usize,
-    watch: Option<EventSink>,
-    pub(crate) approval: Arc<approve::Approval>,
-    /// Tools whose calls always need approval, whatever the rules say.
-    interrupt_on: BTreeSet<String>,
-    /// Name of the sub-agent that works in this session, if it is inside another one.
-    agent: Option<String>,
-    /// Clock of the call that does its work in this session, if there is one.
-    clock: Option<Clock>,
-    events: AtomicU64,
-    pub(crate) calls: AtomicU64,
-    /// How to run programs that are tools or provide tools.
-    pub(crate) programs: Option<Programs>,
-    /// Programs that provide tools over JSON lines.
-    plugins: Vec<Arc<Host>>,
-    /// Programs that are tools.
-    executables: Vec<Executable>,
-    /// Other sources of tools, such as MCP servers.
-    sources: Vec<Arc<Sourced>>,
-    loaded: tokio::sync::OnceCell<Vec<String>>,
-    /// The session that loaded the tools, if this one is its sibling.
-    tools_from: Option<Runtime>,
-    /// Source of this session's files, for creating siblings.
-    origin: Arc<Origin>,
-}
-
-/// A call that was validated, passed the policy and has its position in the queue.
-struct Admitted {
-    entry: Entry,
-    arguments: Value,
-    repairs: Vec<Repair>,
-    ticket: Ticket,
+/// Facts about a running call that its tool uses through the context.
+struct Running<'a> {
+    clock: &'a Clock,
+    position: &'a Position,
+    /// Paths that the policy has checked.
     paths: Arc<[(FilePath, Access)]>,
-    /// The question that the user must approve first.
-    question: Option<Question>,
-}
-
-impl Session {
-    /// Returns the resources that a call uses, with each channel replaced by its host.
-    pub(crate) fn touches(&self, entry: &Entry, arguments: &Value) -> Vec<Resource> {
-        let named = entry.tool.resources(arguments).into_iter();
-        let known = named.filter_map(|resource| match resource {
-            Resource::Channel(name) => self.messenger.host(&name).map(Resource::Host),
-            other => Some(other),
-        });
-        known.collect()
-    }
-
-    /// Returns how to run commands.
-    ///
-    /// # Errors
-    /// When the session was set up without commands.
-    pub(crate) fn exec_context(&self) -> Result<&ExecContext, Error> {
-        self.exec_context.as_ref().ok_or_else(|| {
-            Error::failed(
-                "this session cannot run commands: it was set up without them \
-                 (haft.yaml: `execution: local`; in Rust: `Builder::commands`)",
-            )
-        })
-    }
-
-    /// Returns the background processes.
-    ///
-    /// # Errors
-    /// When the session cannot run commands, or has no folder for their output.
-    pub(crate) fn processes(&self) -> Result<&Processes, Error> {
-        let exec_context = self.exec_context()?;
-        let spill = self.spill.as_ref().ok_or_else(|| {
-            Error::failed("cannot start a process: there is no state folder for its output")
-        })?;
-        Ok(self.processes.get_or_init(|| {
-            Processes::new(
-                Arc::clone(&exec_context.executor),
-                spill.folder().join("processes"),
-                MAX_LOG_BYTES,
-            )
-        }))
-    }
-
-    pub(crate) fn shown_output(
-        &self,
-        output: &Captured,
-        limit: &Limit,
-        call_id: &str,
-    ) -> limit::ShownOutput {
-        limit::captured(output, limit, &self.toolset, self.spill.as_ref(), call_id)
-    }
 }
 
 impl Runtime {
@@ -209,11 +91,8 @@ impl Runtime {
 
     /// Makes one call and returns exactly one reply, whatever happens.
     pub async fn run(&self, call: Call) -> Reply {
-        self.recall().await;
-        self.ready_for(&call.tool).await;
-        let mut call = self.identified(call);
-        let admitted = self.admit(&mut call, None);
-        self.finish(&call, admitted).await
+        let admitted = self.admit(call).await;
+        self.finish(admitted).await
     }
 
     /// Makes several calls, as many at a time as the session allows, and returns their
@@ -231,101 +110,41 @@ impl Runtime {
         self.ready().await;
         // All calls take their position in the queue before any of them runs, so that two
         // writes of the same file happen in the order of the calls.
-        let calls: Vec<_> = calls
-            .into_iter()
-            .map(|call| {
-                let mut call = self.identified(call);
-                let admitted = self.admit(&mut call, None);
-                (call, admitted)
-            })
-            .collect();
-        let concurrency = self.session.concurrency;
+        let calls = calls.into_iter().map(|call| self.admit_now(call));
+        let calls: Vec<Admitted> = calls.collect();
+        let concurrency = self.session.shared.concurrency;
         let runtime = self.clone();
         futures::stream::iter(calls.into_iter().enumerate())
-            .map(move |(number, (call, admitted))| {
+            .map(move |(number, admitted)| {
                 let runtime = runtime.clone();
-                async move { (number, runtime.finish(&call, admitted).await) }
+                async move { (number, runtime.finish(admitted).await) }
             })
             .buffer_unordered(concurrency)
     }
 
-    /// Finds the tool, repairs and validates the arguments, and checks the policy. Takes
-    /// the arguments out of the call, because they may be large.
-    fn admit(&self, call: &mut Call, place: Option<Ticket>) -> Result<Admitted, Error> {
+    /// Makes an admitted call: asks the user if that is needed, waits for the call's turn,
+    /// records the intent, runs the tool, truncates the reply and records the outcome.
+    pub async fn finish(&self, admitted: Admitted) -> Reply {
         let session = &self.session;
-        let entry = session
-            .tools
-            .entry(&call.tool)
-            .ok_or_else(|| self.unknown_tool(&call.tool))?;
-        let given = std::mem::take(&mut call.arguments);
-        let (arguments, repairs) = entry.checker.prepare(given)?;
-        let resources = session.touches(&entry, &arguments);
-        let refused = |error| Error::Refused(Box::new(error));
-        let effect = entry.tool.effect();
-        let paths = match policy::decide(&session.scope, session.paths, effect, &resources) {
-            Decision::Allow(paths) => paths,
-            Decision::Deny(error) => return Err(refused(error)),
-        };
-        let question = self
-            .judge(call, &arguments, effect, &resources, &paths)
-            .map_err(refused)?;
-        Ok(Admitted {
-            entry,
-            arguments,
-            repairs,
-            ticket: match place {
-                Some(place) => session.queue.exchange(place, &paths),
-                None => session.queue.ticket(&paths),
-            },
-            paths: paths.into(),
-            question,
-        })
-    }
-
-    /// Waits for the user's answer if the call needs approval. If the user changed the
-    /// arguments, the new call is validated and checked again.
-    async fn approved(
-        &self,
-        call: &Call,
-        mut admitted: Admitted,
-    ) -> Result<(Admitted, Option<Value>), Error> {
-        let Some(question) = admitted.question.take() else {
-            return Ok((admitted, None));
-        };
-        match self.ask(call, question).await? {
-            Granted::AsRequested => Ok((admitted, None)),
-            Granted::With(changes) => {
-                let mut call = call.clone();
-                call.arguments = merged(&admitted.arguments, changes)?;
-                call.answer = Some(ApprovalAnswer::Approve);
-                let place = admitted.ticket;
-                let mut admitted = self.admit(&mut call, Some(place))?;
-                admitted.question = None;
-                let arguments = admitted.arguments.clone();
-                Ok((admitted, Some(arguments)))
-            }
-        }
-    }
-
-    /// Records the intent, runs the tool, truncates the reply and records the outcome.
-    async fn finish(&self, call: &Call, admitted: Result<Admitted, Error>) -> Reply {
-        let session = &self.session;
-        let approved = match admitted {
-            Ok(admitted) => self.approved(call, admitted).await,
+        let Admitted { call, admission } = admitted;
+        let call = &call;
+        let approved = match admission {
+            Ok(admission) => self.approved(call, admission).await,
             Err(error) => Err(error),
         };
-        let (admitted, changed) = match approved {
+        let (admission, changed) = match approved {
             Ok(approved) => approved,
             Err(error) => return self.refuse(call, &error),
         };
-        let Admitted {
+        let Admission {
             entry,
+            prepared,
             arguments,
             repairs,
-            mut ticket,
+            ticket,
             paths,
             question: _,
-        } = admitted;
+        } = admission;
         tokio::select! {
             () = ticket.turn() => {}
             () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
@@ -337,7 +156,7 @@ impl Runtime {
             let intent = Intent {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
-                arguments: arguments.clone(),
+                arguments: Value::clone(&arguments),
                 effect: entry.tool.effect(),
             };
             if let Err(error) = journal.intent(intent).await {
@@ -345,19 +164,27 @@ impl Runtime {
                 return self.refuse(call, &Error::Fault(reason));
             }
         }
-        let limit = entry.tool.limit(session.timeout);
-        let clock = Clock::new(limit, self.clock_around(call).cloned());
+        let limit = entry.tool.limit(session.shared.timeout);
+        let outer = self.outer_call(call).map(|outer| outer.clock.clone());
+        let clock = Clock::new(limit, outer);
         self.emit(call, || EventKind::ToolStart {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
-            arguments: arguments.clone(),
+            arguments: Value::clone(&arguments),
         });
+        // The tool may now own them without a copy.
+        drop(arguments);
 
-        let mut reply = match self.execute(call, &entry, arguments, paths, &clock).await {
+        let running = Running {
+            clock: &clock,
+            position: ticket.position(),
+            paths,
+        };
+        let mut reply = match self.execute(call, &entry, prepared, running).await {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
-        if !entry.is_ours() {
+        if entry.origin == ToolOrigin::Added {
             pictures::check(&mut reply, &call.cancel).await;
         }
         if let Some(changed) = changed {
@@ -379,7 +206,7 @@ impl Runtime {
         );
         let cut = limit::apply(
             &mut reply,
-            &session.toolset,
+            &session.shared.toolset,
             session.spill.as_ref(),
             &call.id,
         );
@@ -422,10 +249,10 @@ impl Runtime {
         &self,
         call: &Call,
         entry: &Entry,
-        arguments: Value,
-        allowed: Arc<[(FilePath, Access)]>,
-        clock: &Clock,
+        prepared: Box<dyn PreparedCall>,
+        running: Running<'_>,
     ) -> Result<Reply, Error> {
+        let clock = running.clock;
         let stop = call.cancel.child_token();
         // Cancels the tool however this function ends, even if it is dropped.
         let _stopping = stop.clone().drop_guard();
@@ -434,21 +261,20 @@ impl Runtime {
             session: Arc::clone(&self.session),
             cancel: stop.clone(),
             clock: clock.clone(),
+            position: running.position.clone(),
+            effect: entry.tool.effect(),
             answer: call.answer_within.clone(),
             approver: call.approver.clone(),
             on_event: call.on_event.clone(),
             updates: self.updates(call),
-            allowed,
+            allowed: running.paths,
             within: call.within.iter().chain([&call.tool]).cloned().collect(),
         };
-        let tool = Arc::clone(&entry.tool);
-        let watching = tool.outlives_calls().then(|| cx.clone());
-        let mut work = Box::pin(
-            AssertUnwindSafe(async move { tool.call(arguments, &cx).await }).catch_unwind(),
-        );
+        let watching = entry.tool.outlives_calls().then(|| cx.clone());
+        let mut work = AssertUnwindSafe(prepared.run(cx)).catch_unwind();
         // A tool of the toolset that finishes without waiting ends here, without the cost
         // of a task and a timer. Other tools might never return from the poll.
-        if entry.is_ours()
+        if entry.origin == ToolOrigin::Toolset
             && let Poll::Ready(ended) = futures::poll!(&mut work)
         {
             return ended.unwrap_or_else(|panic| Err(panicked(call, &*panic)));
@@ -477,7 +303,7 @@ impl Runtime {
             () = over => Err(self.out_of_time(clock)),
             () = cancelled => Err(Error::Cancelled),
         };
-        let outcome = self.explained(entry.tool.standing(), outcome);
+        let outcome = self.explained(entry.tool.installer(), outcome);
         match watching {
             Some(cx) => cx.note_protected_changes(outcome).await,
             None => outcome,
@@ -487,7 +313,7 @@ impl Runtime {
     /// Returns the failure of a call that did not finish within its limit.
     fn out_of_time(&self, clock: &Clock) -> Error {
         let after = clock.limit().unwrap_or_default();
-        match self.session.timeout == Some(after) {
+        match self.session.shared.timeout == Some(after) {
             true => Error::session_limit(after),
             false => Error::TimedOut { after },
         }
@@ -526,7 +352,7 @@ impl Runtime {
             reply.details.extend(details.clone());
             return reply;
         }
-        let mut reply = (self.session.toolset.failure)(error, &self.offered());
+        let mut reply = (self.session.shared.toolset.failure)(error, &self.offered());
         reply.is_error = true;
         reply.is_pending = matches!(error, Error::Waiting { .. });
         reply
@@ -552,14 +378,14 @@ impl Runtime {
     }
 
     fn emit(&self, call: &Call, kind: impl FnOnce() -> EventKind) {
-        if call.on_event.is_none() && self.session.watch.is_none() {
+        if call.on_event.is_none() && self.session.shared.watch.is_none() {
             return;
         }
         let kind = kind();
         if let Some(listener) = &call.on_event {
             listener(&kind);
         }
-        if let Some(watch) = &self.session.watch {
+        if let Some(watch) = &self.session.shared.watch {
             let seq = self.session.events.fetch_add(1, Ordering::Relaxed) + 1;
             let time = haft_ops::text::moment::to_millis(SystemTime::now());
             watch(&Event {

@@ -68,10 +68,6 @@ impl Checker {
         }
     }
 
-    pub(crate) fn ranges(&self) -> Ranges {
-        self.ranges
-    }
-
     /// Repairs and validates arguments.
     pub(crate) fn prepare(&self, arguments: Value) -> Result<(Value, Vec<Repair>), Error> {
         let mut notes = Notes::default();

@@ -1,10 +1,9 @@
 //! The tool contract: typed for authors ([`Tool`]), with JSON arguments for the registry
 //! ([`AnyTool`]).
 
-use crate::{Context, Error, Mention, Offered, Reply, Standing, schema};
+use crate::{Context, Error, Installer, Mention, Offered, Reply, schema};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
@@ -101,7 +100,9 @@ pub trait Tool: Send + Sync + 'static {
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
     /// Returns the resources that a call with these arguments uses. The policy checks them
-    /// before the call runs, and calls that write the same file run one after another.
+    /// before the call runs, and calls that write the same file run one after another. A
+    /// path that is missing here is checked when [`Context::resolve`] is called: too late
+    /// to ask the user about it.
     fn resources(&self, _args: &Self::Args) -> Vec<Resource> {
         Vec::new()
     }
@@ -176,13 +177,11 @@ pub trait AnyTool: Send + Sync {
     }
     /// Returns the most that a call can do.
     fn effect(&self) -> Effect;
-    /// Returns the resources that a call with these (valid) arguments uses.
-    fn resources(&self, arguments: &Value) -> Vec<Resource>;
-    /// Returns why a call with these (valid) arguments is always refused; see
-    /// [`Tool::refusal`].
-    fn refusal(&self, _arguments: &Value, _tools: &Offered) -> Option<Error> {
-        None
-    }
+    /// Reads the arguments of a call. They match the schema.
+    ///
+    /// # Errors
+    /// When they break a rule that the schema cannot express.
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error>;
     /// Returns the time limit of a call.
     fn timeout(&self) -> Option<Duration>;
     /// Returns the time limit of a call in a session that limits calls to `session`: the
@@ -204,15 +203,64 @@ pub trait AnyTool: Send + Sync {
     fn outlives_calls(&self) -> bool {
         false
     }
-    /// Returns the origin of the program (user or project), if haft starts one for this
+    /// Returns who installed the program, if haft starts one for this
     /// tool. If the sandbox stopped such a program, the reply to the failed call explains
     /// it.
-    fn standing(&self) -> Option<Standing> {
+    fn installer(&self) -> Option<Installer> {
+        None
+    }
+}
+
+/// A call whose arguments have been read.
+pub trait PreparedCall: Send {
+    /// Returns the resources that the call uses.
+    fn resources(&self) -> Vec<Resource>;
+    /// Returns why the call is always refused; see [`Tool::refusal`].
+    fn refusal(&self, _tools: &Offered) -> Option<Error> {
         None
     }
     /// Runs the call.
-    fn call<'a>(&'a self, arguments: Value, cx: &'a Context)
-    -> BoxFuture<'a, Result<Reply, Error>>;
+    fn run(self: Box<Self>, cx: Context) -> ReplyFuture;
+}
+
+/// Future of the reply to a call.
+pub type ReplyFuture = BoxFuture<'static, Result<Reply, Error>>;
+
+/// Reads arguments that match the schema of a tool.
+///
+/// # Errors
+/// When they break a rule that the schema cannot express.
+pub fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, Error> {
+    T::deserialize(arguments).map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Creates a prepared call from a function that runs it.
+pub fn prepared<F, R>(resources: Vec<Resource>, run: F) -> Box<dyn PreparedCall>
+where
+    F: FnOnce(Context) -> R + Send + 'static,
+    R: Future<Output = Result<Reply, Error>> + Send + 'static,
+{
+    Box::new(FromFunction { resources, run })
+}
+
+struct FromFunction<F> {
+    resources: Vec<Resource>,
+    run: F,
+}
+
+impl<F, R> PreparedCall for FromFunction<F>
+where
+    F: FnOnce(Context) -> R + Send + 'static,
+    R: Future<Output = Result<Reply, Error>> + Send + 'static,
+{
+    fn resources(&self) -> Vec<Resource> {
+        self.resources.clone()
+    }
+
+    fn run(self: Box<Self>, cx: Context) -> ReplyFuture {
+        // Within the future, where a panic becomes a reply.
+        Box::pin(async move { (self.run)(cx).await })
+    }
 }
 
 /// Turns a typed tool into one that the registry can store.
@@ -245,15 +293,9 @@ impl<T: Tool> AnyTool for Typed<T> {
         T::EFFECT
     }
 
-    fn resources(&self, arguments: &Value) -> Vec<Resource> {
-        T::Args::deserialize(arguments)
-            .map(|args| self.tool.resources(&args))
-            .unwrap_or_default()
-    }
-
-    fn refusal(&self, arguments: &Value, tools: &Offered) -> Option<Error> {
-        let args = T::Args::deserialize(arguments).ok()?;
-        self.tool.refusal(&args, tools)
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        let args = read_arguments(&arguments)?;
+        Ok(Box::new(TypedCall { tool: self, args }))
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -263,18 +305,24 @@ impl<T: Tool> AnyTool for Typed<T> {
     fn sends_messages(&self) -> bool {
         T::SENDS_MESSAGES
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            // The schema has been checked; this catches rules that a schema cannot express.
-            let args = serde_json::from_value(arguments)
-                .map_err(|error| Error::invalid(error.to_string()))?;
-            self.tool.call(args, cx).await
-        })
+struct TypedCall<T: Tool> {
+    tool: Arc<Typed<T>>,
+    args: T::Args,
+}
+
+impl<T: Tool> PreparedCall for TypedCall<T> {
+    fn resources(&self) -> Vec<Resource> {
+        self.tool.tool.resources(&self.args)
+    }
+
+    fn refusal(&self, tools: &Offered) -> Option<Error> {
+        self.tool.tool.refusal(&self.args, tools)
+    }
+
+    fn run(self: Box<Self>, cx: Context) -> ReplyFuture {
+        Box::pin(async move { self.tool.tool.call(self.args, &cx).await })
     }
 }
 
@@ -297,12 +345,8 @@ impl AnyTool for Redefined {
         self.tool.effect()
     }
 
-    fn resources(&self, arguments: &Value) -> Vec<Resource> {
-        self.tool.resources(arguments)
-    }
-
-    fn refusal(&self, arguments: &Value, tools: &Offered) -> Option<Error> {
-        self.tool.refusal(arguments, tools)
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        Arc::clone(&self.tool).prepare(arguments)
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -325,21 +369,10 @@ impl AnyTool for Redefined {
         self.tool.outlives_calls()
     }
 
-    fn standing(&self) -> Option<Standing> {
-        self.tool.standing()
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        self.tool.call(arguments, cx)
+    fn installer(&self) -> Option<Installer> {
+        self.tool.installer()
     }
 }
-
-/// Future of a call to a tool made from a schema.
-type ReplyFuture = BoxFuture<'static, Result<Reply, Error>>;
 
 /// A tool whose schema is only known at run time.
 pub struct FromSchema {
@@ -399,20 +432,14 @@ impl AnyTool for FromSchema {
         self.effect
     }
 
-    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        Ok(prepared(Vec::new(), move |cx| {
+            (self.answer)(Arc::unwrap_or_clone(arguments), cx)
+        }))
     }
 
     fn timeout(&self) -> Option<Duration> {
         self.timeout
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        (self.answer)(arguments, cx.clone())
     }
 }
 

@@ -7,6 +7,7 @@ use haft_ops::scope::{FileRules, Reading, ScopeConfig, Writing};
 use haft_ops::spill::StoredOutput;
 use haft_ops::text::limit::{Cut, Keep, Limit};
 use haft_ops::{Access, FilePath, Scope};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,10 +29,67 @@ pub struct Toolset {
     pub guidance: &'static [Guidance],
     /// Returns prompt lines about where files are.
     pub layout: fn(&Layout<'_>) -> Vec<String>,
+    /// Form of all replies.
+    pub replies: ReplyForm,
     /// Formats a failure.
     pub failure: fn(&Error, &Offered) -> Reply,
     /// Formats the note that a reply was truncated.
     pub cut_note: fn(&Cut<'_>, Keep, Option<&StoredOutput>) -> String,
+}
+
+/// Form of all replies of a toolset. Replies of added tools follow it where they can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyForm {
+    /// Text.
+    Text {
+        /// Start of every failure. May be empty.
+        failure_prefix: &'static str,
+    },
+    /// One JSON object.
+    Object {
+        /// Field that tells success from failure.
+        status: StatusField,
+        /// Field with the reason for a failure.
+        reason: &'static str,
+    },
+}
+
+/// The field of a JSON reply that tells success from failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusField {
+    /// A boolean with this name: `true` for success.
+    Flag(&'static str),
+    /// A text with this name: `success` or `error`.
+    Word(&'static str),
+}
+
+impl StatusField {
+    /// Returns the name and value of the field.
+    #[must_use]
+    pub fn field(self, is_error: bool) -> (&'static str, Value) {
+        match self {
+            Self::Flag(name) => (name, Value::Bool(!is_error)),
+            Self::Word(name) if is_error => (name, "error".into()),
+            Self::Word(name) => (name, "success".into()),
+        }
+    }
+}
+
+impl ReplyForm {
+    /// Whether replies are JSON objects.
+    #[must_use]
+    pub fn is_object(self) -> bool {
+        matches!(self, Self::Object { .. })
+    }
+
+    /// Returns the text that every failure starts with. Empty if failures are objects.
+    #[must_use]
+    pub fn failure_prefix(self) -> &'static str {
+        match self {
+            Self::Text { failure_prefix } => failure_prefix,
+            Self::Object { .. } => "",
+        }
+    }
 }
 
 /// A named selection of tools.
@@ -307,4 +365,29 @@ pub struct UnknownPreset {
     pub toolset: &'static str,
     /// Names of the presets that the toolset has.
     pub known: Vec<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toolsets;
+
+    #[test]
+    fn failures_have_the_declared_form() {
+        for name in toolsets::NAMES {
+            let toolset = toolsets::by_name(name).unwrap();
+            let reply = (toolset.failure)(&Error::failed("why"), &Offered::default());
+            match toolset.replies {
+                ReplyForm::Text { failure_prefix } => {
+                    assert_eq!(reply.text(), format!("{failure_prefix}why"), "{name}");
+                }
+                ReplyForm::Object { status, reason } => {
+                    let document: Value = serde_json::from_str(&reply.text()).unwrap();
+                    let (field, value) = status.field(true);
+                    assert_eq!(document[field], value, "{name}");
+                    assert_eq!(document[reason], "why", "{name}");
+                }
+            }
+        }
+    }
 }

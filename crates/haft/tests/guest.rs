@@ -35,7 +35,7 @@ impl Tool for Asks {
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let ask: GuestRequest = serde_json::from_value(args.ask).unwrap();
         let told = self.0.answer(cx, ask).await;
-        Ok(Reply::json(&serde_json::to_value(told).unwrap()))
+        Ok(Reply::json(serde_json::to_value(told).unwrap()))
     }
 }
 

@@ -10,10 +10,8 @@ use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ProtocolVersion};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// Everything a call needs from its connection.
 pub(crate) struct CallEnvironment<'a> {
@@ -98,22 +96,21 @@ pub(crate) async fn run(
         }
     };
     let (mut forwarding, mut is_forwarded) = (pin!(forwarding), false);
-    let mut run = pin!(runtime.run(call));
-
-    // The first poll takes the call's place in the runtime's queue; after that the next
-    // call may start.
-    let first = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx))).await;
+    let admitted = tokio::select! {
+        admitted = runtime.admit(call) => admitted,
+        () = link.drop_calls.cancelled() => return Err(closing_error()),
+    };
+    // The call has its position in the queue for files, so the next one may start.
     drop(ticket);
-    let reply = match first {
-        Poll::Ready(reply) => reply,
-        Poll::Pending => loop {
-            tokio::select! {
-                reply = &mut run => break reply,
-                () = &mut forwarding, if !is_forwarded => is_forwarded = true,
-                () = link.cancel_calls.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                () = link.drop_calls.cancelled() => return Err(closing_error()),
-            }
-        },
+    let mut run = pin!(runtime.finish(admitted));
+    let reply = loop {
+        tokio::select! {
+            biased;
+            reply = &mut run => break reply,
+            () = &mut forwarding, if !is_forwarded => is_forwarded = true,
+            () = link.cancel_calls.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
+            () = link.drop_calls.cancelled() => return Err(closing_error()),
+        }
     };
     if let Some(updates) = &updates
         && !is_forwarded

@@ -44,7 +44,10 @@ fn annotations(effect: Effect) -> ToolAnnotations {
 /// Converts a reply of the runtime.
 pub(crate) fn result(reply: Reply) -> CallToolResult {
     let is_error = reply.is_error();
-    let structured = structured(reply.content());
+    let structured = match reply.document() {
+        Some(document) => Some(document.clone()).filter(Value::is_object),
+        None => structured(reply.content()),
+    };
     let content = reply.into_content().into_iter().filter_map(block).collect();
     let mut result = if is_error {
         CallToolResult::error(content)
@@ -88,7 +91,8 @@ fn embedded(resource: Embedded) -> ResourceContents {
     }
 }
 
-/// Returns the JSON object that a reply consists of, if it is exactly one object.
+/// Returns the JSON object that the text of a reply consists of, if it is exactly one
+/// object.
 fn structured(content: &[Content]) -> Option<Value> {
     let [Content::Text { text }] = content else {
         return None;

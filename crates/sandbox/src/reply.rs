@@ -100,7 +100,7 @@ impl ReplyParts {
                 fields.insert("hint".to_owned(), remarks.join("\n").into());
             }
         }
-        let mut reply = Reply::json(&fields);
+        let mut reply = Reply::json(fields);
         for (_, bytes) in images.iter().take(MAX_IMAGES) {
             match image_type(bytes) {
                 Some(kind) if bytes.len() <= MAX_IMAGE => reply = reply.and_image(bytes, kind),
@@ -182,7 +182,7 @@ pub(crate) fn installed(installed: &[crate::packages::Installed]) -> Reply {
         .iter()
         .map(|one| json!({ "name": one.name, "version": one.version, "files": one.files }))
         .collect();
-    Reply::json(&json!({ "status": "success", "installed": all }))
+    Reply::json(json!({ "status": "success", "installed": all }))
 }
 
 /// Builds an error reply.
@@ -191,7 +191,7 @@ pub(crate) fn failure(message: &str, hint: Option<&str>) -> Reply {
     if let (Value::Object(fields), Some(hint)) = (&mut answer, hint) {
         fields.insert("hint".to_owned(), hint.into());
     }
-    with_error_flag(Reply::json(&answer), true)
+    with_error_flag(Reply::json(answer), true)
 }
 
 fn with_error_flag(reply: Reply, is_error: bool) -> Reply {

@@ -6,7 +6,7 @@ use super::record::NotRecorded;
 use super::run::{Run, UnrecordedAnswer, panic_message};
 use crate::{ToolCall, ToolResult, tool_reply};
 use futures::{FutureExt, StreamExt};
-use haft::{ApprovalAnswer, Call, Content, EventKind, Reply};
+use haft::{ApprovalAnswer, Call, Content, EventKind, Reply, ReplyForm};
 use haft_store::sessions::{Batch, Decision, Outcome};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -225,7 +225,7 @@ impl Run {
         });
         made.unsent.extend(event);
         if let Some(slot) = made.results.get_mut(number) {
-            *slot = Some(result(call, reply, self.shared.runtime.toolset()));
+            *slot = Some(result(call, reply, self.shared.runtime.reply_form()));
         }
     }
 
@@ -263,10 +263,10 @@ fn output_of(reply: &Reply) -> Option<String> {
 }
 
 /// Converts a reply to the result that the model receives.
-pub(super) fn result(call: &ToolCall, reply: Reply, toolset: &str) -> ToolResult {
+pub(super) fn result(call: &ToolCall, reply: Reply, form: ReplyForm) -> ToolResult {
     let changed = reply.details().get("changed_arguments").cloned();
     let is_error = reply.is_error();
-    result_from(call, reply.into_content(), is_error, changed, toolset)
+    result_from(call, reply.into_content(), is_error, changed, form)
 }
 
 /// Creates the result that the model receives from the parts of a reply, which may come from
@@ -276,7 +276,7 @@ pub(super) fn result_from(
     mut content: Vec<Content>,
     is_error: bool,
     changed: Option<Value>,
-    toolset: &str,
+    form: ReplyForm,
 ) -> ToolResult {
     for block in &mut content {
         // The conversation keeps the content, so spare capacity is returned.
@@ -288,7 +288,7 @@ pub(super) fn result_from(
     }
     if let Some(arguments) = changed {
         let note = format!("The user approved this call with changed arguments: {arguments}");
-        tool_reply::add_note(toolset, &mut content, &note);
+        tool_reply::add_note(form, &mut content, &note);
     }
     if content.is_empty() {
         let text = "[no output]".to_owned();

@@ -6,7 +6,7 @@ use super::handle::{OpenCalls, PendingCall};
 use super::pictures::omit_recorded;
 use super::record::Record;
 use crate::{Message, ModelAnswer, ToolCall};
-use haft::Content;
+use haft::{Content, ReplyForm};
 use haft_store::sessions::{Loaded, REDACTED, Session, StoredMessage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -109,7 +109,7 @@ impl Agent {
             &session,
             loaded,
             history.last(),
-            self.shared.runtime.toolset(),
+            self.shared.runtime.reply_form(),
         )?;
         let ended = match history.last().map(|message| &**message) {
             None => true,
@@ -188,7 +188,7 @@ fn open_calls(
     session: &Session,
     loaded: &Loaded,
     last: Option<&Arc<Message>>,
-    toolset: &str,
+    form: ReplyForm,
 ) -> Result<Option<OpenCalls>, LoadError> {
     let Some(Message::Assistant(answer)) = last.map(|message| &**message) else {
         return Ok(None);
@@ -216,7 +216,7 @@ fn open_calls(
         };
         let changed = reply.details.get("changed_arguments").cloned();
         let (content, is_error) = (reply.content, reply.is_error);
-        done.push(result_from(call, content, is_error, changed, toolset));
+        done.push(result_from(call, content, is_error, changed, form));
     }
     // A call with an answer but no outcome may have started, so it is not pending.
     let undecided = loaded.approvals.iter().filter(|one| one.decision.is_none());

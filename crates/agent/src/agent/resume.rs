@@ -178,8 +178,8 @@ impl Run {
                     duration_ms: 0,
                     output: None,
                 });
-                let toolset = self.shared.runtime.toolset();
-                results.push(super::calls::result(call, reply, toolset));
+                let form = self.shared.runtime.reply_form();
+                results.push(super::calls::result(call, reply, form));
             } else {
                 results.push(self.interrupted(call, &changed));
             }

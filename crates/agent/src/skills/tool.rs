@@ -2,15 +2,17 @@
 
 use super::{FILE, Skill, Skills, front_matter};
 use crate::tool_reply;
-use futures::future::BoxFuture;
 use haft::ops::backend::{Kind, Local, Step, Visit};
 use haft::ops::read::{self, Found, Room, Window};
 use haft::ops::text::decode::{prefix, visible};
 use haft::ops::{Backend, Error as OpsError};
 use haft::truncate::{MAX_BYTES, MAX_LINES};
-use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource};
+use haft::{
+    AnyTool, Context, Definition, Effect, Error, PreparedCall, Reply, prepared, read_arguments,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Name of the tool.
@@ -69,7 +71,6 @@ impl SkillTool {
         };
         let file = args.file.filter(|file| !file.trim().is_empty());
         let (text, note) = text_of(skill, file.as_deref().unwrap_or(FILE), cx).await?;
-        let toolset = cx.runtime().toolset();
         let folder = visible(&skill.folder.to_string_lossy());
         let (body, files) = match file {
             Some(_) => (text.as_str(), None),
@@ -78,7 +79,7 @@ impl SkillTool {
                 Some(others(skill, cx).await),
             ),
         };
-        if tool_reply::is_object(toolset) {
+        if cx.runtime().reply_form().is_object() {
             let mut more = Vec::new();
             if let Some(files) = files {
                 more.extend([("folder", json!(folder)), ("files", json!(files))]);
@@ -112,24 +113,15 @@ impl AnyTool for SkillTool {
         Effect::Read
     }
 
-    fn resources(&self, _: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        let args = read_arguments(&arguments)?;
+        Ok(prepared(Vec::new(), move |cx| async move {
+            self.read(args, &cx).await
+        }))
     }
 
     fn timeout(&self) -> Option<Duration> {
         Some(Duration::from_secs(30))
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let args = serde_json::from_value(arguments)
-                .map_err(|error| Error::invalid(error.to_string()))?;
-            self.read(args, cx).await
-        })
     }
 }
 

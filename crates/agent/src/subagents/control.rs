@@ -5,8 +5,9 @@ use super::dispatcher::{Caller, Dispatcher};
 use super::observe::RunOutcome;
 use super::{reply, tasks};
 use crate::tool_reply;
-use futures::future::BoxFuture;
-use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource};
+use haft::{
+    AnyTool, Context, Definition, Effect, Error, PreparedCall, Reply, prepared, read_arguments,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -113,52 +114,47 @@ impl AnyTool for Control {
         }
     }
 
-    fn resources(&self, _: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        let args = read_arguments(&arguments)?;
+        Ok(prepared(Vec::new(), move |cx| async move {
+            self.call(args, &cx).await
+        }))
     }
 
     // A check may wait, and has its own time limit.
     fn timeout(&self) -> Option<Duration> {
         None
     }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let args: Args = serde_json::from_value(arguments)
-                .map_err(|error| Error::invalid(error.to_string()))?;
-            self.dispatcher.check_session(cx)?;
-            let id = args.task_id.filter(|id| !id.trim().is_empty());
-            match (self.action, id) {
-                (Action::Check, None) => {
-                    let background = self.dispatcher.background()?;
-                    let before = background.live_ids();
-                    let has_ended = || {
-                        let live = background.live_ids();
-                        before.is_empty() || before.iter().any(|id| !live.contains(id))
-                    };
-                    wait(args.wait, background.until(has_ended), cx).await?;
-                    Ok(self.list(cx))
-                }
-                (Action::Check, Some(id)) => self.check(&id, args.wait, cx).await,
-                (_, None) => Err(Error::invalid("parameter \"task_id\" must not be empty")),
-                (Action::Message, Some(id)) => {
-                    let message = args.message.unwrap_or_default();
-                    if message.trim().is_empty() {
-                        return Err(Error::invalid("parameter \"message\" must not be empty"));
-                    }
-                    self.message(&id, message, cx)
-                }
-                (Action::Cancel, Some(id)) => self.cancel(&id, cx).await,
-            }
-        })
-    }
 }
 
 impl Control {
+    async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        self.dispatcher.check_session(cx)?;
+        let id = args.task_id.filter(|id| !id.trim().is_empty());
+        match (self.action, id) {
+            (Action::Check, None) => {
+                let background = self.dispatcher.background()?;
+                let before = background.live_ids();
+                let has_ended = || {
+                    let live = background.live_ids();
+                    before.is_empty() || before.iter().any(|id| !live.contains(id))
+                };
+                wait(args.wait, background.until(has_ended), cx).await?;
+                Ok(self.list(cx))
+            }
+            (Action::Check, Some(id)) => self.check(&id, args.wait, cx).await,
+            (_, None) => Err(Error::invalid("parameter \"task_id\" must not be empty")),
+            (Action::Message, Some(id)) => {
+                let message = args.message.unwrap_or_default();
+                if message.trim().is_empty() {
+                    return Err(Error::invalid("parameter \"message\" must not be empty"));
+                }
+                self.message(&id, message, cx)
+            }
+            (Action::Cancel, Some(id)) => self.cancel(&id, cx).await,
+        }
+    }
+
     fn job(&self, id: &str) -> Option<Arc<Job>> {
         self.dispatcher.background().ok()?.job(id)
     }
@@ -176,7 +172,7 @@ impl Control {
             let status = if is_lost { "interrupted" } else { one.status };
             (one.id, (one.kind, one.description), status, progress)
         });
-        if tool_reply::is_object(cx.runtime().toolset()) {
+        if cx.runtime().reply_form().is_object() {
             let tasks: Vec<_> = all
                 .map(|(id, (kind, description), status, progress)| {
                     let mut one = json!({
@@ -340,7 +336,7 @@ async fn wait(
 
 /// Creates a reply with the status of a task.
 pub(super) fn status_reply(text: &str, id: &str, status: &str, cx: &Context) -> Reply {
-    let reply = if tool_reply::is_object(cx.runtime().toolset()) {
+    let reply = if cx.runtime().reply_form().is_object() {
         let more = vec![("task_id", json!(id)), ("task_status", json!(status))];
         tool_reply::object(cx, "result", text, more)
     } else {

@@ -47,7 +47,7 @@ fn answered(text: &str, id: &str, cx: &Context) -> Reply {
         "" => "(it ended without text)",
         text => text,
     };
-    let reply = if tool_reply::is_object(cx.runtime().toolset()) {
+    let reply = if cx.runtime().reply_form().is_object() {
         tool_reply::object(cx, "result", text, vec![("task_id", json!(id))])
     } else {
         Reply::from(text).footer(format!("[task_id: {id}]"))

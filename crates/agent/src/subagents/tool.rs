@@ -4,8 +4,9 @@ use super::dispatcher::{Dispatcher, WorkRequest};
 use super::names::requested_tool;
 use super::team::{Member, SubagentError, TASK, Team};
 use crate::Agent;
-use futures::future::BoxFuture;
-use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource};
+use haft::{
+    AnyTool, Context, Definition, Effect, Error, PreparedCall, Reply, prepared, read_arguments,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -134,33 +135,31 @@ impl AnyTool for SubagentTool {
         self.member.effect
     }
 
-    fn resources(&self, _: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        let args = read_arguments(&arguments)?;
+        Ok(prepared(Vec::new(), move |cx| async move {
+            self.call(args, &cx).await
+        }))
     }
 
     // A sub-agent has limits on turns, tokens and cost instead.
     fn timeout(&self) -> Option<Duration> {
         None
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let args: SubagentArgs = typed(arguments)?;
-            if args.request.trim().is_empty() {
-                return Err(Error::invalid("parameter \"request\" must not be empty"));
-            }
-            let request = WorkRequest {
-                member: Arc::clone(&self.member),
-                description: args.request.clone(),
-                prompt: args.request,
-                task_id: None,
-            };
-            self.dispatcher.work(request, cx).await
-        })
+impl SubagentTool {
+    async fn call(&self, args: SubagentArgs, cx: &Context) -> Result<Reply, Error> {
+        if args.request.trim().is_empty() {
+            return Err(Error::invalid("parameter \"request\" must not be empty"));
+        }
+        let request = WorkRequest {
+            member: Arc::clone(&self.member),
+            description: args.request.clone(),
+            prompt: args.request,
+            task_id: None,
+        };
+        self.dispatcher.work(request, cx).await
     }
 }
 
@@ -188,53 +187,47 @@ impl AnyTool for TaskTool {
         self.dispatcher.team.effect()
     }
 
-    fn resources(&self, _: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        let args = read_arguments(&arguments)?;
+        Ok(prepared(Vec::new(), move |cx| async move {
+            self.call(args, &cx).await
+        }))
     }
 
     fn timeout(&self) -> Option<Duration> {
         None
     }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let args: TaskArgs = typed(arguments)?;
-            let is_blank = |text: &String| text.trim().is_empty();
-            let given = [&args.prompt, &args.description];
-            let Some(prompt) = given.into_iter().find(|text| !is_blank(text)) else {
-                return Err(Error::invalid(
-                    "parameters \"prompt\" and \"description\" must not both be empty",
-                ));
-            };
-            let team = &self.dispatcher.team;
-            let Some(member) = team.member(&requested_tool(&args.subagent_type)) else {
-                let known: Vec<_> = team.members.iter().map(|one| one.tool.as_str()).collect();
-                return Err(Error::invalid(format!(
-                    "parameter \"subagent_type\" must be one of {}",
-                    known.join(", ")
-                )));
-            };
-            let request = WorkRequest {
-                member: Arc::clone(member),
-                prompt: prompt.clone(),
-                description: match is_blank(&args.description) {
-                    true => args.prompt,
-                    false => args.description,
-                },
-                task_id: args.task_id.filter(|id| !is_blank(id)),
-            };
-            match args.background {
-                Some(true) => self.dispatcher.start(request, cx),
-                _ => self.dispatcher.work(request, cx).await,
-            }
-        })
-    }
 }
 
-fn typed<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, Error> {
-    serde_json::from_value(arguments).map_err(|error| Error::invalid(error.to_string()))
+impl TaskTool {
+    async fn call(&self, args: TaskArgs, cx: &Context) -> Result<Reply, Error> {
+        let is_blank = |text: &String| text.trim().is_empty();
+        let given = [&args.prompt, &args.description];
+        let Some(prompt) = given.into_iter().find(|text| !is_blank(text)) else {
+            return Err(Error::invalid(
+                "parameters \"prompt\" and \"description\" must not both be empty",
+            ));
+        };
+        let team = &self.dispatcher.team;
+        let Some(member) = team.member(&requested_tool(&args.subagent_type)) else {
+            let known: Vec<_> = team.members.iter().map(|one| one.tool.as_str()).collect();
+            return Err(Error::invalid(format!(
+                "parameter \"subagent_type\" must be one of {}",
+                known.join(", ")
+            )));
+        };
+        let request = WorkRequest {
+            member: Arc::clone(member),
+            prompt: prompt.clone(),
+            description: match is_blank(&args.description) {
+                true => args.prompt,
+                false => args.description,
+            },
+            task_id: args.task_id.filter(|id| !is_blank(id)),
+        };
+        match args.background {
+            Some(true) => self.dispatcher.start(request, cx),
+            _ => self.dispatcher.work(request, cx).await,
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::config::mcp::{Configured, Connection, label};
 use crate::config::plugins::Owner;
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
-use haft::{Check, Standing};
+use haft::{Check, Installer};
 use haft_mcp::client::{Endpoint, Naming, Pins, Remote, SeenTool, Tokens};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -236,9 +236,9 @@ fn remote(
     settings: &Settings,
 ) -> Option<Remote> {
     let state = settings.folders.state.as_deref();
-    let standing = match needs_trust(server, line.as_ref()) {
-        true => Standing::Guest,
-        false => super::standing(line.as_ref(), settings),
+    let installer = match needs_trust(server, line.as_ref()) {
+        true => Installer::Project,
+        false => super::installer(line.as_ref(), settings),
     };
     let endpoint = match &server.connection {
         Connection::Program { environment, .. } => {
@@ -271,9 +271,9 @@ fn remote(
         remote.only = Some(server.only.clone().unwrap_or(offered));
     }
     remote.check = check;
-    remote.standing = standing;
+    remote.installer = installer;
     if let Some(state) = state {
-        let which = identity(server, standing.is_guest(), settings);
+        let which = identity(server, installer.is_project(), settings);
         let named = |kind: &str| {
             let file = format!("{}-{which}.json", label(&server.name));
             PrivateFile(state.join(kind).join(file))

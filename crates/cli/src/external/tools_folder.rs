@@ -10,7 +10,7 @@ use crate::trust::{Item, Pin};
 use haft::ops::beneath;
 use haft::ops::scope::real;
 use haft::ops::text::decode::visible;
-use haft::{Check, Definition, Executable, Plugin, Standing, Takes};
+use haft::{Check, Definition, Executable, Installer, Plugin, Takes};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of tools in a folder.
@@ -400,9 +400,9 @@ impl FoundTool {
             None => Takes::Words,
         };
         // A program that needed trust is a guest, no matter whose it is.
-        let standing = match check.is_some() {
-            true => Standing::Guest,
-            false => super::standing_of(self.tier, settings),
+        let installer = match check.is_some() {
+            true => Installer::Project,
+            false => super::installer_of(self.tier, settings),
         };
         Ok(Executable {
             definition: Definition {
@@ -422,7 +422,7 @@ impl FoundTool {
             timeout: page.timeout,
             timeout_set_in: format!("the front matter of {}", self.page_shown()),
             check,
-            standing,
+            installer,
             files: self.files(),
         })
     }

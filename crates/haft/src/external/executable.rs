@@ -2,12 +2,12 @@
 //! and as environment variables, or as words on its command line.
 
 use crate::commands;
+use crate::external::installer::Installer;
 use crate::external::plugin::{Check, Programs, Recheck, clean, closed, worded as as_failure};
 use crate::external::printed;
-use crate::external::standing::Standing;
 use crate::external::time::TimeLimit;
-use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
-use futures::future::BoxFuture;
+use crate::tool::{PreparedCall, prepared};
+use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, schema};
 use haft_ops::exec::{self, Done, Exec, ExecContext};
 use haft_ops::executor::{
     Ended, Exit, Input, Keep, MAX_MEMORY, Program, Prompts, Streams, clean_path,
@@ -44,7 +44,7 @@ pub struct Executable {
     /// Check before each call: the program must be the one that was trusted.
     pub check: Option<Check>,
     /// Origin of the program (user or project), which decides how it is sandboxed.
-    pub standing: Standing,
+    pub installer: Installer,
     /// The files that it consists of and that describe it. The tool is not loaded if a rule
     /// keeps one of them out of prompts.
     pub files: Vec<PathBuf>,
@@ -85,12 +85,12 @@ impl Executable {
     /// Adds a description if it is missing: asks the program for its help once, in the
     /// sandbox of its calls and with a short time limit.
     pub(crate) async fn described(mut self, programs: Option<&Programs>, dir: &Path) -> Self {
-        let run = programs.map(|programs| programs.around(self.standing, &self.apart()));
+        let run = programs.map(|programs| programs.around(self.installer, &self.apart()));
         if !self.definition.description.is_empty() {
             return self;
         }
         if let Some(programs) = programs {
-            let avoid = programs.writable(self.standing);
+            let avoid = programs.writable(self.installer);
             clean_path(&mut self.environment, &avoid);
         }
         if let (Some(run), Ok(recheck)) = (run, self.checked()) {
@@ -247,8 +247,10 @@ impl AnyTool for Executable {
         Effect::Execute
     }
 
-    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        Ok(prepared(Vec::new(), move |cx| async move {
+            self.call(&arguments, &cx).await
+        }))
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -259,36 +261,32 @@ impl AnyTool for Executable {
         Some(self.time().within(session))
     }
 
-    fn standing(&self) -> Option<Standing> {
-        Some(self.standing)
+    fn installer(&self) -> Option<Installer> {
+        Some(self.installer)
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            let (request, environment) = self.request(&arguments, cx)?;
-            let recheck = self.checked()?;
-            let whose = (self.standing, self.apart());
-            let done = cx.run_program(whose, request, environment).await?;
-            // If another program ran in its place, its output is withheld.
-            if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
-                return Err(Error::failed(format!(
-                    "its output is withheld, but it has run: {reason}"
-                )));
-            }
-            Ok(reply(&done, &self.time(), self.standing, cx))
-        })
+impl Executable {
+    async fn call(&self, arguments: &Value, cx: &Context) -> Result<Reply, Error> {
+        let (request, environment) = self.request(arguments, cx)?;
+        let recheck = self.checked()?;
+        let whose = (self.installer, self.apart());
+        let done = cx.run_program(whose, request, environment).await?;
+        // If another program ran in its place, its output is withheld.
+        if let Some(Err(reason)) = recheck.map(|recheck| recheck()) {
+            return Err(Error::failed(format!(
+                "its output is withheld, but it has run: {reason}"
+            )));
+        }
+        Ok(reply(&done, &self.time(), self.installer, cx))
     }
 }
 
 /// Note for an image that was printed in a form that cannot be shown.
 const NOT_SHOWN: &str = "[a picture was printed but cannot be shown: the whole output must be one JSON value of at most 2 MB, with nothing on standard error; scale the picture down, or keep other output away]";
 
-fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Reply {
-    let mut below = commands::notes_within(done, cx, cx.programs_request(standing));
+fn reply(done: &Done, time: &TimeLimit, installer: Installer, cx: &Context) -> Reply {
+    let mut below = commands::notes_within(done, cx, cx.programs_request(installer));
     let end = end(done, time, cx);
     if let Some(printed) = printed::outcome(&done.finished.output) {
         below.extend(end.lines);
@@ -306,7 +304,7 @@ fn reply(done: &Done, time: &TimeLimit, standing: Standing, cx: &Context) -> Rep
     // Even if the program continued after that and succeeded.
     let programs = cx.session.programs.as_ref();
     let programs = programs.filter(|_| commands::looks_refused(done));
-    let advice = programs.and_then(|programs| programs.advice(standing, &said.text));
+    let advice = programs.and_then(|programs| programs.advice(installer, &said.text));
     below.extend(advice.map(|advice| format!("[{advice}]")));
     below.extend(said.note);
     below.extend(end.lines);
@@ -376,7 +374,7 @@ fn worded(
     cx: &Context,
 ) -> String {
     match cx.failure_prefix() {
-        start if start.is_empty() => without_session.into(),
+        "" => without_session.into(),
         start => format!("{start}command {}", of_a_command.as_ref()),
     }
 }

@@ -17,8 +17,8 @@ mod progress;
 mod sanitize;
 mod tool;
 
+use super::installer::Installer;
 use super::source::Start;
-use super::standing::Standing;
 use crate::Error;
 use crate::guest::Guest;
 use cached::CachedHandshake;
@@ -107,7 +107,7 @@ pub struct Plugin {
     /// Check before each start: the plugin must be the one that was trusted.
     pub check: Option<Check>,
     /// Origin of the plugin (user or project), which decides how it is sandboxed.
-    pub standing: Standing,
+    pub installer: Installer,
     /// Cache of its handshake. With one, the plugin is only started when it is called.
     pub memory: Option<Arc<dyn Memory>>,
     /// Returns a number that changes with its files. The plugin is restarted when it
@@ -178,7 +178,7 @@ impl Plugin {
             may_be_empty: false,
             log: None,
             check: None,
-            standing: Standing::Vouched,
+            installer: Installer::UserTrustingFolders,
             memory: None,
             stamp: None,
             guest: None,
@@ -208,8 +208,8 @@ pub struct Programs {
 
 impl Programs {
     /// Returns the default environment of a program.
-    fn usual(&self, standing: Standing) -> Vec<(OsString, OsString)> {
-        environment::for_programs(self.of(standing).environment.iter().cloned(), &[])
+    fn usual(&self, installer: Installer) -> Vec<(OsString, OsString)> {
+        environment::for_programs(self.of(installer).environment.iter().cloned(), &[])
     }
 
     /// Returns a version for programs without access to files.
@@ -457,7 +457,7 @@ impl Host {
         if words.is_empty() {
             return String::new();
         }
-        let advice = self.programs.advice(self.plugin.standing, words);
+        let advice = self.programs.advice(self.plugin.installer, words);
         let advice = advice.map(|advice| format!("\n[{advice}]"));
         format!(
             "; the end of its stderr:\n{words}{}",
@@ -482,12 +482,12 @@ impl Host {
             arguments: self.plugin.arguments.clone(),
             environment: match &self.plugin.environment {
                 Some(environment) => environment.clone(),
-                None => self.programs.usual(self.plugin.standing),
+                None => self.programs.usual(self.plugin.installer),
             },
             cache: None,
             dir: self.plugin.dir.clone(),
             log: self.plugin.log.clone(),
-            standing: self.plugin.standing,
+            installer: self.plugin.installer,
         };
         Ok((self.programs.converse(start).await?, recheck))
     }

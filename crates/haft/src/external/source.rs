@@ -1,8 +1,8 @@
 //! Other sources of tools, such as MCP servers. The session asks a source for its tools and
 //! gives them unique names.
 
+use super::installer::Installer;
 use super::plugin::{LOG, Programs, clean};
-use super::standing::Standing;
 use crate::tool::Redefined;
 use crate::{AnyTool, Definition, Error, schema};
 use futures::future::BoxFuture;
@@ -70,7 +70,7 @@ pub struct Start {
     /// File for its log (standard error).
     pub log: Option<PathBuf>,
     /// Origin of the program (user or project), which decides how it is sandboxed.
-    pub standing: Standing,
+    pub installer: Installer,
 }
 
 /// Folder for a program that downloads code, such as `npx`. In the sandbox the program
@@ -130,7 +130,7 @@ impl Programs {
     }
 
     async fn begin(&self, start: Start) -> Result<Conversation, Error> {
-        let exec_context = &self.around(start.standing, &start.name);
+        let exec_context = &self.around(start.installer, &start.name);
         let words = std::iter::once(self.located(&start)?.into_os_string());
         let request = Exec {
             program: Program::Direct(words.chain(start.arguments).collect()),
@@ -160,7 +160,7 @@ impl Programs {
             .find(|(name, _)| name == "TMPDIR")
             .cloned();
         launch.environment = start.environment;
-        clean_path(&mut launch.environment, &self.writable(start.standing));
+        clean_path(&mut launch.environment, &self.writable(start.installer));
         if let (Some(cache), Some(confinement)) = (start.cache, &mut launch.confinement) {
             cache
                 .open(&mut launch.environment, confinement)
@@ -200,9 +200,9 @@ impl Cache {
 impl Programs {
     /// Returns the folders that commands and programs may write. Programs are never looked
     /// up by name there.
-    pub(crate) fn writable(&self, standing: Standing) -> Vec<PathBuf> {
+    pub(crate) fn writable(&self, installer: Installer) -> Vec<PathBuf> {
         let mut folders = vec![self.dir.clone()];
-        let sandbox = self.of(standing).sandbox.as_ref();
+        let sandbox = self.of(installer).sandbox.as_ref();
         if let Some(request) = sandbox.map(|sandbox| sandbox.request()) {
             folders.push(request.work_dir.clone());
             folders.extend(request.roots.iter().map(|root| request.work_dir.join(root)));
@@ -215,7 +215,7 @@ impl Programs {
 
     /// Finds a program in its `PATH`, except in folders that commands can write.
     fn located(&self, start: &Start) -> Result<PathBuf, Error> {
-        let avoid = self.writable(start.standing);
+        let avoid = self.writable(start.installer);
         let name = start.program.as_os_str();
         look_up(name, path_of(&start.environment), &avoid).ok_or_else(|| {
             Error::failed(format!(

@@ -8,8 +8,7 @@ mod tests;
 
 pub use explain::{Explained, Refused};
 
-use super::clock::Clock;
-use super::{Call, Filled, Form, MAX_REASON_CHARS, Runtime};
+use super::{Call, Filled, Form, MAX_REASON_CHARS, OuterCall, Runtime};
 use crate::event::{EventKind, Listener};
 use crate::policy::{JudgedPart, PolicyInput, RuleLocation};
 use crate::{
@@ -199,7 +198,7 @@ impl Runtime {
             effect,
             resources,
             work_dir: self.session.scope.work_dir(),
-            bases: &self.session.bases,
+            bases: &self.session.shared.bases,
             names: &names,
         };
         let mut judgement = policy.judge(&act);
@@ -245,52 +244,6 @@ impl Runtime {
         Err(not_approved(&call.tool, &judgement, suggestion, waits, why))
     }
 
-    /// Applies the policy to another resource that a running call is about to use.
-    pub(crate) fn may(
-        &self,
-        tool: &str,
-        effect: Effect,
-        resource: Resource,
-        paths: &[(FilePath, Access)],
-    ) -> Result<(), Error> {
-        let approval = &self.session.approval;
-        let policy = approval.policy();
-        if policy.is_empty() {
-            return Ok(());
-        }
-        let resources = [resource];
-        let names = self.names(&resources, paths);
-        let act = PolicyInput {
-            tool,
-            effect,
-            resources: &resources,
-            work_dir: self.session.scope.work_dir(),
-            bases: &self.session.bases,
-            names: &names,
-        };
-        let judgement = policy.judge(&act);
-        let is_allowed = match judgement.verdict {
-            Verdict::Allow => true,
-            Verdict::Deny => false,
-            Verdict::Ask => {
-                let call = PolicyInput {
-                    effect: Effect::Execute,
-                    resources: &[],
-                    names: &[],
-                    ..act
-                };
-                let call = policy.judge(&call);
-                let allowed_before = |by: &DecidedBy| call.parts.iter().any(|part| part.by == *by);
-                approval.approve == Approve::Auto
-                    || judgement.decisive().all(|part| allowed_before(&part.by))
-            }
-        };
-        if is_allowed {
-            return Ok(());
-        }
-        Err(denied(tool, &judgement))
-    }
-
     /// Asks the user when it is this call's turn. Anything but an approval is an error.
     pub(super) async fn ask(&self, call: &Call, question: Question) -> Result<Granted, Error> {
         let pending = PendingCall {
@@ -301,7 +254,8 @@ impl Runtime {
             on_event: call.on_event.as_ref(),
         };
         // The clocks of outer calls stop while the user thinks.
-        let _paused = self.clock_around(call).map(Clock::pause);
+        let outer = self.outer_call(call);
+        let _paused = outer.map(|outer| outer.clock.pause());
         let answer = tokio::select! {
             biased;
             () = call.cancel.cancelled() => return Err(Error::Cancelled),
@@ -380,9 +334,9 @@ impl Runtime {
         }
     }
 
-    /// Returns the clock of the call that this one is part of.
-    pub(super) fn clock_around<'a>(&'a self, call: &'a Call) -> Option<&'a Clock> {
-        call.clock.as_ref().or(self.session.clock.as_ref())
+    /// Returns the call that this one is part of.
+    pub(super) fn outer_call<'a>(&'a self, call: &'a Call) -> Option<&'a OuterCall> {
+        call.outer.as_ref().or(self.session.outer.as_ref())
     }
 
     /// Returns the approver for a call.
@@ -431,7 +385,7 @@ impl Runtime {
             effect,
             resources: &resources,
             work_dir: session.scope.work_dir(),
-            bases: &session.bases,
+            bases: &session.shared.bases,
             names: &[],
         });
         match judgement.verdict {
@@ -443,7 +397,7 @@ impl Runtime {
 
     /// Returns the names of a call's paths: as meant in the toolset's style, and with links
     /// resolved.
-    fn names(
+    pub(super) fn names(
         &self,
         resources: &[Resource],
         paths: &[(FilePath, Access)],
@@ -451,7 +405,11 @@ impl Runtime {
         let session = &self.session;
         let interpreted = resources.iter().filter_map(|resource| match resource {
             Resource::Path(given, _) => {
-                let interpreted = session.paths.interpret(&session.scope, given);
+                let interpreted = session
+                    .shared
+                    .toolset
+                    .paths
+                    .interpret(&session.scope, given);
                 Some((given.clone(), session.scope.work_dir().join(interpreted)))
             }
             _ => None,
@@ -477,14 +435,14 @@ impl Runtime {
 const MAX_CALL_CHARS: usize = 200;
 
 /// Place of a rule that is only suggested and not in any file.
-fn suggested() -> RuleLocation {
+pub(super) fn suggested() -> RuleLocation {
     RuleLocation {
         file: "(suggested)".to_owned(),
         line: 0,
     }
 }
 
-fn denied(tool: &str, judgement: &Judgement) -> Error {
+pub(super) fn denied(tool: &str, judgement: &Judgement) -> Error {
     Error::Denied {
         reason: reason_of(tool, judgement, ""),
     }
@@ -513,7 +471,7 @@ struct PendingCall<'a> {
     on_event: Option<&'a Listener>,
 }
 
-fn not_approved(
+pub(super) fn not_approved(
     tool: &str,
     judgement: &Judgement,
     suggestion: Option<&Rule>,

@@ -7,16 +7,16 @@ mod offer;
 mod restore;
 
 use super::approve::{Approval, Approve, Approver};
-use super::files::{self, Backing, Disk, FileSetup, Files};
+use super::files::{self, Backing, Disk, FileSetup};
+use super::session::{ExternalTools, SharedSettings};
 use super::sibling::{BackingSource, Origin};
-use super::{Runtime, Session, closing};
+use super::{Runtime, Session, hidden_paths};
 use crate::commands::Commands;
 use crate::event::{Event, EventSink};
 use crate::external::executable::Executable;
 use crate::external::plugin::{Host, Plugin};
 use crate::external::source::Sourced;
 use crate::journal::Journal;
-use crate::queue::Queue;
 use crate::registry::Duplicate;
 use crate::state::State;
 use crate::toolset::{Paths, UnknownPreset};
@@ -33,8 +33,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Reasons why a session cannot be built.
@@ -525,17 +524,11 @@ impl Builder {
             commands: self.commands,
         };
         let origin = Origin { setup, place };
-        let Files {
-            backend,
-            memory_files,
-            scope,
-            exec_context,
-            plugins,
-        } = origin.files(&id, &toolset)?;
-        memory_files.restore(self.restored_files);
+        let mut files = origin.files(&id, &toolset)?;
+        files.memory_files.restore(self.restored_files);
         let mut bases: Vec<PathBuf> = Vec::new();
         let begin = self.rules_begin.into_iter().chain([absolute(&dir)]);
-        for base in begin.chain([scope.work_dir().to_owned()]) {
+        for base in begin.chain([files.scope.work_dir().to_owned()]) {
             let real = haft_ops::scope::real(&base).unwrap_or(base);
             if !bases.contains(&real) {
                 bases.push(real);
@@ -544,7 +537,16 @@ impl Builder {
         if toolset.paths == Paths::Virtual {
             bases.push(PathBuf::from("/"));
         }
-        let programs = closing::programs(plugins, &self.approval.policy(), &bases, &scope);
+        let policy = self.approval.policy();
+        files.programs = hidden_paths::programs(files.programs, &policy, &bases, &files.scope);
+        let plugins = match &files.programs {
+            None if !self.plugins.is_empty() => return Err(BuildError::NoPrograms),
+            None => Vec::new(),
+            Some(programs) => {
+                let host = |plugin| Arc::new(Host::new(plugin, programs));
+                self.plugins.into_iter().map(host).collect()
+            }
+        };
         let spill = outputs.map(|outputs| {
             let spill = Spill::new(outputs.join(&id));
             match toolset.paths {
@@ -552,49 +554,30 @@ impl Builder {
                 Paths::Expanding | Paths::Plain => spill,
             }
         });
-        let session = Session {
-            spill,
-            state: Arc::new(self.state),
-            interrupt_on: self.interrupt_on,
-            agent: None,
-            clock: None,
-            messenger,
-            id,
-            tools,
+        let shared = SharedSettings {
+            toolset,
             reserve,
-            backend,
-            memory_files,
-            scope,
-            paths: toolset.paths,
             bases,
-            exec_context,
-            processes: Arc::new(OnceLock::new()),
-            toolset: Arc::new(toolset),
-            journal: self.journal,
-            queue: Queue::default(),
+            messenger,
             timeout: self.timeout,
             concurrency: self.concurrency,
             watch: self.watch,
-            approval: Arc::new(self.approval.ready()),
-            events: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            plugins: match &programs {
-                None if !self.plugins.is_empty() => return Err(BuildError::NoPrograms),
-                None => Vec::new(),
-                Some(programs) => {
-                    let host = |plugin| Arc::new(Host::new(plugin, programs));
-                    self.plugins.into_iter().map(host).collect()
-                }
-            },
-            programs,
-            executables: self.executables,
-            sources: self.sources,
-            loaded: tokio::sync::OnceCell::new(),
-            tools_from: None,
-            origin: Arc::new(origin),
+            origin,
         };
-        let session = Arc::new(session);
-        session.tools.belong_to(&session);
-        Ok(Runtime { session })
+        let session = Session {
+            journal: self.journal,
+            spill,
+            state: Arc::new(self.state),
+            approval: Arc::new(self.approval.ready()),
+            interrupt_on: self.interrupt_on,
+            external: ExternalTools {
+                plugins,
+                executables: self.executables,
+                sources: self.sources,
+                ..ExternalTools::default()
+            },
+            ..Session::new(Arc::new(shared), id, tools, files)
+        };
+        Ok(session.start())
     }
 }

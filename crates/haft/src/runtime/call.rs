@@ -4,6 +4,7 @@ use super::clock::Clock;
 use super::{ApprovalAnswer, Approver};
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
+use crate::queue::Position;
 use crate::{Content, Error};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -31,8 +32,15 @@ pub struct Call {
     pub(crate) on_begin: Option<BeforeCall>,
     /// Names of the tools that led to this call, outermost first.
     pub(crate) within: Vec<String>,
-    /// Clock of the call that made this one.
-    pub(crate) clock: Option<Clock>,
+    /// The call that made this one.
+    pub(crate) outer: Option<OuterCall>,
+}
+
+/// A call that makes other calls.
+#[derive(Clone)]
+pub(crate) struct OuterCall {
+    pub(crate) clock: Clock,
+    pub(crate) position: Position,
 }
 
 impl Call {
@@ -52,7 +60,7 @@ impl Call {
             approver: None,
             on_begin: None,
             within: Vec::new(),
-            clock: None,
+            outer: None,
         }
     }
 

@@ -30,11 +30,16 @@ impl Runtime {
     pub async fn changed_since(&self, since: SystemTime, most: usize) -> Changes {
         let have_ended = orphans_ended(TIME).await;
         let session = &self.session;
-        let whole = match session.paths {
+        let whole = match session.shared.toolset.paths {
             crate::Paths::Virtual => "/",
             _ => ".",
         };
-        let Ok(root) = session.paths.resolve(&session.scope, whole, Access::Read) else {
+        let Ok(root) = session
+            .shared
+            .toolset
+            .paths
+            .resolve(&session.scope, whole, Access::Read)
+        else {
             return Changes::default();
         };
         let root = self.shown_from(root);

@@ -29,13 +29,14 @@ impl Runtime {
         if let Some(first) = &session.tools_from {
             return Box::pin(first.ready()).await;
         }
-        if session.plugins.is_empty()
-            && session.executables.is_empty()
-            && session.sources.is_empty()
+        if session.external.plugins.is_empty()
+            && session.external.executables.is_empty()
+            && session.external.sources.is_empty()
         {
             return &[];
         }
         session
+            .external
             .loaded
             .get_or_init(|| self.load_external_tools())
             .await
@@ -48,8 +49,13 @@ impl Runtime {
             Some(first) => &first.session,
             None => &self.session,
         };
-        let may_change = session.plugins.iter().any(|host| host.overrides(tool))
+        let may_change = session
+            .external
+            .plugins
+            .iter()
+            .any(|host| host.overrides(tool))
             || session
+                .external
                 .executables
                 .iter()
                 .any(|program| program.definition.name == tool);
@@ -61,14 +67,21 @@ impl Runtime {
     async fn load_external_tools(&self) -> Vec<String> {
         let session = &self.session;
         // Taken before the programs start, so that a change in the meantime is noticed.
-        let stamps: Vec<_> = session.plugins.iter().map(|host| host.stamp()).collect();
-        let hosts = session.plugins.iter().map(Arc::clone);
+        let stamps: Vec<_> = session
+            .external
+            .plugins
+            .iter()
+            .map(|host| host.stamp())
+            .collect();
+        let hosts = session.external.plugins.iter().map(Arc::clone);
         let changes = session
+            .external
             .sources
             .iter()
             .map(|sourced| (Arc::clone(sourced), sourced.source.changes()));
         let changes: Vec<_> = changes.collect();
         let loading = session
+            .external
             .sources
             .iter()
             .map(|sourced| sourced.source.tools(session.programs.as_ref()));
@@ -79,11 +92,11 @@ impl Runtime {
         )
         .await;
         let mut problems = Vec::new();
-        for (host, loaded) in session.plugins.iter().zip(loaded) {
+        for (host, loaded) in session.external.plugins.iter().zip(loaded) {
             problems.extend(session.register(host, loaded));
         }
         let mut programs = Vec::new();
-        for program in &session.executables {
+        for program in &session.external.executables {
             let name = &program.definition.name;
             match session.kept_from_prompt(&program.files) {
                 Some(why) => problems.push(format!("the tool {name} is left out: {why}")),
@@ -101,7 +114,7 @@ impl Runtime {
             }
         }
         // Last, so that tools from outside cannot replace any of the others.
-        for (sourced, brought) in session.sources.iter().zip(brought) {
+        for (sourced, brought) in session.external.sources.iter().zip(brought) {
             problems.extend(sourced.register(&session.tools, brought));
         }
         for (sourced, changes) in changes {
@@ -111,7 +124,7 @@ impl Runtime {
             }
         }
         if stamps.iter().any(Option::is_some) {
-            let hosts = session.plugins.iter().map(Arc::downgrade);
+            let hosts = session.external.plugins.iter().map(Arc::downgrade);
             let watched = hosts.zip(stamps).collect();
             tokio::spawn(watch_plugins(Arc::downgrade(session), watched));
         }

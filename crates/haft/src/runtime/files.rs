@@ -139,8 +139,8 @@ pub(super) struct Files {
     /// The files that are in memory.
     pub(super) memory_files: MemoryFiles,
     pub(super) exec_context: Option<ExecContext>,
-    /// Settings for running plugins.
-    pub(super) plugins: Option<Programs>,
+    /// How to run programs that are tools or provide tools.
+    pub(super) programs: Option<Programs>,
 }
 
 impl FileSetup {
@@ -159,7 +159,7 @@ impl FileSetup {
                     memory_files: MemoryFiles::default(),
                     scope: Scope::detached(),
                     exec_context: None,
-                    plugins: self.exec_context(dir, roots)?.1,
+                    programs: self.exec_context(dir, roots)?.1,
                 }
             }
             (_, Backing::Disk(Disk { root, .. })) => self.disk(root, toolset.reach)?,
@@ -183,14 +183,14 @@ impl FileSetup {
         }
         let scope = Scope::disk(reach.of(self.scope_config.clone())).map_err(BuildError::Scope)?;
         let backend = Arc::new(self.local());
-        let (exec_context, plugins) =
+        let (exec_context, programs) =
             self.exec_context(scope.work_dir().to_owned(), scope.roots())?;
         Ok(Files {
             backend,
             memory_files: MemoryFiles::default(),
             scope,
             exec_context,
-            plugins,
+            programs,
         })
     }
 
@@ -255,7 +255,7 @@ impl FileSetup {
             private::folder(outputs).map_err(BuildError::State)?;
             mounts.push(outputs_mount(outputs).map_err(BuildError::Scope)?);
         }
-        let (exec_context, plugins) = self.exec_context(work_dir.clone(), roots)?;
+        let (exec_context, programs) = self.exec_context(work_dir.clone(), roots)?;
         let (backend, scope) = Composite::new(mounts, work_dir);
         let mut scope = scope.called(called);
         if exec_context
@@ -269,7 +269,7 @@ impl FileSetup {
             memory_files: MemoryFiles::default(),
             scope,
             exec_context,
-            plugins,
+            programs,
         })
     }
 

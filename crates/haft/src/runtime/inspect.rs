@@ -1,9 +1,9 @@
 //! Access to the parts of a session.
 
 use super::Runtime;
-use super::closing::Known;
+use super::hidden_paths::Known;
 use crate::state::State;
-use crate::toolset::{CommandPlace, Layout};
+use crate::toolset::{CommandPlace, Layout, ReplyForm};
 use crate::{Access, Definition, Effect, Error, Offered, Paths, Tools, prompt};
 use haft_ops::exec::ExecContext;
 use haft_ops::spill::Spill;
@@ -36,7 +36,11 @@ impl Runtime {
     /// When the scope or a rule does not allow it.
     pub fn resolve(&self, given: &str, access: Access) -> Result<FilePath, Error> {
         let session = &self.session;
-        let path = session.paths.resolve(&session.scope, given, access)?;
+        let path = session
+            .shared
+            .toolset
+            .paths
+            .resolve(&session.scope, given, access)?;
         if access == Access::Read {
             let names = session.tools.names();
             let mut readers = names
@@ -64,7 +68,7 @@ impl Runtime {
     /// Whether paths belong to a virtual tree.
     #[must_use]
     pub fn has_virtual_paths(&self) -> bool {
-        self.session.paths == Paths::Virtual
+        self.session.shared.toolset.paths == Paths::Virtual
     }
 
     /// Returns the section of the system prompt about the tools.
@@ -72,7 +76,7 @@ impl Runtime {
     pub fn prompt_section(&self) -> String {
         let definitions = self.definitions();
         let layout = self.layout(&definitions);
-        prompt::section(&definitions, &self.session.toolset, &layout)
+        prompt::section(&definitions, &self.session.shared.toolset, &layout)
     }
 
     /// Returns guidance on using the tools, in addition to their descriptions: that of each
@@ -81,7 +85,7 @@ impl Runtime {
     pub fn guidance(&self) -> String {
         let definitions = self.definitions();
         let layout = self.layout(&definitions);
-        prompt::guidance(&definitions, &self.session.toolset, &layout)
+        prompt::guidance(&definitions, &self.session.shared.toolset, &layout)
     }
 
     /// Returns the toolset's prompt lines about where files are; empty without tools.
@@ -92,7 +96,7 @@ impl Runtime {
         if tools.is_empty() {
             return Vec::new();
         }
-        (session.toolset.layout)(&Layout {
+        (session.shared.toolset.layout)(&Layout {
             scope: &session.scope,
             commands: match &session.exec_context {
                 None => CommandPlace::Nowhere,
@@ -127,7 +131,7 @@ impl Runtime {
     /// leaves out. [`Narrow::granted`](crate::Narrow::granted) can grant it.
     #[must_use]
     pub fn reserved(&self, tool: &str) -> Option<Effect> {
-        Some(self.session.reserve.get(tool)?.effect())
+        Some(self.session.shared.reserve.get(tool)?.effect())
     }
 
     /// Returns the folder with the full outputs of truncated replies.
@@ -160,9 +164,15 @@ impl Runtime {
         self.session.exec_context.as_ref()
     }
 
+    /// Returns the form of all replies of the toolset.
+    #[must_use]
+    pub fn reply_form(&self) -> ReplyForm {
+        self.session.shared.toolset.replies
+    }
+
     /// Returns the name of the toolset.
     #[must_use]
     pub fn toolset(&self) -> &'static str {
-        self.session.toolset.name
+        self.session.shared.toolset.name
     }
 }

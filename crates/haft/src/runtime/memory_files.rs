@@ -88,9 +88,12 @@ impl Runtime {
     pub async fn seed_files(&self, files: Vec<(String, Vec<u8>)>) -> Result<(), Error> {
         let session = &self.session;
         for (given, bytes) in files {
-            let path = session
-                .paths
-                .resolve(&session.scope, &given, Access::Write)?;
+            let path =
+                session
+                    .shared
+                    .toolset
+                    .paths
+                    .resolve(&session.scope, &given, Access::Write)?;
             let parts = session.scope.parts().into_iter();
             let fitting = parts.filter(|(at, _)| path.virtual_path().starts_with(at));
             let part = fitting.max_by_key(|(at, _)| at.components().count());

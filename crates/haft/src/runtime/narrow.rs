@@ -1,14 +1,11 @@
 //! A session inside another one: the same files, rules and approver, but fewer tools and
 //! its own state.
 
-use super::clock::Clock;
-use super::{Runtime, Session};
+use super::{OuterCall, Runtime, Session};
 use crate::Tools;
 use crate::state::State;
-use haft_ops::spill::Spill;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Settings of a session inside another one, such as that of a sub-agent. It has the same
 /// rules, paths and approver, so it can never do more than the outer session.
@@ -35,7 +32,7 @@ impl Runtime {
 
     /// Creates a session in which one call does its work. The clock of that call stops
     /// while the user is asked.
-    pub(crate) fn narrowed_within(&self, narrow: Narrow, clock: Option<&Clock>) -> Self {
+    pub(crate) fn narrowed_within(&self, narrow: Narrow, around: Option<OuterCall>) -> Self {
         let outer = &*self.session;
         let tools = Tools::default();
         for entry in outer.tools.entries() {
@@ -43,7 +40,7 @@ impl Runtime {
                 tools.take(entry);
             }
         }
-        for entry in outer.reserve.entries() {
+        for entry in outer.shared.reserve.entries() {
             let name = &entry.tool.definition().name;
             if narrow.granted.contains(name) && tools.get(name).is_none() {
                 tools.take(entry);
@@ -55,49 +52,20 @@ impl Runtime {
             (Some(outer), Some(inner)) => Some(format!("{outer} > {inner}")),
             (outer, inner) => inner.or_else(|| outer.clone()),
         };
-        let spill = outer.spill.as_ref().map(|spill| beside(spill, &narrow.id));
+        let spill = outer.spill_beside(&narrow.id);
+        let shared = Arc::clone(&outer.shared);
         let session = Session {
-            id: narrow.id,
-            tools,
-            reserve: outer.reserve.clone(),
-            interrupt_on,
-            agent,
-            clock: clock.or(outer.clock.as_ref()).cloned(),
-            backend: Arc::clone(&outer.backend),
-            memory_files: outer.memory_files.clone(),
-            scope: outer.scope.clone(),
-            paths: outer.paths,
-            bases: outer.bases.clone(),
-            exec_context: outer.exec_context.clone(),
             processes: Arc::clone(&outer.processes),
-            toolset: Arc::clone(&outer.toolset),
             journal: outer.journal.clone(),
             spill,
             state: Arc::new(State::within(&outer.state)),
-            messenger: Arc::clone(&outer.messenger),
             queue: outer.queue.clone(),
-            timeout: outer.timeout,
-            concurrency: outer.concurrency,
-            watch: outer.watch.clone(),
             approval: Arc::clone(&outer.approval),
-            events: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            programs: outer.programs.clone(),
-            plugins: Vec::new(),
-            executables: Vec::new(),
-            sources: Vec::new(),
-            loaded: tokio::sync::OnceCell::new(),
-            tools_from: None,
-            origin: Arc::clone(&outer.origin),
+            interrupt_on,
+            agent,
+            outer: around.or_else(|| outer.outer.clone()),
+            ..Session::new(shared, narrow.id, tools, outer.files())
         };
-        let session = Arc::new(session);
-        session.tools.belong_to(&session);
-        Self { session }
+        session.start()
     }
-}
-
-/// Places the outputs of an inner session next to those of the outer one.
-fn beside(spill: &Spill, id: &str) -> Spill {
-    let called = spill.called_folder().with_file_name(id);
-    Spill::new(spill.folder().with_file_name(id)).called(called)
 }

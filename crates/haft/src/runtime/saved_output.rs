@@ -3,6 +3,7 @@
 use crate::{Content, Reply};
 use haft_ops::spill::Spill;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// Returns the file with the full output of a call. Only a file of this session counts,
@@ -11,19 +12,22 @@ pub(super) fn file(spill: &Spill, reply: &Reply) -> Option<PathBuf> {
     // Streams that were saved separately have their own field.
     const NAMES: [&str; 3] = ["output_path", "stdout_path", "stderr_path"];
     let details = NAMES.iter().find_map(|name| reply.details.get(*name));
-    let path = match details.and_then(Value::as_str) {
-        Some(path) => path.to_owned(),
-        None => {
-            let [Content::Text { text }] = &reply.content[..] else {
-                return None;
-            };
-            if !text.starts_with('{') || !text.contains("_path\"") {
-                return None;
-            }
-            let document: Value = serde_json::from_str(text).ok()?;
-            let named = NAMES.iter().find_map(|name| document.get(*name));
-            named?.as_str()?.to_owned()
-        }
+    if let Some(path) = details.and_then(Value::as_str) {
+        return spill.real(Path::new(path));
+    }
+    let document = match reply.document() {
+        Some(document) => Cow::Borrowed(document),
+        None => Cow::Owned(printed(reply)?),
     };
-    spill.real(Path::new(&path))
+    let named = NAMES.iter().find_map(|name| document.get(*name));
+    spill.real(Path::new(named?.as_str()?))
+}
+
+/// Returns the document that a program printed, if it may name a file.
+fn printed(reply: &Reply) -> Option<Value> {
+    let [Content::Text { text }] = &reply.content[..] else {
+        return None;
+    };
+    let may_name = text.starts_with('{') && text.contains("_path\"");
+    may_name.then(|| serde_json::from_str(text).ok())?
 }

@@ -2,15 +2,11 @@
 
 use super::build::{BuildError, Factory, is_plain, session_id};
 use super::files::{Backing, FileSetup, Files};
-use super::{Runtime, Session, closing};
+use super::{Runtime, Session, hidden_paths};
 use crate::journal::Journal;
-use crate::queue::Queue;
-use crate::state::State;
 use crate::toolset::Toolset;
 use haft_ops::exec::ExecContext;
-use haft_ops::spill::Spill;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Settings of a sibling session.
 #[derive(Clone, Default)]
@@ -66,59 +62,24 @@ impl Runtime {
             Some(id) => return Err(BuildError::Session(id)),
             None => session_id(),
         };
-        let files = if older.origin.is_of_a_session() {
-            older.origin.files(&id, &older.toolset)?
-        } else {
-            Files {
-                backend: Arc::clone(&older.backend),
-                memory_files: older.memory_files.clone(),
-                scope: older.scope.clone(),
-                exec_context: older.exec_context.clone(),
-                plugins: older.programs.clone(),
-            }
+        let mut files = match older.shared.origin.is_of_a_session() {
+            true => older.shared.origin.files(&id, &older.shared.toolset)?,
+            false => older.files(),
         };
-        let spill = older.spill.as_ref().map(|spill| {
-            let called = spill.called_folder().with_file_name(&id);
-            Spill::new(spill.folder().with_file_name(&id)).called(called)
-        });
         let policy = older.approval.policy();
-        let programs = closing::programs(files.plugins, &policy, &older.bases, &files.scope);
+        let bases = &older.shared.bases;
+        files.programs = hidden_paths::programs(files.programs, &policy, bases, &files.scope);
+        files.exec_context = files.exec_context.as_ref().map(ExecContext::part);
+        let spill = older.spill_beside(&id);
+        let shared = Arc::clone(&older.shared);
         let session = Session {
-            tools: older.tools.clone(),
-            reserve: older.reserve.clone(),
-            backend: files.backend,
-            memory_files: files.memory_files,
-            scope: files.scope,
-            paths: older.paths,
-            bases: older.bases.clone(),
-            exec_context: files.exec_context.as_ref().map(ExecContext::part),
-            processes: Arc::new(OnceLock::new()),
-            toolset: Arc::clone(&older.toolset),
             journal: sibling.journal,
             spill,
-            state: Arc::new(State::default()),
-            messenger: Arc::clone(&older.messenger),
-            queue: Queue::default(),
-            timeout: older.timeout,
-            concurrency: older.concurrency,
-            watch: older.watch.clone(),
             approval: Arc::new(older.approval.for_new_session()),
             interrupt_on: older.interrupt_on.clone(),
-            agent: None,
-            clock: None,
-            events: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            programs,
-            plugins: Vec::new(),
-            executables: Vec::new(),
-            sources: Vec::new(),
-            loaded: tokio::sync::OnceCell::new(),
             tools_from: Some(tools_from.clone()),
-            origin: Arc::clone(&older.origin),
-            id,
+            ..Session::new(shared, id, older.tools.clone(), files)
         };
-        Ok(Self {
-            session: Arc::new(session),
-        })
+        Ok(session.start())
     }
 }

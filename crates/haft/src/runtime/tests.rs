@@ -4,10 +4,11 @@
 )]
 
 mod names;
+mod undeclared;
 
 use super::*;
 use crate::prelude::*;
-use crate::{Access, Content, Embedded, FromSchema, MemoryJournal, Resource};
+use crate::{Access, Content, Embedded, FromSchema, Journal, MemoryJournal, Resource};
 use async_trait::async_trait;
 use haft_ops::backend::Memory;
 use std::sync::Mutex;
@@ -66,7 +67,7 @@ impl Tool for Obedient {
                 let reply = Reply::from("before").and_image(PNG, "image/png");
                 return Ok(reply.and(Content::Resource { resource }));
             }
-            "document" => return Ok(Reply::json(&json!({ "text": "line\n".repeat(100_000) }))),
+            "document" => return Ok(Reply::json(json!({ "text": "line\n".repeat(100_000) }))),
             "update" => cx.update("half"),
             "final" => return Ok(Reply::final_answer("done")),
             _ => tokio::task::yield_now().await,
@@ -255,9 +256,9 @@ async fn a_cancelled_call_in_the_queue_lets_no_call_overtake() {
         .resolve("same", Access::Write)
         .unwrap();
     let paths = [(path, Access::Write)];
-    let running = queue.ticket(&paths);
-    let waiting = queue.ticket(&paths);
-    let mut last = queue.ticket(&paths);
+    let running = queue.ticket(&paths, None);
+    let waiting = queue.ticket(&paths, None);
+    let last = queue.ticket(&paths, None);
     drop(waiting);
     let mut turn = std::pin::pin!(last.turn());
     assert!(

@@ -106,7 +106,7 @@ impl Connector<'_> {
                     cache: self.cache(program, arguments),
                     dir: dir.clone(),
                     log: log.clone(),
-                    standing: self.remote.standing,
+                    installer: self.remote.installer,
                 };
                 self.start(start, timeout).await
             }
@@ -180,7 +180,7 @@ impl Connector<'_> {
         let stream_end = stream_end.get().copied();
         let seen = stream_end.or_else(|| is_broken.then_some(StreamEnd::Ended));
         let (status, mut last) = exit_and_log(&talk.running, seen).await;
-        if let Some(advice) = programs.advice(self.remote.standing, &last) {
+        if let Some(advice) = programs.advice(self.remote.installer, &last) {
             last.push_str(&format!("\n[{advice}]"));
         }
         let how = match (stream_end, status) {

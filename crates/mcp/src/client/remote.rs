@@ -2,7 +2,7 @@
 
 use super::sign_in::{Identity, Tokens};
 use super::tool_list::Pins;
-use haft::{Check, Memory, Standing};
+use haft::{Check, Installer, Memory};
 use haft_web::Secret;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub struct Remote {
     /// Checks that the server is still what the user trusted.
     pub check: Option<Check>,
     /// Trust level of the server's program.
-    pub standing: Standing,
+    pub installer: Installer,
     /// Cache for the tool list. With a cached list, the server is only started by a call.
     pub memory: Option<Arc<dyn Memory>>,
     /// Cache folder of package runners such as `npx` and `uvx`.
@@ -140,7 +140,7 @@ impl Remote {
             only: None,
             naming: Naming::Prefixed,
             check: None,
-            standing: Standing::Vouched,
+            installer: Installer::UserTrustingFolders,
             memory: None,
             cache: None,
             pins: None,

@@ -8,7 +8,7 @@ use super::sign_in::SignIn;
 use super::tool::RemoteTool;
 use super::tool_list::{self, ListedTool, ToolList};
 use futures::future::BoxFuture;
-use haft::{AnyTool, Context, Error, Programs, Recheck, Reply, Source, SourceTools, Standing};
+use haft::{AnyTool, Context, Error, Installer, Programs, Recheck, Reply, Source, SourceTools};
 use haft_web::Client;
 use rmcp::model::{ClientRequest, PingRequest};
 use serde_json::{Value, json};
@@ -129,9 +129,9 @@ impl RemoteServer {
     }
 
     /// Returns the trust level of the server's program, if it is one.
-    pub(super) fn standing(&self) -> Option<Standing> {
+    pub(super) fn installer(&self) -> Option<Installer> {
         match &self.remote.endpoint {
-            Endpoint::Program { .. } => Some(self.remote.standing),
+            Endpoint::Program { .. } => Some(self.remote.installer),
             Endpoint::Address { .. } => None,
         }
     }

@@ -2,8 +2,7 @@
 
 use super::server::RemoteServer;
 use super::tool_list::ListedTool;
-use futures::future::BoxFuture;
-use haft::{AnyTool, Context, Definition, Effect, Error, Reply, Resource, Standing};
+use haft::{AnyTool, Definition, Effect, Error, Installer, PreparedCall, Resource, prepared};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +22,12 @@ impl AnyTool for RemoteTool {
         Effect::Execute
     }
 
-    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
-        self.server.host().map(Resource::Host).into_iter().collect()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        let host = self.server.host().map(Resource::Host);
+        Ok(prepared(host.into_iter().collect(), move |cx| async move {
+            let arguments = Arc::unwrap_or_clone(arguments);
+            self.server.call(&self.listed, arguments, &cx).await
+        }))
     }
 
     /// The call has its own time limit, which progress extends.
@@ -40,15 +43,7 @@ impl AnyTool for RemoteTool {
         true
     }
 
-    fn standing(&self) -> Option<Standing> {
-        self.server.standing()
-    }
-
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(self.server.call(&self.listed, arguments, cx))
+    fn installer(&self) -> Option<Installer> {
+        self.server.installer()
     }
 }

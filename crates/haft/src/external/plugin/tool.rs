@@ -5,11 +5,11 @@ use super::dispatcher::{Caller, Over};
 use super::message::{Described, Outcome};
 use super::process::Process;
 use super::progress::{self, Progress, ToolRequest};
-use crate::external::standing::Standing;
+use crate::external::installer::Installer;
 use crate::external::time::TimeLimit;
 use crate::guest;
-use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, Resource, schema};
-use futures::future::BoxFuture;
+use crate::tool::{PreparedCall, prepared};
+use crate::{AnyTool, Content, Context, Definition, Effect, Error, Reply, schema};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,8 +122,8 @@ impl AnyTool for PluginTool {
         Effect::Execute
     }
 
-    fn resources(&self, _arguments: &Value) -> Vec<Resource> {
-        Vec::new()
+    fn prepare(self: Arc<Self>, arguments: Arc<Value>) -> Result<Box<dyn PreparedCall>, Error> {
+        Ok(prepared(Vec::new(), move |cx| self.call(arguments, cx)))
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -142,26 +142,23 @@ impl AnyTool for PluginTool {
         true
     }
 
-    fn standing(&self) -> Option<Standing> {
-        Some(self.host.plugin.standing)
+    fn installer(&self) -> Option<Installer> {
+        Some(self.host.plugin.installer)
     }
+}
 
-    fn call<'a>(
-        &'a self,
-        arguments: Value,
-        cx: &'a Context,
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move {
-            tokio::select! {
-                biased;
-                reply = self.host.converse(&self.definition.name, arguments, cx) => reply,
-                () = cx.cancel().cancelled() => Err(Error::Cancelled),
-                () = cx.time_is_up() => {
-                    let after = cx.limit().unwrap_or_else(|| self.time.without_session());
-                    Err(self.time.exceeded(after))
-                }
+impl PluginTool {
+    async fn call(self: Arc<Self>, arguments: Arc<Value>, cx: Context) -> Result<Reply, Error> {
+        let arguments = Arc::unwrap_or_clone(arguments);
+        tokio::select! {
+            biased;
+            reply = self.host.converse(&self.definition.name, arguments, &cx) => reply,
+            () = cx.cancel().cancelled() => Err(Error::Cancelled),
+            () = cx.time_is_up() => {
+                let after = cx.limit().unwrap_or_else(|| self.time.without_session());
+                Err(self.time.exceeded(after))
             }
-        })
+        }
     }
 }
 
@@ -170,7 +167,7 @@ impl Host {
     fn time(&self, own: Option<Duration>) -> TimeLimit {
         let plugin = &self.plugin;
         // A project can only shorten the limit.
-        let (by_user, by_project) = match plugin.standing.is_guest() {
+        let (by_user, by_project) = match plugin.installer.is_project() {
             true => (None, plugin.timeout),
             false => (plugin.timeout, None),
         };
@@ -323,8 +320,8 @@ pub(in crate::external) fn worded(mut reply: Reply, cx: &Context) -> Reply {
         let Content::Text { text } = block else {
             continue;
         };
-        if !text.starts_with(&start) && !text.starts_with("validation error: ") {
-            text.insert_str(0, &start);
+        if !text.starts_with(start) && !text.starts_with("validation error: ") {
+            text.insert_str(0, start);
         }
         break;
     }

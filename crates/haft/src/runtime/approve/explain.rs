@@ -6,6 +6,7 @@ use crate::policy::{self, Decision, PolicyInput, RuleLocation};
 use crate::{Effect, Error, Judgement, Repair, Resource, Rule, Verdict};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A refusal that is made before any rule is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +81,9 @@ impl Runtime {
             .entry(&call.tool)
             .ok_or_else(|| self.unknown_tool(&call.tool))?;
         let (arguments, repairs) = entry.checker.prepare(call.arguments.clone())?;
-        let resources = session.touches(&entry, &arguments);
+        let arguments = Arc::new(arguments);
+        let prepared = Arc::clone(&entry.tool).prepare(Arc::clone(&arguments))?;
+        let resources = session.resources(&*prepared);
         let effect = entry.tool.effect();
         let mut checked = Vec::new();
         let mut paths = Vec::new();
@@ -89,7 +92,7 @@ impl Runtime {
                 continue;
             };
             let one = std::slice::from_ref(resource);
-            match policy::decide(&session.scope, session.paths, effect, one) {
+            match policy::decide(&session.scope, session.shared.toolset.paths, effect, one) {
                 Decision::Allow(allowed) => {
                     let real = allowed.first().map(|(path, _)| path.real().to_owned());
                     paths.extend(real.map(|real| (given.clone(), Ok(real))));
@@ -104,7 +107,7 @@ impl Runtime {
             effect,
             resources: &resources,
             work_dir: session.scope.work_dir(),
-            bases: &session.bases,
+            bases: &session.shared.bases,
             names: &names,
         };
         let policy = session.approval.policy();
@@ -113,7 +116,7 @@ impl Runtime {
         if waits && judgement.verdict != Verdict::Deny {
             judgement = interrupted(judgement);
         }
-        let refusal = entry.tool.refusal(&arguments, &self.offered());
+        let refusal = prepared.refusal(&self.offered());
         Ok(Explained {
             refusal: refusal.as_ref().map(Refused::from),
             hidden: match effect {
@@ -125,7 +128,7 @@ impl Runtime {
                 false => policy.suggest(&act, &suggested()),
             },
             judgement,
-            arguments,
+            arguments: Value::clone(&arguments),
             repairs,
             effect,
             paths,

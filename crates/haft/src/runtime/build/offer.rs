@@ -1,8 +1,7 @@
 //! Selecting the tools that a session offers.
 
 use super::{Listed, channels};
-use crate::registry::Duplicate;
-use crate::schema::Ranges;
+use crate::registry::{Duplicate, ToolOrigin};
 use crate::toolset::Paths;
 use crate::{AnyTool, Effect, Tools, Toolset};
 use std::sync::Arc;
@@ -31,7 +30,7 @@ impl Choice<'_> {
             let is_offered = self.listed.is_none() || self.lists(name) && self.works(&**tool);
             let tool = channels::named(tool, self.channels);
             if is_offered {
-                tools.insert(tool, Ranges::Clamp)?;
+                tools.insert(tool, ToolOrigin::Toolset)?;
                 continue;
             }
             // With virtual paths, the host may run code in another way on purpose.
@@ -40,14 +39,14 @@ impl Choice<'_> {
                 tools.leave_out(name);
             }
             if self.runs || tool.effect() != Effect::Execute {
-                reserve.insert(tool, Ranges::Clamp)?;
+                reserve.insert(tool, ToolOrigin::Toolset)?;
             }
         }
         for (tool, offered) in brought {
             let is_listed = self.listed.is_none() || self.lists(&tool.definition().name);
             match offered == Listed::Always || is_listed {
-                true => tools.insert(tool, Ranges::Clamp)?,
-                false => reserve.insert(tool, Ranges::Clamp)?,
+                true => tools.insert(tool, ToolOrigin::Toolset)?,
+                false => reserve.insert(tool, ToolOrigin::Toolset)?,
             }
         }
         Ok((tools, reserve))

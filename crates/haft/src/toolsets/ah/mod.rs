@@ -8,7 +8,7 @@ mod reply;
 mod write;
 
 use crate::erase;
-use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
+use crate::toolset::{Guidance, Paths, Preset, Reach, ReplyForm, Toolset};
 use crate::truncate::{Keep, Limit};
 
 /// The part of a command's output that the model gets.
@@ -70,6 +70,9 @@ pub fn toolset() -> Toolset {
             text: "- Change part of a file with edit rather than write.",
         }],
         layout: |_| Vec::new(),
+        replies: ReplyForm::Text {
+            failure_prefix: "error: ",
+        },
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

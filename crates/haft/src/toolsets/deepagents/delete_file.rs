@@ -23,9 +23,9 @@ impl Tool for DeleteFile {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.file_path, Access::Unlink)?;
+        let path = cx.resolve(&args.file_path, Access::Unlink).await?;
         remove::file(cx.backend(), &path).await?;
         let answer = reply::success(json!({ "path": cx.named(&args.file_path) }));
-        Ok(Reply::json(&answer).detail("deleted", true))
+        Ok(Reply::json(answer).detail("deleted", true))
     }
 }

@@ -32,7 +32,7 @@ impl Tool for EditFile {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = edit::Replace {
-            path: cx.resolve(&args.file_path, Access::Write)?,
+            path: cx.resolve(&args.file_path, Access::Write).await?,
             old: args.old_string,
             new: args.new_string,
             occurrences: if args.replace_all {
@@ -47,7 +47,7 @@ impl Tool for EditFile {
             "path": cx.named(&args.file_path), "occurrences": edited.replacements,
         }));
         reply::broken_links(&mut answer, edited.links_broken);
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("diff", edited.diff)
             .detail("first_changed_line", edited.first_changed_line))
     }

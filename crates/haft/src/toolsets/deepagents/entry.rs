@@ -1,8 +1,8 @@
 //! Entries in the replies of `ls` and `glob`.
 
 use crate::Context;
+use haft_ops::FilePath;
 use haft_ops::backend::{Kind, Stat, Target, Through};
-use haft_ops::{Access, FilePath};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::SystemTime;
@@ -35,7 +35,7 @@ pub(super) async fn followed(
     if is_told {
         return stat;
     }
-    let there: Option<FilePath> = cx.resolve(&path.to_string_lossy(), Access::Read).ok();
+    let there: Option<FilePath> = cx.resolve_found(&path.to_string_lossy()).ok();
     match there {
         Some(there) => cx.backend().stat(&there).await.unwrap_or(stat),
         None => stat,

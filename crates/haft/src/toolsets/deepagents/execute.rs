@@ -102,7 +102,7 @@ fn answer(done: &Done, output: Beginning, limit: Duration, cx: &Context) -> Repl
     if !hints.is_empty() {
         reply::add(&mut answer, "hint", hints.join("\n"));
     }
-    let mut reply = Reply::json(&answer);
+    let mut reply = Reply::json(answer);
     reply.is_error = code != 0;
     commands::details(reply, done).detail("truncated", output.is_cut)
 }

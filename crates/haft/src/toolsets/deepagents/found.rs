@@ -80,7 +80,7 @@ pub(super) fn answer(searched: &Searched, start: &Path, mode: Mode, cx: &Context
     if !hints.is_empty() {
         reply::add(&mut answer, "hint", hints.join("\n"));
     }
-    Reply::json(&answer)
+    Reply::json(answer)
         .detail("matches", searched.total)
         .detail("truncated", is_cut)
 }

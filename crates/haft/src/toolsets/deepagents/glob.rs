@@ -41,7 +41,7 @@ impl Tool for Glob {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.path, Access::Read)?;
+        let path = cx.resolve(&args.path, Access::Read).await?;
         if args.pattern.split('/').any(|part| part == "..") {
             return Err(haft_ops::Error::Misspelt {
                 path: args.pattern,
@@ -69,7 +69,7 @@ impl Tool for Glob {
         let found = match glob::entries(cx.backend(), request, &watch).await {
             Ok(found) => found,
             Err(haft_ops::Error::NotFound { .. }) => {
-                return Ok(Reply::json(&reply::success(json!({ "entries": [] }))));
+                return Ok(Reply::json(reply::success(json!({ "entries": [] }))));
             }
             Err(error) => return Err(error.into()),
         };
@@ -104,7 +104,7 @@ impl Tool for Glob {
             let hint = format!("{} directories could not be read", found.skipped.unreadable);
             reply::add(&mut answer, "hint", hint);
         }
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("entries", found.total)
             .detail("truncated", is_cut))
     }

@@ -55,7 +55,7 @@ impl Tool for Grep {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&start(&args), Access::Read)?;
+        let path = cx.resolve(&start(&args), Access::Read).await?;
         let place = path.virtual_path().to_owned();
         let request = search::Search {
             path,

@@ -26,7 +26,7 @@ impl Tool for Ls {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.path, Access::Read)?;
+        let path = cx.resolve(&args.path, Access::Read).await?;
         let place = path.virtual_path().to_owned();
         let mut entries = Vec::new();
         let mut left_out = LeftOut::default();
@@ -56,7 +56,7 @@ impl Tool for Ls {
             reply::add(&mut answer, "total", count);
         }
         reply::add_left_out(&mut answer, left_out);
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("entries", count)
             .detail("truncated", is_cut))
     }

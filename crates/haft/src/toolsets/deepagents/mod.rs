@@ -19,7 +19,7 @@ mod write_file;
 mod write_todos;
 
 use crate::erase;
-use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
+use crate::toolset::{Guidance, Paths, Preset, Reach, ReplyForm, StatusField, Toolset};
 use crate::truncate::{Keep, Limit};
 
 /// Maximum size of a file, a command's output or a list in a reply, in bytes.
@@ -96,6 +96,10 @@ pub fn toolset() -> Toolset {
             },
         ],
         layout: layout::lines,
+        replies: ReplyForm::Object {
+            status: StatusField::Word("status"),
+            reason: "message",
+        },
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -43,7 +43,7 @@ impl Tool for ReadFile {
             limit => limit,
         };
         let request = read::Read {
-            path: cx.resolve(&args.file_path, Access::Read)?,
+            path: cx.resolve(&args.file_path, Access::Read).await?,
             window: Window {
                 first: args.offset.saturating_add(1),
                 lines: Some(limit),
@@ -67,7 +67,7 @@ impl Tool for ReadFile {
 }
 
 fn content_reply(content: String) -> Reply {
-    Reply::json(&reply::success(json!({ "content": content })))
+    Reply::json(reply::success(json!({ "content": content })))
 }
 
 async fn image(bytes: Vec<u8>, media_type: &'static str, path: String) -> Result<Reply, Error> {
@@ -75,7 +75,7 @@ async fn image(bytes: Vec<u8>, media_type: &'static str, path: String) -> Result
     let picture = blocking::run(blocking::Weight::Heavy, prepare).await?;
     let content = json!({ "type": "image", "media_type": picture.media_type });
     let answer = reply::success(json!({ "content": content }));
-    Ok(Reply::json(&answer).and_image(&picture.bytes, picture.media_type))
+    Ok(Reply::json(answer).and_image(&picture.bytes, picture.media_type))
 }
 
 fn text(shown: &Shown, cx: &Context) -> Reply {

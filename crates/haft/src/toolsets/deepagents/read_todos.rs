@@ -25,6 +25,6 @@ impl Tool for ReadTodos {
         if reply::add_entries(&mut answer, "todos", todos.into_iter(), MAX_BYTES, cx) {
             reply::add(&mut answer, "total", count);
         }
-        Ok(Reply::json(&answer).detail("count", count))
+        Ok(Reply::json(answer).detail("count", count))
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn success(fields: Value) -> Value {
 pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
     let failure_text = document::describe(error, tools, operation);
     let answer = document::failure(json!({ "status": "error" }), "message", failure_text);
-    let mut reply = Reply::json(&answer);
+    let mut reply = Reply::json(answer);
     reply.is_error = true;
     reply
 }

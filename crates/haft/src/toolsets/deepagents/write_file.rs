@@ -32,7 +32,7 @@ impl Tool for WriteFile {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = write::Write {
-            path: cx.resolve(&args.file_path, Access::Write)?,
+            path: cx.resolve(&args.file_path, Access::Write).await?,
             content: args.content.into_bytes(),
             on_existing: OnExisting::Refuse,
         };
@@ -48,6 +48,6 @@ impl Tool for WriteFile {
             Err(error) => return Err(error.into()),
         }
         let answer = reply::success(json!({ "path": cx.named(&args.file_path) }));
-        Ok(Reply::json(&answer).detail("created", true))
+        Ok(Reply::json(answer).detail("created", true))
     }
 }

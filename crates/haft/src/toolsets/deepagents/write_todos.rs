@@ -29,6 +29,6 @@ impl Tool for WriteTodos {
         let todos: Vec<Value> = args.todos.iter().map(todo::Todo::stored).collect();
         let count = todos.len();
         cx.state().set(todo::NAME, todos);
-        Ok(Reply::json(&reply::success(json!({ "count": count }))))
+        Ok(Reply::json(reply::success(json!({ "count": count }))))
     }
 }

@@ -30,7 +30,7 @@ impl Tool for Edit {
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let named = cx.named(&args.path);
         let request = edit::Replace {
-            path: cx.resolve(&args.path, Access::Write)?,
+            path: cx.resolve(&args.path, Access::Write).await?,
             old: args.old_text,
             new: args.new_text,
             occurrences: Occurrences::ExactlyOne,

@@ -55,7 +55,9 @@ impl Tool for Find {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&super::or_here(args.path.as_deref()), Access::Read)?;
+        let path = cx
+            .resolve(&super::or_here(args.path.as_deref()), Access::Read)
+            .await?;
         let start = path.real().to_owned();
         let request = glob::Glob {
             path,

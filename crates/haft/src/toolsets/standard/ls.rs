@@ -35,7 +35,9 @@ impl Tool for Ls {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = list::List {
-            path: cx.resolve(&super::or_here(args.path.as_deref()), Access::Read)?,
+            path: cx
+                .resolve(&super::or_here(args.path.as_deref()), Access::Read)
+                .await?,
             hidden: if args.show_hidden {
                 Hidden::Show
             } else {

@@ -13,7 +13,7 @@ mod reply;
 mod summary;
 mod write;
 
-use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
+use crate::toolset::{Guidance, Paths, Preset, Reach, ReplyForm, Toolset};
 use crate::{erase, truncate};
 
 /// Maximum size of a reply for the model.
@@ -91,6 +91,7 @@ pub fn toolset() -> Toolset {
             },
         ],
         layout: |_| Vec::new(),
+        replies: ReplyForm::Text { failure_prefix: "" },
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -33,7 +33,7 @@ impl Tool for Read {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = read::Read {
-            path: cx.resolve(&args.path, Access::Read)?,
+            path: cx.resolve(&args.path, Access::Read).await?,
             window: Window {
                 first: args.offset.unwrap_or(1),
                 lines: args.limit.filter(|limit| *limit > 0),

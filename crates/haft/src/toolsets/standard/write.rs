@@ -30,7 +30,7 @@ impl Tool for Write {
         // Before writing, because afterwards a file `@name` might exist.
         let named = cx.named(&args.path);
         let request = write::Write {
-            path: cx.resolve(&args.path, Access::Write)?,
+            path: cx.resolve(&args.path, Access::Write).await?,
             content: args.content.into_bytes(),
             on_existing: OnExisting::Replace,
         };

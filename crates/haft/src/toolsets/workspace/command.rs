@@ -85,7 +85,7 @@ pub(super) async fn folder(folder: Option<&str>, cx: &Context) -> Result<PathBuf
     let Some(folder) = given(folder) else {
         return Ok(cx.scope().work_dir().to_owned());
     };
-    let path = cx.resolve(folder, Access::Read)?;
+    let path = cx.resolve(folder, Access::Read).await?;
     if cx.backend().stat(&path).await?.kind != Kind::Directory {
         return Err(haft_ops::Error::NotADirectory {
             path: folder.to_owned(),

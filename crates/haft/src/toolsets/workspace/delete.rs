@@ -22,8 +22,8 @@ impl Tool for Delete {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.path, Access::Unlink)?;
+        let path = cx.resolve(&args.path, Access::Unlink).await?;
         remove::file(cx.backend(), &path).await?;
-        Ok(Reply::json(&json!({ "success": true, "path": args.path })))
+        Ok(Reply::json(json!({ "success": true, "path": args.path })))
     }
 }

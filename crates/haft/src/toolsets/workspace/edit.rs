@@ -41,7 +41,7 @@ impl Tool for Edit {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
-        let path = cx.resolve(&args.path, Access::Write)?;
+        let path = cx.resolve(&args.path, Access::Write).await?;
         let lines = (args.start_line, args.end_line);
         let unused = args.old_text.is_some() && lines != (None, None);
         let (edited, changes) = match (args.old_text, lines) {
@@ -108,7 +108,7 @@ fn answer(path: &str, edited: Edited, changes: usize, unused: bool) -> Reply {
         let hint = "start_line and end_line were not used, because old_text was given";
         reply::add(&mut answer, "hint", hint);
     }
-    Reply::json(&answer)
+    Reply::json(answer)
         .detail("diff", edited.diff)
         .detail("first_changed_line", edited.first_changed_line)
 }

@@ -116,7 +116,7 @@ fn answer(command: &str, dir: &Path, done: &Done, limit: Duration, cx: &Context)
     if !hints.is_empty() {
         reply::add(&mut answer, "hint", hints.join("\n"));
     }
-    let mut reply = Reply::json(&answer);
+    let mut reply = Reply::json(answer);
     reply.is_error = failed.is_some();
     commands::details(reply, done)
 }

@@ -83,7 +83,7 @@ impl Tool for File {
 
 /// Returns the operation that fits the path.
 async fn found(path: &str, cx: &Context) -> Result<Operation, Error> {
-    let path = cx.resolve(path, Access::Read)?;
+    let path = cx.resolve(path, Access::Read).await?;
     Ok(match cx.backend().stat(&path).await {
         Ok(stat) if stat.kind == Kind::Directory => Operation::ListDir,
         // A missing path is reported by `read`.

@@ -27,7 +27,7 @@ impl Tool for List {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = list::List {
-            path: cx.resolve(&args.path, Access::Read)?,
+            path: cx.resolve(&args.path, Access::Read).await?,
             hidden: Hidden::Show,
         };
         let Listed { entries, left_out } = list::directory(cx.backend(), &request).await?;
@@ -37,7 +37,7 @@ impl Tool for List {
         let described = entries.iter().map(|entry| described(&args.path, entry));
         let is_cut = reply::add_entries(&mut answer, "files", described, MAX_BYTES, cx);
         reply::add_left_out(&mut answer, left_out);
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("entries", count)
             .detail("truncated", is_cut))
     }

@@ -45,7 +45,7 @@ impl Tool for Message {
         let answer = json!({
             "success": true, "chanId": text.channel, "chatId": text.chat, "content": text.content,
         });
-        Ok(Reply::json(&answer)
+        Ok(Reply::json(answer)
             .detail("parts", sent.parts)
             .detail("tries", sent.tries))
     }

@@ -18,7 +18,7 @@ mod until;
 mod write;
 
 use crate::erase;
-use crate::toolset::{Guidance, Paths, Preset, Reach, Toolset};
+use crate::toolset::{Guidance, Paths, Preset, Reach, ReplyForm, StatusField, Toolset};
 use crate::truncate::{Keep, Limit};
 
 /// Maximum size of a file or folder listing in a reply, and of the text of other tools, in
@@ -95,6 +95,10 @@ pub fn toolset() -> Toolset {
             },
         ],
         layout: |_| Vec::new(),
+        replies: ReplyForm::Object {
+            status: StatusField::Flag("success"),
+            reason: "error",
+        },
         failure: reply::failure,
         cut_note: reply::cut_note,
     }

@@ -111,7 +111,7 @@ impl Tool for Process {
                 answer
             }
         };
-        Ok(Reply::json(&answer))
+        Ok(Reply::json(answer))
     }
 }
 

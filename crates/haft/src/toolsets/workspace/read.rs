@@ -31,7 +31,7 @@ impl Tool for Read {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let request = read::Read {
-            path: cx.resolve(&args.path, Access::Read)?,
+            path: cx.resolve(&args.path, Access::Read).await?,
             window: Window {
                 first: args.offset.unwrap_or(1),
                 lines: args.limit.filter(|limit| *limit > 0),
@@ -101,7 +101,7 @@ fn text(path: &str, shown: Shown, cx: &Context) -> Reply {
         let hint = "only the newline at the end of the file is left out";
         reply::add(&mut answer, "hint", hint);
     }
-    Reply::json(&answer)
+    Reply::json(answer)
         .detail("first_line", shown.first)
         .detail("lines", shown.lines)
         .detail("total_lines", shown.total_lines)

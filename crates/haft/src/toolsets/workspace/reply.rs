@@ -22,7 +22,7 @@ pub(super) fn add_size(answer: &mut Value, stream: &str, bytes: u64, lines: u64)
 pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
     let failure_text = document::describe(error, tools, operation);
     let answer = document::failure(json!({ "success": false }), "error", failure_text);
-    let mut reply = Reply::json(&answer);
+    let mut reply = Reply::json(answer);
     reply.is_error = true;
     reply
 }

@@ -33,13 +33,13 @@ impl Tool for Write {
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let size = args.content.len();
         let request = write::Write {
-            path: cx.resolve(&args.path, Access::Write)?,
+            path: cx.resolve(&args.path, Access::Write).await?,
             content: args.content.into_bytes(),
             on_existing: OnExisting::Replace,
         };
         let written = write::file(cx.backend(), request).await?;
         let mut answer = json!({ "success": true, "path": args.path, "size": size });
         reply::broken_links(&mut answer, written.links_broken);
-        Ok(Reply::json(&answer).detail("created", written.created))
+        Ok(Reply::json(answer).detail("created", written.created))
     }
 }

@@ -1,5 +1,5 @@
-//! The origin of a program (user or project), and how it is isolated from commands because
-//! of that.
+//! The person or project that installed a program, and how the program is isolated from
+//! commands because of that.
 
 use super::plugin::Programs;
 use crate::runtime::Builder;
@@ -10,25 +10,25 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The origin of a program, which decides how it is sandboxed.
+/// The person or project that installed a program, which decides how it is sandboxed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Installer {
     /// The user. The program keeps network access, has its own `/tmp`, and cannot start
     /// programs in the work folder or the roots, except in folders that are
     /// [startable](Builder::startable).
-    Own,
+    User,
     /// The user, who also allows it to start programs in any of these folders.
-    Vouched,
+    UserTrustingFolders,
     /// A project. The program has network access only if commands do, and shares their
     /// `/tmp`.
-    Guest,
+    Project,
 }
 
-impl Standing {
+impl Installer {
     /// Whether a project installed it.
     #[must_use]
-    pub fn is_guest(self) -> bool {
-        self == Self::Guest
+    pub fn is_project(self) -> bool {
+        self == Self::Project
     }
 }
 
@@ -51,31 +51,31 @@ const MISSING: [&str; 5] = [
 ];
 
 impl Programs {
-    pub(crate) fn of(&self, standing: Standing) -> &Arc<ExecContext> {
-        match standing {
-            Standing::Own | Standing::Vouched => &self.own,
-            Standing::Guest => &self.guests,
+    pub(crate) fn of(&self, installer: Installer) -> &Arc<ExecContext> {
+        match installer {
+            Installer::User | Installer::UserTrustingFolders => &self.own,
+            Installer::Project => &self.guests,
         }
     }
 
     /// Returns the environment and sandbox for a program of this name.
-    pub(crate) fn around(&self, standing: Standing, name: &str) -> ExecContext {
-        let mut exec_context = ExecContext::clone(self.of(standing));
-        exec_context.isolation = self.isolation(standing, name);
+    pub(crate) fn around(&self, installer: Installer, name: &str) -> ExecContext {
+        let mut exec_context = ExecContext::clone(self.of(installer));
+        exec_context.isolation = self.isolation(installer, name);
         exec_context
     }
 
     /// Returns how it is isolated from commands. The user's own programs may have network
     /// access and secrets, so they must not load anything that a command wrote.
-    fn isolation(&self, standing: Standing, name: &str) -> Option<Isolation> {
-        let sandbox = self.of(standing).sandbox.as_ref()?;
-        let execution = match standing {
-            Standing::Own => Execution::OutsideRoots {
+    fn isolation(&self, installer: Installer, name: &str) -> Option<Isolation> {
+        let sandbox = self.of(installer).sandbox.as_ref()?;
+        let execution = match installer {
+            Installer::User => Execution::OutsideRoots {
                 nor: self.inert.clone(),
                 except: self.startable.clone(),
             },
-            Standing::Vouched => Execution::Anywhere,
-            Standing::Guest => return None,
+            Installer::UserTrustingFolders => Execution::Anywhere,
+            Installer::Project => return None,
         };
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
@@ -87,9 +87,9 @@ impl Programs {
 
     /// Returns a hint for a failure that the sandbox of this program may have caused.
     #[must_use]
-    pub fn advice(&self, standing: Standing, words: &str) -> Option<&'static str> {
-        self.of(standing).sandbox.as_ref()?;
-        if standing == Standing::Own && REFUSALS.iter().any(|known| words.contains(known)) {
+    pub fn advice(&self, installer: Installer, words: &str) -> Option<&'static str> {
+        self.of(installer).sandbox.as_ref()?;
+        if installer == Installer::User && REFUSALS.iter().any(|known| words.contains(known)) {
             return Some(
                 "if it tried to start a program in the work folder: your own plugins, MCP servers \
                  and tools cannot do that while the folder is not trusted; `haft trust` allows it \
@@ -100,7 +100,7 @@ impl Programs {
             .iter()
             .any(|temp| words.contains(temp))
             && MISSING.iter().any(|known| words.contains(known));
-        (!standing.is_guest() && is_about_temp).then_some(
+        (!installer.is_project() && is_about_temp).then_some(
             "this tool has a /tmp of its own, which commands and file tools do not share; pass \
              files through the work folder",
         )
@@ -111,13 +111,13 @@ impl Runtime {
     /// Adds a hint to a failure that the sandbox of the program may have caused.
     pub(crate) fn explained(
         &self,
-        standing: Option<Standing>,
+        installer: Option<Installer>,
         outcome: Result<Reply, Error>,
     ) -> Result<Reply, Error> {
         let Some(programs) = &self.session.programs else {
             return outcome;
         };
-        let Some(standing) = standing else {
+        let Some(installer) = installer else {
             return outcome;
         };
         let text = match &outcome {
@@ -125,7 +125,7 @@ impl Runtime {
             Err(error @ (Error::Failed { .. } | Error::Operation(_))) => error.to_string(),
             _ => return outcome,
         };
-        let advice = programs.advice(standing, &text);
+        let advice = programs.advice(installer, &text);
         let Some(advice) = advice.filter(|advice| !text.contains(advice)) else {
             return outcome;
         };
@@ -143,14 +143,14 @@ impl Runtime {
 
 impl Builder {
     /// Adds folders, besides the work folder and the roots, from which programs of
-    /// [`Standing::Own`] cannot start programs: the rest of a project.
+    /// [`Installer::User`] cannot start programs: the rest of a project.
     #[must_use]
     pub fn inert(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.inert.extend(folders);
         self
     }
 
-    /// Adds folders from which programs of [`Standing::Own`] may start programs although
+    /// Adds folders from which programs of [`Installer::User`] may start programs although
     /// they are the work folder, a root or inert: those that the user trusts.
     #[must_use]
     pub fn startable(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {

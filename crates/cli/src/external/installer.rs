@@ -5,7 +5,7 @@ use super::tools_folder::{self, Tier};
 use super::{line, needs_trust, servers};
 use crate::config::Settings;
 use crate::trust::{Item, Pin, Trust};
-use haft::Standing;
+use haft::Installer;
 use haft::ops::scope::real;
 use haft::ops::text::decode::visible;
 use std::path::PathBuf;
@@ -110,19 +110,19 @@ pub(crate) fn untrusted_folders(settings: &Settings) -> Vec<String> {
     shown.map(|folder| visible(&folder)).collect()
 }
 
-/// Returns the standing of a program that needs no trust.
-pub(super) fn standing(line: Option<&CommandLine>, settings: &Settings) -> Standing {
+/// Returns the user as the installer of a program that needs no trust.
+pub(super) fn installer(line: Option<&CommandLine>, settings: &Settings) -> Installer {
     let is_vouched = line.is_some_and(|line| line.is_vouched);
     match is_vouched || closed(settings).is_empty() {
-        true => Standing::Vouched,
-        false => Standing::Own,
+        true => Installer::UserTrustingFolders,
+        false => Installer::User,
     }
 }
 
-/// Returns the standing of a tool in a folder.
-pub(super) fn standing_of(tier: Tier, settings: &Settings) -> Standing {
+/// Returns the installer of a tool in a folder.
+pub(super) fn installer_of(tier: Tier, settings: &Settings) -> Installer {
     match tier {
-        Tier::Project => Standing::Guest,
-        Tier::User => standing(None, settings),
+        Tier::Project => Installer::Project,
+        Tier::User => installer(None, settings),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Known<'a> {
 impl Session {
     /// Returns the folders that relative paths in rules start from.
     pub(super) fn rule_bases(&self) -> Vec<PathBuf> {
-        let mut bases = self.bases.clone();
+        let mut bases = self.shared.bases.clone();
         let work_dir = self.scope.work_dir();
         if !bases.iter().any(|base| base == work_dir) {
             bases.push(work_dir.to_owned());
@@ -52,7 +52,7 @@ impl Session {
         };
         let named = match known {
             Known::Approved(given) | Known::Given(given) => {
-                let interpreted = self.paths.interpret(&self.scope, given);
+                let interpreted = self.shared.toolset.paths.interpret(&self.scope, given);
                 lexical(&self.scope.work_dir().join(interpreted))
             }
             Known::Found => path.virtual_path().to_owned(),
@@ -107,7 +107,11 @@ impl Session {
 
     /// Returns the environment for commands of a tool, with everything hidden that the
     /// rules close to them.
-    pub(crate) fn closed_to(&self, tool: &str, exec_context: &ExecContext) -> ExecContext {
+    pub(crate) fn with_denied_paths_hidden(
+        &self,
+        tool: &str,
+        exec_context: &ExecContext,
+    ) -> ExecContext {
         let mut exec_context = exec_context.clone();
         let rules = self.command_rules(Some(tool));
         exec_context.filter = rules.map(|rules| Arc::new(rules) as Arc<dyn PathFilter>);
@@ -117,7 +121,7 @@ impl Session {
     /// Returns what is hidden from the commands of a tool: each glob and its location.
     pub(crate) fn hidden_from(&self, tool: &str) -> Vec<(String, RuleLocation)> {
         let rules = self.command_rules(Some(tool));
-        let hidden = rules.iter().flat_map(PathRules::closing);
+        let hidden = rules.iter().flat_map(PathRules::denying);
         hidden
             .map(|(glob, place)| (glob.to_owned(), place.clone()))
             .collect()
@@ -141,7 +145,7 @@ impl Runtime {
     /// When the folder cannot be opened.
     pub fn prompt_files(&self, folder: &Path) -> haft_ops::Result<PromptFiles> {
         let session = &self.session;
-        let config = &session.origin.setup.scope_config;
+        let config = &session.shared.origin.setup.scope_config;
         let real = haft_ops::scope::real(folder).unwrap_or_else(|| folder.to_owned());
         let is_elsewhere = |own: &&PathBuf| {
             let own = haft_ops::scope::real(own);
@@ -181,7 +185,13 @@ impl Runtime {
     /// Returns the user's home folder, if known.
     #[must_use]
     pub fn home(&self) -> Option<&Path> {
-        self.session.origin.setup.scope_config.home.as_deref()
+        self.session
+            .shared
+            .origin
+            .setup
+            .scope_config
+            .home
+            .as_deref()
     }
 }
 

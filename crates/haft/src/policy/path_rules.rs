@@ -191,7 +191,7 @@ impl PathRules {
     }
 
     /// Returns the globs that close something, and their locations.
-    pub(crate) fn closing(&self) -> impl Iterator<Item = (&str, &RuleLocation)> {
+    pub(crate) fn denying(&self) -> impl Iterator<Item = (&str, &RuleLocation)> {
         let denies = |rule: &&Rule| rule.verdict() == Verdict::Deny;
         let rules = self.files.iter().flatten().filter(denies);
         rules.filter_map(|rule| Some((rule.paths()?.text(), rule.location())))

@@ -1,0 +1,131 @@
+//! Admission: everything that is decided about a call before it runs.
+
+use super::approve::Granted;
+use super::call::merged;
+use super::{ApprovalAnswer, Call, Question, Runtime, Session};
+use crate::policy::{self, Decision};
+use crate::queue::Ticket;
+use crate::registry::Entry;
+use crate::{Access, Error, PreparedCall, Repair, Resource};
+use haft_ops::FilePath;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A call that has its position in the queue for files, or that was refused. Pass it to
+/// [`Runtime::finish`]; dropping it gives up the position.
+#[must_use = "a call that is not finished is not made"]
+pub struct Admitted {
+    pub(super) call: Call,
+    pub(super) admission: Result<Admission, Error>,
+}
+
+/// A call that was validated, passed the policy and has its position in the queue.
+pub(super) struct Admission {
+    pub(super) entry: Entry,
+    pub(super) prepared: Box<dyn PreparedCall>,
+    /// Arguments after repair.
+    pub(super) arguments: Arc<Value>,
+    pub(super) repairs: Vec<Repair>,
+    pub(super) ticket: Ticket,
+    pub(super) paths: Arc<[(FilePath, Access)]>,
+    /// The question that the user must approve first.
+    pub(super) question: Option<Question>,
+}
+
+impl Session {
+    /// Returns the resources that a call uses, with each channel replaced by its host.
+    pub(super) fn resources(&self, prepared: &dyn PreparedCall) -> Vec<Resource> {
+        let named = prepared.resources().into_iter();
+        let known = named.filter_map(|resource| match resource {
+            Resource::Channel(name) => self.shared.messenger.host(&name).map(Resource::Host),
+            other => Some(other),
+        });
+        known.collect()
+    }
+}
+
+impl Runtime {
+    /// Finds the tool of a call, repairs and validates the arguments, checks the policy and
+    /// takes a position in the queue for files. Calls that write the same file run in the
+    /// order in which they were admitted.
+    pub async fn admit(&self, call: Call) -> Admitted {
+        self.recall().await;
+        self.ready_for(&call.tool).await;
+        self.admit_now(call)
+    }
+
+    /// Same as [`Runtime::admit`], if the tools are loaded.
+    pub(super) fn admit_now(&self, call: Call) -> Admitted {
+        let mut call = self.identified(call);
+        let admission = self.admission(&mut call, None);
+        Admitted { call, admission }
+    }
+
+    /// Takes the arguments out of the call, because they may be large. `ticket` is the
+    /// position of the call, if it has one.
+    fn admission(&self, call: &mut Call, ticket: Option<Ticket>) -> Result<Admission, Error> {
+        let session = &self.session;
+        let entry = session
+            .tools
+            .entry(&call.tool)
+            .ok_or_else(|| self.unknown_tool(&call.tool))?;
+        let given = std::mem::take(&mut call.arguments);
+        let (arguments, repairs) = entry.checker.prepare(given)?;
+        let arguments = Arc::new(arguments);
+        let prepared = Arc::clone(&entry.tool).prepare(Arc::clone(&arguments))?;
+        let resources = session.resources(&*prepared);
+        let refused = |error| Error::Refused(Box::new(error));
+        let effect = entry.tool.effect();
+        let paths = match policy::decide(
+            &session.scope,
+            session.shared.toolset.paths,
+            effect,
+            &resources,
+        ) {
+            Decision::Allow(paths) => paths,
+            Decision::Deny(error) => return Err(refused(error)),
+        };
+        let question = self
+            .judge(call, &arguments, effect, &resources, &paths)
+            .map_err(refused)?;
+        Ok(Admission {
+            entry,
+            prepared,
+            arguments,
+            repairs,
+            ticket: match ticket {
+                Some(ticket) => ticket.exchange(&paths),
+                None => {
+                    let outer = self.outer_call(call).map(|outer| &outer.position);
+                    session.queue.ticket(&paths, outer)
+                }
+            },
+            paths: paths.into(),
+            question,
+        })
+    }
+
+    /// Waits for the user's answer if the call needs approval. If the user changed the
+    /// arguments, the new call is validated and checked again.
+    pub(super) async fn approved(
+        &self,
+        call: &Call,
+        mut admission: Admission,
+    ) -> Result<(Admission, Option<Value>), Error> {
+        let Some(question) = admission.question.take() else {
+            return Ok((admission, None));
+        };
+        match self.ask(call, question).await? {
+            Granted::AsRequested => Ok((admission, None)),
+            Granted::With(changes) => {
+                let mut call = call.clone();
+                call.arguments = merged(&admission.arguments, changes)?;
+                call.answer = Some(ApprovalAnswer::Approve);
+                let mut admission = self.admission(&mut call, Some(admission.ticket))?;
+                admission.question = None;
+                let arguments = Value::clone(&admission.arguments);
+                Ok((admission, Some(arguments)))
+            }
+        }
+    }
+}
