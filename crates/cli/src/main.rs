@@ -5,7 +5,6 @@
 mod agent;
 mod args;
 mod ask;
-mod chat;
 mod commands;
 mod config;
 mod confinement;
