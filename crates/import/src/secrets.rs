@@ -32,7 +32,7 @@ const PREFIXES: [&str; 22] = [
 const MIN_MIXED: usize = 16;
 
 /// Whether a text looks like a key or a token, regardless of its name.
-pub(super) fn looks_secret(text: &str) -> bool {
+pub(crate) fn looks_secret(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/".contains(c);
     text.split(|c: char| !is_part(c)).any(is_token)
@@ -51,11 +51,11 @@ fn is_aws_key(text: &str) -> bool {
 }
 
 /// Short flags that are often followed by a password; it counts if it looks like one.
-pub(super) const OFTEN: [&str; 4] = ["-k", "-P", "-a", "-w"];
+pub(crate) const OFTEN: [&str; 4] = ["-k", "-P", "-a", "-w"];
 
 /// Whether a short flag's value looks like a password: letters and digits, but not a name
 /// with a number (`worker1`), a path, an address or a setting.
-pub(super) fn is_like_password(value: &str) -> bool {
+pub(crate) fn is_like_password(value: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-+!#%^&*".contains(c);
     let name = value.trim_end_matches(|c: char| c.is_ascii_digit());
     value.len() >= 6
@@ -78,7 +78,7 @@ fn is_token(word: &str) -> bool {
 }
 
 /// Whether the value of something with this name is a secret.
-pub(super) fn is_secret(name: &str, value: &str) -> bool {
+pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     is_secret_name(name) || holds_secret(value)
 }
 
@@ -118,11 +118,11 @@ const SHORT: [&str; 10] = [
 ];
 
 /// Authentication schemes, which precede a key in a header.
-pub(super) const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
+pub(crate) const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
 
 /// Whether a text contains a secret, judged by its form or by the name before it:
 /// `Server=x;Password=…`, `{"apiKey": "…"}`, `Bearer …`, `scheme://user:password@host`.
-pub(super) fn holds_secret(text: &str) -> bool {
+pub(crate) fn holds_secret(text: &str) -> bool {
     let names_one = || {
         text.match_indices(['=', ':']).any(|(at, sign)| {
             let (before, after) = text.split_at(at);
@@ -160,7 +160,7 @@ const TAKERS: [(&str, &str); 14] = [
 
 /// Returns the flags that are followed by a password in a command line, based on the
 /// programs it names: `mysql`, or `@acme/mysql-mcp`.
-pub(super) fn password_flags<T: AsRef<str>>(words: &[T]) -> Vec<&'static str> {
+pub(crate) fn password_flags<T: AsRef<str>>(words: &[T]) -> Vec<&'static str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_named = |taker: &str| {
         let mut plain = words.iter().map(AsRef::as_ref);
@@ -179,7 +179,7 @@ pub(super) fn password_flags<T: AsRef<str>>(words: &[T]) -> Vec<&'static str> {
 /// password: `-p` and `SECRET`, `-ume:` and `SECRET`. `takes` lists flags known to take
 /// one; for others the value must look like a password, since `-port` and `-pluginDir`
 /// are flags.
-pub(super) fn glued<'a>(word: &'a str, takes: &[&str]) -> Option<(&'a str, &'a str)> {
+pub(crate) fn glued<'a>(word: &'a str, takes: &[&str]) -> Option<(&'a str, &'a str)> {
     let (flag, value) = word.split_at_checked(2)?;
     let is_number = {
         let plain = value.trim_end_matches("/tcp").trim_end_matches("/udp");
@@ -210,7 +210,7 @@ pub(super) fn glued<'a>(word: &'a str, takes: &[&str]) -> Option<(&'a str, &'a s
 
 /// Returns the text before and after the password in `me:SECRET@host`, where no scheme
 /// marks it as a URL.
-pub(super) fn around_password(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn around_password(text: &str) -> Option<(&str, &str)> {
     const SCHEMES: [&str; 9] = [
         "npm",
         "jsr",
@@ -264,7 +264,7 @@ fn is_named_secret(before: &str, sign: &str, after: &str) -> bool {
 }
 
 /// Whether a text contains no variable, or a literal secret beside one.
-pub(super) fn is_literal(text: &str) -> bool {
+pub(crate) fn is_literal(text: &str) -> bool {
     let mut rest = String::new();
     let mut has_variable = false;
     for (at, piece) in text.split("${").enumerate() {
@@ -280,7 +280,7 @@ pub(super) fn is_literal(text: &str) -> bool {
 }
 
 /// Builds a variable name from words: `GITHUB_AUTHORIZATION`.
-pub(super) fn variable(words: &[&str]) -> String {
+pub(crate) fn variable(words: &[&str]) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_uppercase(),
         false => '_',
@@ -295,7 +295,7 @@ pub(super) fn variable(words: &[&str]) -> String {
 }
 
 /// Returns a text that may be shown, with secrets hidden.
-pub(super) fn redacted(text: &str) -> String {
+pub(crate) fn redacted(text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let takes = password_flags(&words);
     let is_glued = |word: &str| glued(word.trim_end_matches([')', '*', ':']), &takes).is_some();

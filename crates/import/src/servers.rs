@@ -1,15 +1,15 @@
 //! Converts MCP servers from the formats of other programs.
 
-use super::draft::Draft;
-use super::references::{Work, references};
-use super::secrets;
-use haft_mcp::client::{Endpoint, HttpTransport};
+use crate::draft::Draft;
+use crate::references::{WorkFolder, references};
+use crate::secrets;
+use crate::texts;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 /// The program whose format a file uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spelling {
+pub(crate) enum Dialect {
     /// `.mcp.json` and Claude Code.
     Claude,
     Codex,
@@ -18,9 +18,9 @@ pub(super) enum Spelling {
 }
 
 /// Adds the servers of a map.
-pub(super) fn add_all(draft: &mut Draft, at: &str, servers: &Value, spelling: Spelling) {
+pub(crate) fn add_all(draft: &mut Draft, at: &str, servers: &Value, dialect: Dialect) {
     let Value::Object(servers) = servers else {
-        return draft.left(at, "not a map of servers");
+        return draft.skip(at, "not a map of servers");
     };
     for (name, server) in servers {
         let what = format!("{at}.{name}");
@@ -29,18 +29,18 @@ pub(super) fn add_all(draft: &mut Draft, at: &str, servers: &Value, spelling: Sp
                 let reader = Reader {
                     what: &what,
                     name,
-                    spelling,
+                    dialect,
                     given: server,
                 };
                 reader.add(draft);
             }
-            _ => draft.left(&what, "not a server: expected a name and a map"),
+            _ => draft.skip(&what, "not a server: expected a name and a map"),
         }
     }
 }
 
 /// Returns haft's name for a tool of a server.
-pub(super) fn tool_name(server: &str, tool: &str) -> String {
+pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() || c == '_' || c == '-' {
         true => c,
         false => '_',
@@ -55,7 +55,7 @@ pub(super) fn tool_name(server: &str, tool: &str) -> String {
 struct Reader<'a> {
     what: &'a str,
     name: &'a str,
-    spelling: Spelling,
+    dialect: Dialect,
     given: &'a Map<String, Value>,
 }
 
@@ -68,7 +68,7 @@ impl Reader<'_> {
             .iter()
             .any(|key| server.contains_key(*key))
         {
-            return draft.left(self.what, "command or url is missing");
+            return draft.skip(self.what, "command or url is missing");
         }
         let mut denied = Vec::new();
         for (key, value) in self.given {
@@ -85,7 +85,7 @@ impl Reader<'_> {
                 ("enabled", Value::Bool(false)) | ("disabled", Value::Bool(true)) => {
                     server.insert("enabled".to_owned(), false.into());
                 }
-                ("timeout", Value::Number(number)) if self.spelling != Spelling::Opencode => {
+                ("timeout", Value::Number(number)) if self.dialect != Dialect::Opencode => {
                     let seconds = number.as_f64().unwrap_or_default() / 1000.0;
                     self.timeout(draft, &mut server, key, seconds);
                 }
@@ -97,15 +97,15 @@ impl Reader<'_> {
                     server.insert("tools".to_owned(), texts(names).into());
                 }
                 ("excludeTools" | "disabled_tools", Value::Array(names)) => denied = texts(names),
-                ("trust", Value::Bool(true)) => draft.left(
+                ("trust", Value::Bool(true)) => draft.skip(
                     &format!("{}.trust", self.what),
                     "haft has no rule for all tools of a server; its calls ask first. Allow them one by one: { allow: SERVER_TOOL }",
                 ),
-                ("startup_timeout_sec" | "startup_timeout_ms" | "timeout", _) => draft.left(
+                ("startup_timeout_sec" | "startup_timeout_ms" | "timeout", _) => draft.skip(
                     &format!("{}.{key}", self.what),
                     "haft waits 10 seconds for the server to start, and `haft mcp test NAME` two minutes",
                 ),
-                (key, _) => draft.left(
+                (key, _) => draft.skip(
                     &format!("{}.{key}", self.what),
                     "haft has no such setting for a server",
                 ),
@@ -127,7 +127,7 @@ impl Reader<'_> {
             };
             server.insert("timeout".to_owned(), value);
         } else {
-            draft.left(
+            draft.skip(
                 &format!("{}.{key}", self.what),
                 "not between a millisecond and a day",
             );
@@ -152,8 +152,8 @@ impl Reader<'_> {
         let line = CommandLine {
             what: self.what,
             owner: self.name,
-            spelling: self.spelling,
-            is_elsewhere: self.is_elsewhere(),
+            dialect: self.dialect,
+            is_elsewhere: self.is_elsewhere(draft),
         };
         // Before the arguments, so that a variable keeps its name even if an argument
         // would get the same one.
@@ -168,17 +168,20 @@ impl Reader<'_> {
         }
         if let Some(Value::String(dir)) = self.given.get("cwd") {
             let work = work_in_paths(draft);
-            let dir = references(draft, self.what, dir, self.spelling, work);
+            let dir = references(draft, self.what, dir, self.dialect, work);
             server.insert("cwd".to_owned(), draft.rooted(&dir).into());
         }
     }
 
     /// Whether the server sets its own folder, from which relative paths in its arguments
     /// then start.
-    fn is_elsewhere(&self) -> bool {
+    fn is_elsewhere(&self, draft: &Draft) -> bool {
         let cwd = self.given.get("cwd").and_then(Value::as_str);
-        let mut unused = Draft::default();
-        cwd.is_some_and(|dir| references(&mut unused, "", dir, self.spelling, Work::Dot) != ".")
+        // Notes about this text are made when it is converted.
+        let mut unused = draft.empty_copy();
+        cwd.is_some_and(|dir| {
+            references(&mut unused, "", dir, self.dialect, WorkFolder::Dot) != "."
+        })
     }
 
     fn environment(&self, draft: &mut Draft) -> Map<String, Value> {
@@ -193,7 +196,7 @@ impl Reader<'_> {
                     other => other.to_string(),
                 };
                 let what = format!("{}.{key}", self.what);
-                let carried = variable(draft, &what, name, &text, self.spelling);
+                let carried = variable(draft, &what, name, &text, self.dialect);
                 out.insert(name.clone(), carried.into());
             }
         }
@@ -211,22 +214,20 @@ impl Reader<'_> {
         let (key, url) = match (text("httpUrl"), text("url")) {
             (Some(url), _) => ("url", url),
             // In Gemini CLI `url` means the older SSE transport.
-            (None, Some(url)) if self.spelling == Spelling::Gemini => ("uri", url),
+            (None, Some(url)) if self.dialect == Dialect::Gemini => ("uri", url),
             (None, Some(url)) => ("url", url),
             (None, None) => return,
         };
         if server.contains_key("command") {
-            return draft.left(
+            return draft.skip(
                 &format!("{}.url", self.what),
                 "a server can have a command or a url, not both",
             );
         }
         let url = self.url(draft, url);
         // A URL with a variable cannot be checked yet.
-        if !url.contains("${")
-            && Endpoint::address(url.trim(), Vec::new(), HttpTransport::Either).is_err()
-        {
-            return draft.left(&format!("{}.url", self.what), "not a valid server URL");
+        if !url.contains("${") && !draft.accepts_server_url(url.trim()) {
+            return draft.skip(&format!("{}.url", self.what), "not a valid server URL");
         }
         server.insert(key.to_owned(), url.into());
         if let Some("sse") = text("type").or(text("transport")) {
@@ -251,7 +252,7 @@ impl Reader<'_> {
             };
             for (name, value) in given {
                 let Value::String(text) = value else {
-                    draft.left(&format!("{}.{key}.{name}", self.what), "not text");
+                    draft.skip(&format!("{}.{key}.{name}", self.what), "not text");
                     continue;
                 };
                 let carried = self.references(draft, text);
@@ -277,27 +278,27 @@ impl Reader<'_> {
     }
 
     fn references(&self, draft: &mut Draft, text: &str) -> String {
-        references(draft, self.what, text, self.spelling, Work::Variable)
+        references(draft, self.what, text, self.dialect, WorkFolder::Variable)
     }
 }
 
 /// Returns how to write the work folder at the start of a path.
-fn work_in_paths(draft: &Draft) -> Work {
+fn work_in_paths(draft: &Draft) -> WorkFolder {
     match draft.is_in_work_folder() {
-        true => Work::Dot,
-        false => Work::Variable,
+        true => WorkFolder::Dot,
+        false => WorkFolder::Variable,
     }
 }
 
 /// Returns a variable's value, or a reference to the variable if the value is a secret.
-pub(super) fn variable(
+pub(crate) fn variable(
     draft: &mut Draft,
     what: &str,
     name: &str,
     given: &str,
-    spelling: Spelling,
+    dialect: Dialect,
 ) -> String {
-    let carried = references(draft, what, given, spelling, Work::Variable);
+    let carried = references(draft, what, given, dialect, WorkFolder::Variable);
     match secrets::is_literal(&carried) && secrets::is_secret(name, given) {
         true => draft.hide(&format!("{what}.{name}"), name, given),
         false => carried,
@@ -362,7 +363,7 @@ fn header(draft: &mut Draft, what: &str, owner: &str, name: &str, given: &str) -
 
 /// Splits a command line that was written as one text. A path with a space stays whole if
 /// such a file exists.
-pub(super) fn split(draft: &mut Draft, what: &str, line: &str) -> Vec<String> {
+pub(crate) fn split(draft: &mut Draft, what: &str, line: &str) -> Vec<String> {
     let has_space = line.trim().contains(char::is_whitespace);
     if !has_space || draft.has_file(line.trim()) {
         return vec![line.to_owned()];
@@ -379,17 +380,17 @@ pub(super) fn split(draft: &mut Draft, what: &str, line: &str) -> Vec<String> {
 }
 
 /// Command line of a server or a plugin.
-pub(super) struct CommandLine<'a> {
-    pub(super) what: &'a str,
-    pub(super) owner: &'a str,
-    pub(super) spelling: Spelling,
+pub(crate) struct CommandLine<'a> {
+    pub(crate) what: &'a str,
+    pub(crate) owner: &'a str,
+    pub(crate) dialect: Dialect,
     /// Whether paths in its arguments do not start at the work folder.
-    pub(super) is_elsewhere: bool,
+    pub(crate) is_elsewhere: bool,
 }
 
 impl CommandLine<'_> {
     /// Returns the words with secrets replaced by variables.
-    pub(super) fn words(&self, draft: &mut Draft, words: &[String]) -> Vec<String> {
+    pub(crate) fn words(&self, draft: &mut Draft, words: &[String]) -> Vec<String> {
         let program = words.first().map_or("", String::as_str);
         let program = program.rsplit('/').next().unwrap_or_default();
         let fetches = ["npx", "npm", "pnpm", "bunx", "uvx", "uv"].contains(&program);
@@ -402,10 +403,10 @@ impl CommandLine<'_> {
         for word in words {
             let is_program = out.is_empty();
             let work = match self.is_elsewhere && !is_program {
-                true => Work::Variable,
+                true => WorkFolder::Variable,
                 false => work_in_paths(draft),
             };
-            let given = references(draft, self.what, word, self.spelling, work);
+            let given = references(draft, self.what, word, self.dialect, work);
             let given = match is_program || !self.is_elsewhere {
                 true => draft.rooted(&given),
                 false => given,
@@ -419,7 +420,7 @@ impl CommandLine<'_> {
                 takes: &takes,
             };
             plain += usize::from(!is_flag && !is_program);
-            out.push(about.carried(draft, &given));
+            out.push(about.without_secrets(draft, &given));
             // A flag with an attached value does not apply to the next word.
             flag = (is_flag && !word.contains('=')).then_some(word.as_str());
         }
@@ -443,7 +444,7 @@ struct Word<'a> {
 impl Word<'_> {
     /// Returns the word with secrets replaced. Text before a secret is kept if it can be
     /// separated: `--env=TOKEN=${NAME}`, `Authorization: Bearer ${NAME}`.
-    fn carried(self, draft: &mut Draft, given: &str) -> String {
+    fn without_secrets(self, draft: &mut Draft, given: &str) -> String {
         let is_name = |name: &str| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             !name.is_empty() && name.chars().all(plain) && !secrets::looks_secret(name)
@@ -453,7 +454,7 @@ impl Word<'_> {
                 name: Some(name),
                 ..self
             }
-            .carried(draft, value);
+            .without_secrets(draft, value);
             return format!("{name}={value}");
         }
         let place = match self.name {
@@ -508,12 +509,4 @@ impl Word<'_> {
         (by_flag && !is_number && !given.is_empty())
             || secrets::is_secret(self.name.unwrap_or_default(), given)
     }
-}
-
-pub(super) fn texts(items: &[Value]) -> Vec<String> {
-    let text = |item: &Value| match item {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    items.iter().map(text).collect()
 }

@@ -1,9 +1,10 @@
 //! Converts settings of Claude Code: `.claude/settings.json`, and the servers in
 //! `~/.claude.json`.
 
-use super::draft::Draft;
-use super::rules::{self, Verdict};
-use super::servers::{self, Spelling, tool_name};
+use crate::draft::Draft;
+use crate::rules::{self, Verdict};
+use crate::servers::{self, Dialect, tool_name};
+use crate::texts;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,27 +13,27 @@ use std::path::Path;
 const ALIASES: [&str; 6] = ["default", "sonnet", "opus", "haiku", "opusplan", "best"];
 
 /// Converts `settings.json`.
-pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
+pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     for (key, value) in given {
         match (key.as_str(), value) {
             ("$schema", _) => {}
             ("mcpServers", servers) => {
-                servers::add_all(draft, "mcpServers", servers, Spelling::Claude);
+                servers::add_all(draft, "mcpServers", servers, Dialect::Claude);
             }
             ("model", Value::String(model)) => self::model(draft, "model", model),
             // Handled last, because rules about servers need the list of servers.
             ("permissions", _) => {}
-            ("sandbox", _) => draft.left(
+            ("sandbox", _) => draft.skip(
                 key,
                 "haft always runs commands in its own sandbox; see `sandbox` and `network`",
             ),
-            ("env", _) => draft.left(
+            ("env", _) => draft.skip(
                 key,
                 "set these variables in your shell; to pass more of them to commands, list them in tools.env in your own haft.yaml",
             ),
-            ("hooks", _) => draft.left(key, "haft has no hooks"),
-            ("apiKeyHelper", _) => draft.left(key, "set ANTHROPIC_API_KEY, or api_key in your own haft.yaml"),
-            _ => draft.left(key, "haft has no such setting"),
+            ("hooks", _) => draft.skip(key, "haft has no hooks"),
+            ("apiKeyHelper", _) => draft.skip(key, "set ANTHROPIC_API_KEY, or api_key in your own haft.yaml"),
+            _ => draft.skip(key, "haft has no such setting"),
         }
     }
     if let Some(permissions) = given.get("permissions") {
@@ -42,9 +43,9 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
 
 /// Converts the servers in `~/.claude.json`: those for all folders and those for this
 /// one.
-pub(super) fn state(draft: &mut Draft, given: &Map<String, Value>, folder: &Path) {
+pub(crate) fn state(draft: &mut Draft, given: &Map<String, Value>, folder: &Path) {
     if let Some(servers) = given.get("mcpServers") {
-        servers::add_all(draft, "mcpServers", servers, Spelling::Claude);
+        servers::add_all(draft, "mcpServers", servers, Dialect::Claude);
     }
     let projects = given.get("projects").and_then(Value::as_object);
     let mut others = 0;
@@ -54,13 +55,13 @@ pub(super) fn state(draft: &mut Draft, given: &Map<String, Value>, folder: &Path
         };
         if Path::new(path) == folder {
             let at = format!("projects.{path}.mcpServers");
-            servers::add_all(draft, &at, servers, Spelling::Claude);
+            servers::add_all(draft, &at, servers, Dialect::Claude);
         } else {
             others += map.len();
         }
     }
     if others > 0 {
-        draft.left(
+        draft.skip(
             &format!("servers of other folders ({others})"),
             "run `haft init --from` in those folders",
         );
@@ -70,16 +71,16 @@ pub(super) fn state(draft: &mut Draft, given: &Map<String, Value>, folder: &Path
         .filter(|key| !["mcpServers", "projects"].contains(&key.as_str()))
         .count();
     if rest > 0 {
-        draft.left(
+        draft.skip(
             &format!("other keys ({rest})"),
             "Claude Code's own state, not settings",
         );
     }
 }
 
-pub(super) fn model(draft: &mut Draft, what: &str, model: &str) {
+pub(crate) fn model(draft: &mut Draft, what: &str, model: &str) {
     if ALIASES.contains(&model) || !model.starts_with("claude-") || model.contains('[') {
-        return draft.left(
+        return draft.skip(
             what,
             format!("{model} is an alias that only Claude Code knows; set model to the full name"),
         );
@@ -90,7 +91,7 @@ pub(super) fn model(draft: &mut Draft, what: &str, model: &str) {
 
 fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
     let Value::Object(given) = given else {
-        return draft.left("permissions", "not a map");
+        return draft.skip("permissions", "not a map");
     };
     let restricted = restricted_servers(given);
     // The order in which Claude Code checks them; in haft the first matching rule
@@ -103,12 +104,12 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
         let Some(Value::Array(listed)) = given.get(key) else {
             continue;
         };
-        for rule in servers::texts(listed) {
+        for rule in texts(listed) {
             let what = format!("permissions.{key} {rule}");
             let server = rule.strip_prefix("mcp__").unwrap_or_default();
             let server = server.split("__").next().unwrap_or_default();
             if verdict == Verdict::Allow && restricted.contains(server) {
-                draft.left(&what, "another rule asks about or denies the whole server");
+                draft.skip(&what, "another rule asks about or denies the whole server");
             } else {
                 self::rule(draft, &what, verdict, &rule, home);
             }
@@ -117,16 +118,16 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
     for (key, value) in given {
         match (key.as_str(), value) {
             ("deny" | "ask" | "allow" | "defaultMode", _) => {}
-            ("additionalDirectories", Value::Array(folders)) if draft.is_own => {
-                for folder in servers::texts(folders) {
+            ("additionalDirectories", Value::Array(folders)) if draft.is_own() => {
+                for folder in texts(folders) {
                     draft.push("permissions.additionalDirectories", "tools.roots", folder);
                 }
             }
-            ("additionalDirectories", _) => draft.left(
+            ("additionalDirectories", _) => draft.skip(
                 "permissions.additionalDirectories",
                 "a project's file cannot add folders; list them as tools.roots in your own haft.yaml",
             ),
-            (key, _) => draft.left(&format!("permissions.{key}"), "haft has no such setting"),
+            (key, _) => draft.skip(&format!("permissions.{key}"), "haft has no such setting"),
         }
     }
     let mode = given.get("defaultMode").and_then(Value::as_str);
@@ -139,7 +140,7 @@ fn permissions(draft: &mut Draft, given: &Value, home: Option<&Path>) {
         }
         Some("plan") => draft.set(&what, "sandbox", "read-only"),
         Some("dontAsk") => draft.set(&what, "approve", "never"),
-        Some(_) => draft.left(
+        Some(_) => draft.skip(
             &what,
             "calls that no rule allows ask first; `--approve auto` runs them without asking",
         ),
@@ -153,7 +154,7 @@ fn restricted_servers(given: &Map<String, Value>) -> HashSet<String> {
     ["deny", "ask"]
         .iter()
         .filter_map(|key| given.get(*key).and_then(Value::as_array))
-        .flat_map(|listed| servers::texts(listed))
+        .flat_map(|listed| texts(listed))
         .filter_map(|rule| {
             let name = rule.strip_prefix("mcp__")?;
             match name.split_once("__") {
@@ -189,13 +190,13 @@ fn rule(draft: &mut Draft, what: &str, verdict: Verdict, rule: &str, home: Optio
         None => (rule, None),
     };
     if rule.contains('(') && specifier.is_none() {
-        return draft.left(what, "not a rule that haft understands");
+        return draft.skip(what, "not a rule that haft understands");
     }
     if let Some(server) = name.strip_prefix("mcp__") {
         return self::server(draft, what, verdict, server);
     }
     let Some(tools) = tools(name) else {
-        return draft.left(what, format!("haft has no tool for {name}"));
+        return draft.skip(what, format!("haft has no tool for {name}"));
     };
     match (name, specifier) {
         ("Read" | "Grep" | "Glob" | "LS", _) if verdict == Verdict::Allow => {
@@ -210,7 +211,7 @@ fn rule(draft: &mut Draft, what: &str, verdict: Verdict, rule: &str, home: Optio
             path(draft, what, verdict, (name, tools), pattern, home);
         }
         _ => match verdict {
-            Verdict::Allow => draft.left(what, "haft has no such rule; such calls ask"),
+            Verdict::Allow => draft.skip(what, "haft has no such rule; such calls ask"),
             _ => {
                 let why = "haft has no such rule, so it applies to every call";
                 let all = tools.iter().map(|tool| rules::tool(verdict, tool));
@@ -230,7 +231,7 @@ fn path(
 ) {
     let Some(glob) = rules::from_gitignore(pattern, verdict, home) else {
         return match verdict {
-            Verdict::Allow => draft.left(what, "haft has no such pattern; such calls ask"),
+            Verdict::Allow => draft.skip(what, "haft has no such pattern; such calls ask"),
             _ => {
                 let why = "haft has no such pattern, so it applies to every path";
                 let all = tools.iter().map(|tool| rules::tool(verdict, tool));
@@ -254,7 +255,7 @@ fn path(
 fn host(draft: &mut Draft, what: &str, verdict: Verdict, specifier: &str) {
     let Some(domain) = specifier.strip_prefix("domain:").map(str::trim) else {
         return match verdict {
-            Verdict::Allow => draft.left(what, "haft has rules for hosts, not for URLs"),
+            Verdict::Allow => draft.skip(what, "haft has rules for hosts, not for URLs"),
             _ => draft.stricter_rules(
                 what,
                 [rules::tool(verdict, "web_fetch")],
@@ -277,7 +278,7 @@ fn host(draft: &mut Draft, what: &str, verdict: Verdict, specifier: &str) {
             let about = |host: &String| rules::narrowed(verdict, "web_fetch", "host", host);
             draft.rules(what, hosts.iter().map(about));
         }
-        _ if verdict == Verdict::Allow => draft.left(what, "haft has no such pattern for hosts"),
+        _ if verdict == Verdict::Allow => draft.skip(what, "haft has no such pattern for hosts"),
         _ => draft.stricter_rules(
             what,
             [rules::tool(verdict, "web_fetch")],
@@ -296,15 +297,15 @@ fn server(draft: &mut Draft, what: &str, verdict: Verdict, name: &str) {
     }
     let server = name.split("__").next().unwrap_or(name);
     match verdict {
-        Verdict::Allow => draft.left(
+        Verdict::Allow => draft.skip(
             what,
             "haft has no rule for all tools of a server; its calls ask",
         ),
-        Verdict::Ask => draft.left(what, "calls of MCP tools ask anyway"),
+        Verdict::Ask => draft.skip(what, "calls of MCP tools ask anyway"),
         Verdict::Deny if draft.has_server(server) => {
             draft.disable_server(what, server, "haft has no rule for all tools of a server");
         }
-        Verdict::Deny => draft.left(
+        Verdict::Deny => draft.skip(
             what,
             format!("leave {server} out of tools.mcp, or set enabled: false there"),
         ),

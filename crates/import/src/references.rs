@@ -1,12 +1,12 @@
 //! Converts variables and placeholders to haft's syntax.
 
-use super::draft::Draft;
-use super::secrets;
-use super::servers::Spelling;
+use crate::draft::Draft;
+use crate::secrets;
+use crate::servers::Dialect;
 
 /// How to write the work folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub(crate) enum WorkFolder {
     /// As `.` at the start of a path, which haft resolves.
     Dot,
     /// As the variable for the folder haft is started in.
@@ -36,12 +36,12 @@ const OTHERS: [(&str, &str); 9] = [
 ];
 
 /// Returns a text with variables in haft's syntax.
-pub(super) fn references(
+pub(crate) fn references(
     draft: &mut Draft,
     what: &str,
     text: &str,
-    spelling: Spelling,
-    work: Work,
+    dialect: Dialect,
+    work: WorkFolder,
 ) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -53,21 +53,21 @@ pub(super) fn references(
             .or_else(|| {
                 let inner = from.strip_prefix('{')?;
                 let is_reference = inner.starts_with("env:") || inner.starts_with("file:");
-                (spelling == Spelling::Opencode && is_reference).then_some(inner)
+                (dialect == Dialect::Opencode && is_reference).then_some(inner)
             })
             .and_then(|inner| inner.split_once('}'));
         let bare = from
             .strip_prefix('$')
-            .filter(|_| spelling == Spelling::Gemini);
+            .filter(|_| dialect == Dialect::Gemini);
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if let Some((inner, after)) = braced {
             let begins_path = (out.is_empty() || out.ends_with('='))
                 && (after.is_empty() || after.starts_with(['/', '\\']) || after.starts_with("${"));
             let work = match begins_path {
                 true => work,
-                false => Work::Variable,
+                false => WorkFolder::Variable,
             };
-            match reference(draft, what, inner, spelling, work) {
+            match reference(draft, what, inner, dialect, work) {
                 Some(reference) => out.push_str(&reference),
                 None => out.push_str(from.strip_suffix(after).unwrap_or_default()),
             }
@@ -92,14 +92,14 @@ fn reference(
     draft: &mut Draft,
     what: &str,
     inner: &str,
-    spelling: Spelling,
-    work: Work,
+    dialect: Dialect,
+    work: WorkFolder,
 ) -> Option<String> {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    let shown = match spelling {
-        Spelling::Opencode => format!("{what}, {{{inner}}}"),
+    let shown = match dialect {
+        Dialect::Opencode => format!("{what}, {{{inner}}}"),
         _ => format!("{what}, ${{{inner}}}"),
     };
     let inner = match inner.strip_prefix("env:") {
@@ -110,7 +110,7 @@ fn reference(
         },
     };
     if let Some((name, _)) = inner.split_once(":-").filter(|(name, _)| is_name(name)) {
-        draft.left(
+        draft.skip(
             &format!("{what}, the default of {name}"),
             format!("haft has no defaults for variables; set {name}"),
         );
@@ -123,7 +123,7 @@ fn reference(
     match kind {
         "input" | "file" => {
             let variable = secrets::variable(&[name]);
-            draft.left(
+            draft.skip(
                 &shown,
                 format!("haft does not prompt for values or read them from files; set variable {variable}"),
             );
@@ -132,7 +132,7 @@ fn reference(
         // Editor settings, editor commands, or one of several folders.
         "config" | "command" | "workspaceFolder" => {
             let variable = secrets::variable(&[&snake(kind), name]);
-            draft.left(
+            draft.skip(
                 &shown,
                 format!("haft has no such placeholder; write the value, or set variable {variable} to it"),
             );
@@ -143,16 +143,16 @@ fn reference(
 }
 
 /// Converts a placeholder; `None` if it is a variable.
-fn placeholder(draft: &mut Draft, shown: &str, inner: &str, work: Work) -> Option<String> {
+fn placeholder(draft: &mut Draft, shown: &str, inner: &str, work: WorkFolder) -> Option<String> {
     // In Claude Code `:-` precedes the default value.
     let plain = inner.split_once(":-").map_or(inner, |(name, _)| name);
     if WORK.contains(&plain) {
         return Some(match work {
-            Work::Dot => {
+            WorkFolder::Dot => {
                 draft.same(shown, "`.`, the folder of haft.yaml");
                 ".".to_owned()
             }
-            Work::Variable => {
+            WorkFolder::Variable => {
                 draft.same(shown, "`${PWD}`, the folder that haft is started in");
                 "${PWD}".to_owned()
             }
@@ -165,7 +165,7 @@ fn placeholder(draft: &mut Draft, shown: &str, inner: &str, work: Work) -> Optio
     }
     if let Some((_, instead)) = OTHERS.iter().find(|(name, _)| *name == plain) {
         let variable = secrets::variable(&[&snake(plain)]);
-        draft.left(
+        draft.skip(
             shown,
             format!(
                 "haft has no such placeholder; write {instead}, or set variable {variable} to it"

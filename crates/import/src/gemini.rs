@@ -1,8 +1,9 @@
 //! Converts Gemini CLI's `settings.json`, in its nested and its older flat form.
 
-use super::draft::Draft;
-use super::rules::{self, Verdict};
-use super::servers::{self, Spelling, tool_name};
+use crate::draft::Draft;
+use crate::rules::{self, Verdict};
+use crate::servers::{self, Dialect, tool_name};
+use crate::texts;
 use serde_json::{Map, Value};
 
 /// Haft's tools that have a counterpart in Gemini CLI.
@@ -19,9 +20,9 @@ const TOOLS: [&str; 9] = [
 ];
 
 /// Converts the settings.
-pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
+pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     if let Some(servers) = given.get("mcpServers") {
-        servers::add_all(draft, "mcpServers", servers, Spelling::Gemini);
+        servers::add_all(draft, "mcpServers", servers, Dialect::Gemini);
     }
     let nested = |group: &str, key: &str| given.get(group).and_then(|group| group.get(key));
     let model = nested("model", "name").or(given.get("model"));
@@ -31,7 +32,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     }
     for (old, new) in [("coreTools", "core"), ("allowedTools", "allowed")] {
         if given.contains_key(old) && nested("tools", new).is_some() {
-            draft.left(old, format!("tools.{new} is used instead"));
+            draft.skip(old, format!("tools.{new} is used instead"));
         }
     }
     let excluded = [nested("tools", "exclude"), given.get("excludeTools")];
@@ -41,7 +42,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         allowed: list(nested("tools", "allowed").or(given.get("allowedTools"))),
     };
     servers_in_use(draft, nested("mcp", "allowed"), nested("mcp", "excluded"));
-    lists.carry(draft);
+    lists.convert(draft);
     rules::ask_by_default(draft, "Gemini CLI", &["write", "execute", "network"]);
     for (key, value) in given {
         match (key.as_str(), value) {
@@ -54,29 +55,29 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                         "tools.core" | "tools.exclude" | "tools.allowed" | "model.name"
                         | "mcp.allowed" | "mcp.excluded" => {}
                         "tools.sandbox" => sandbox(draft, &what),
-                        _ => draft.left(&what, "haft has no such setting"),
+                        _ => draft.skip(&what, "haft has no such setting"),
                     }
                 }
             }
             ("sandbox", _) => sandbox(draft, key),
             ("context" | "contextFileName", _) => {
-                draft.left(key, "haft reads AGENTS.md; rename the file or link it");
+                draft.skip(key, "haft reads AGENTS.md; rename the file or link it");
             }
-            _ => draft.left(key, "haft has no such setting"),
+            _ => draft.skip(key, "haft has no such setting"),
         }
     }
 }
 
 fn sandbox(draft: &mut Draft, what: &str) {
-    draft.left(what, "haft always runs commands in its own sandbox");
+    draft.skip(what, "haft always runs commands in its own sandbox");
 }
 
 /// Returns the names in a list. A single value counts as a list of one.
 fn list(value: Option<&Value>) -> Option<Vec<String>> {
     match value? {
         Value::Null => None,
-        Value::Array(items) => Some(servers::texts(items)),
-        other => Some(servers::texts(std::slice::from_ref(other))),
+        Value::Array(items) => Some(texts(items)),
+        other => Some(texts(std::slice::from_ref(other))),
     }
 }
 
@@ -109,9 +110,9 @@ struct Lists {
 }
 
 impl Lists {
-    fn carry(&self, draft: &mut Draft) {
+    fn convert(&self, draft: &mut Draft) {
         for entry in &self.excluded {
-            one(
+            convert_entry(
                 draft,
                 &format!("tools.exclude {entry}"),
                 Verdict::Deny,
@@ -125,8 +126,8 @@ impl Lists {
         for entry in self.allowed.iter().flatten() {
             let what = format!("tools.allowed {entry}");
             match has_commands && is_shell(entry) {
-                true => draft.left(&what, "tools.core lists single commands, which ask"),
-                false => one(draft, &what, Verdict::Allow, entry),
+                true => draft.skip(&what, "tools.core lists single commands, which ask"),
+                false => convert_entry(draft, &what, Verdict::Allow, entry),
             }
         }
     }
@@ -192,7 +193,7 @@ fn tool(name: &str) -> Option<&'static str> {
     })
 }
 
-fn one(draft: &mut Draft, what: &str, verdict: Verdict, entry: &str) {
+fn convert_entry(draft: &mut Draft, what: &str, verdict: Verdict, entry: &str) {
     let (name, command) = parts(entry);
     match (tool(name), command) {
         (Some("bash"), Some(command)) => {
@@ -204,7 +205,7 @@ fn one(draft: &mut Draft, what: &str, verdict: Verdict, entry: &str) {
             [rules::tool(verdict, tool)],
             "haft has no such rule, so it applies to every call",
         ),
-        (Some(_), Some(_)) => draft.left(what, "haft has no such rule; such calls ask"),
+        (Some(_), Some(_)) => draft.skip(what, "haft has no such rule; such calls ask"),
         // May be a tool of any server, because Gemini CLI names them without the server.
         (None, _) if verdict == Verdict::Deny && !draft.server_names().is_empty() => {
             let name = name.rsplit("__").next().unwrap_or(name);
@@ -212,6 +213,6 @@ fn one(draft: &mut Draft, what: &str, verdict: Verdict, entry: &str) {
             let denied = |server: &String| rules::tool(verdict, &tool_name(server, name));
             draft.rules(what, names.iter().map(denied));
         }
-        (None, _) => draft.left(what, format!("haft has no tool for {name}")),
+        (None, _) => draft.skip(what, format!("haft has no tool for {name}")),
     }
 }

@@ -1,7 +1,7 @@
 //! JSON with comments and trailing commas.
 
 /// Removes comments and trailing commas, and keeps line numbers.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     // Position of a comma with only white space after it so far.

@@ -1,10 +1,10 @@
 //! Converts `agent.yaml` of the Go agent that the toolset `standard` comes from.
 
-use super::draft::{Draft, usual_key};
-use super::references::{Work, references};
-use super::secrets;
-use super::servers::{self, CommandLine, Spelling};
-use crate::external::limit;
+use crate::draft::Draft;
+use crate::references::{WorkFolder, references};
+use crate::secrets;
+use crate::servers::{self, CommandLine, Dialect};
+use crate::texts;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const PROVIDERS: [&str; 5] = [
 ];
 
 /// Converts the settings.
-pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
+pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     for (key, value) in given {
         match (key.as_str(), value) {
             (_, Value::Null) => {}
@@ -28,7 +28,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             ("provider", Value::String(_)) if !provider(given).is_empty() => {
                 draft.set(key, key, provider(given));
             }
-            ("provider", _) => draft.left(
+            ("provider", _) => draft.skip(
                 key,
                 "haft has anthropic, openai-responses, openai-completions, google and ollama",
             ),
@@ -39,15 +39,15 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                 draft.set(key, key, hidden);
             }
             ("model" | "base_url" | "system_prompt", Value::String(text)) => {
-                let text = references(draft, key, text, Spelling::Claude, Work::Variable);
+                let text = references(draft, key, text, Dialect::Claude, WorkFolder::Variable);
                 draft.set(key, key, text);
             }
             ("api_key", Value::String(text)) => {
-                let carried = references(draft, key, text, Spelling::Claude, Work::Variable);
+                let carried = references(draft, key, text, Dialect::Claude, WorkFolder::Variable);
                 let provider = provider(given);
                 match secrets::is_literal(&carried) {
                     true => {
-                        let variable = usual_key(provider).unwrap_or("API_KEY");
+                        let variable = draft.default_key(provider).unwrap_or("API_KEY");
                         draft.hidden_api_key(key, provider, variable, text);
                     }
                     false => draft.api_key(key, provider, &carried),
@@ -58,7 +58,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                     // In agent.yaml zero means sequential.
                     Some(0) if key == "max_tool_concurrency" => draft.set(key, key, 1),
                     Some(0) | None => {
-                        draft.left(key, "haft has no unlimited turns; the default is 50")
+                        draft.skip(key, "haft has no unlimited turns; the default is 50")
                     }
                     Some(number) if key == "max_tool_concurrency" => {
                         draft.set(key, key, number.min(256));
@@ -71,20 +71,20 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             }
             ("max_cost" | "max_cost_usd", Value::Number(number)) => match number.as_f64() {
                 Some(cost) if cost > 0.0 => draft.set(key, "max_cost", number.clone()),
-                _ => draft.left(key, "haft has no cost limit unless max_cost is set"),
+                _ => draft.skip(key, "haft has no cost limit unless max_cost is set"),
             },
             ("tool_timeout", Value::Number(number)) if number.as_f64().is_some_and(is_seconds) => {
                 draft.set(key, "tools.timeout", number.clone());
             }
-            ("max_tokens", _) => draft.left(
+            ("max_tokens", _) => draft.skip(
                 key,
                 "in agent.yaml it limits one answer; in haft it limits input and output of a whole task",
             ),
-            ("auto_approve", Value::Bool(true)) => draft.left(
+            ("auto_approve", Value::Bool(true)) => draft.skip(
                 key,
                 "calls run without asking unless a rule asks; --approve auto answers those",
             ),
-            ("auto_approve", Value::Bool(false)) => draft.left(
+            ("auto_approve", Value::Bool(false)) => draft.skip(
                 key,
                 "haft asks only if a rule says so: for the tools in confirm_tools, or those in policy",
             ),
@@ -92,15 +92,15 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
                 draft.set(key, "context_window", number.clone());
             }
             ("context_window" | "compaction", _) => {
-                draft.left(key, "haft compacts long conversations automatically");
+                draft.skip(key, "haft compacts long conversations automatically");
             }
             ("confirm_tools", Value::Array(names)) => {
-                for name in servers::texts(names) {
+                for name in texts(names) {
                     let what = format!("confirm_tools {name}");
                     draft.rule(&what, json!({ "ask": name }));
                 }
             }
-            _ => draft.left(key, "haft has no such setting"),
+            _ => draft.skip(key, "haft has no such setting"),
         }
     }
 }
@@ -140,11 +140,11 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) {
                 }
             }
             ("work_dir", Value::String(folder))
-                if draft.is_own || !(folder.starts_with(['/', '~']) || folder.contains("..")) =>
+                if draft.is_own() || !(folder.starts_with(['/', '~']) || folder.contains("..")) =>
             {
                 draft.set(&what, &what, folder.as_str());
             }
-            ("work_dir", _) => draft.left(
+            ("work_dir", _) => draft.skip(
                 &what,
                 "a project's file stays in its folder; run haft there, or pass --dir",
             ),
@@ -152,7 +152,7 @@ fn tools(draft: &mut Draft, given: &Map<String, Value>) {
             ("timeout", Value::Number(number)) if number.as_f64().is_some_and(is_seconds) => {
                 draft.set(&what, &what, number.clone());
             }
-            _ => draft.left(&what, "haft has no such setting"),
+            _ => draft.skip(&what, "haft has no such setting"),
         }
     }
 }
@@ -165,7 +165,7 @@ fn plugins(draft: &mut Draft, given: &[Value]) {
             .or(plugin.get("path").and_then(Value::as_str));
         match path.filter(|path| !path.trim().is_empty()) {
             Some(path) => self::plugin(draft, path, plugin),
-            None => draft.left(
+            None => draft.skip(
                 &format!("tools.plugins, entry {}", at + 1),
                 "it has no path",
             ),
@@ -178,7 +178,7 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
     let mut words = servers::split(draft, &what, line);
     let path = words.first().cloned().unwrap_or_default();
     if let Some(Value::Array(more)) = given.get("args") {
-        words.extend(servers::texts(more));
+        words.extend(texts(more));
     }
     let mut plugin = Map::new();
     plugin.insert("path".to_owned(), draft.rooted(&path).into());
@@ -189,7 +189,7 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
         let line = CommandLine {
             what: &what,
             owner: name,
-            spelling: Spelling::Claude,
+            dialect: Dialect::Claude,
             is_elsewhere: cwd.is_some_and(|cwd| cwd != "."),
         };
         let words = line.words(draft, &words).split_off(1);
@@ -201,7 +201,7 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
             Some(env) => {
                 plugin.insert("env".to_owned(), env);
             }
-            None => draft.left(&format!("{what}.env"), "not a list of names or a map"),
+            None => draft.skip(&format!("{what}.env"), "not a list of names or a map"),
         }
     }
     for (key, value) in given.as_object().into_iter().flatten() {
@@ -209,7 +209,9 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
         let carried = match (key.as_str(), value) {
             ("path" | "args" | "env", _) | (_, Value::Null) => continue,
             ("cwd", Value::String(dir)) => draft.rooted(dir).into(),
-            ("timeout" | "start_timeout", _) if limit(value).is_some() => value.clone(),
+            ("timeout" | "start_timeout", _) if value.as_f64().is_some_and(is_seconds) => {
+                value.clone()
+            }
             ("override", Value::Bool(_)) => value.clone(),
             ("protocol", Value::String(name))
                 if ["auto", "describe", "init"].contains(&name.as_str()) =>
@@ -217,15 +219,15 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
                 value.clone()
             }
             ("timeout" | "start_timeout", _) => {
-                draft.left(&at, "not a number of seconds up to a day");
+                draft.skip(&at, "not a number of seconds up to a day");
                 continue;
             }
             ("cwd" | "override" | "protocol", _) => {
-                draft.left(&at, "not a value that haft understands");
+                draft.skip(&at, "not a value that haft understands");
                 continue;
             }
             _ => {
-                draft.left(&at, "haft has no such setting for a plugin");
+                draft.skip(&at, "haft has no such setting for a plugin");
                 continue;
             }
         };
@@ -238,13 +240,13 @@ fn plugin(draft: &mut Draft, line: &str, given: &Value) {
 fn environment(draft: &mut Draft, what: &str, given: &Value) -> Option<Value> {
     let pairs: Vec<(String, String)> = match given {
         Value::Object(map) => {
-            let text = |value: &Value| servers::texts(std::slice::from_ref(value)).concat();
+            let text = |value: &Value| texts(std::slice::from_ref(value)).concat();
             map.iter()
                 .map(|(name, value)| (name.clone(), text(value)))
                 .collect()
         }
         Value::Array(items) => {
-            let items = servers::texts(items);
+            let items = texts(items);
             if items.iter().all(|item| !item.contains('=')) {
                 return Some(items.into());
             }
@@ -258,7 +260,7 @@ fn environment(draft: &mut Draft, what: &str, given: &Value) -> Option<Value> {
     };
     let mut out = Map::new();
     for (name, value) in pairs {
-        let carried = servers::variable(draft, what, &name, &value, Spelling::Claude);
+        let carried = servers::variable(draft, what, &name, &value, Dialect::Claude);
         out.insert(name, carried.into());
     }
     Some(out.into())

@@ -1,21 +1,21 @@
 //! Converts permission rules of other programs. A rule keeps its meaning or becomes
 //! stricter; rules that would allow more are dropped.
 
-use super::draft::Draft;
-use super::secrets;
+use crate::draft::Draft;
+use crate::secrets;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Effect of a rule on the calls it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Allow,
     Ask,
     Deny,
 }
 
 impl Verdict {
-    pub(super) fn by_name(name: &str) -> Option<Self> {
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
         match name {
             "allow" => Some(Self::Allow),
             "ask" => Some(Self::Ask),
@@ -34,12 +34,12 @@ impl Verdict {
 }
 
 /// Creates a rule about all calls of a tool.
-pub(super) fn tool(verdict: Verdict, tool: &str) -> Value {
+pub(crate) fn tool(verdict: Verdict, tool: &str) -> Value {
     json!({ verdict.name(): tool })
 }
 
 /// Creates a rule about some calls of a tool.
-pub(super) fn narrowed(verdict: Verdict, of: &str, key: &str, value: &str) -> Value {
+pub(crate) fn narrowed(verdict: Verdict, of: &str, key: &str, value: &str) -> Value {
     let mut rule = Map::new();
     rule.insert(verdict.name().to_owned(), of.into());
     rule.insert(key.to_owned(), value.into());
@@ -48,7 +48,7 @@ pub(super) fn narrowed(verdict: Verdict, of: &str, key: &str, value: &str) -> Va
 
 /// Adds final rules that ask before calls with these effects, as the other program does
 /// if none of its rules matches.
-pub(super) fn ask_by_default(draft: &mut Draft, program: &str, effects: &[&str]) {
+pub(crate) fn ask_by_default(draft: &mut Draft, program: &str, effects: &[&str]) {
     for effect in effects {
         let what = match *effect {
             "write" => "file changes",
@@ -128,7 +128,7 @@ fn commands(pattern: &str) -> Commands {
 
 /// Adds a rule about commands. With `over_denials`, rules below this one deny some of the
 /// same commands, so asking about more than the pattern matches would loosen them.
-pub(super) fn command(
+pub(crate) fn command(
     draft: &mut Draft,
     what: &str,
     verdict: Verdict,
@@ -140,7 +140,7 @@ pub(super) fn command(
     match (verdict, commands(pattern)) {
         (_, Commands::All) => draft.rule(what, tool(verdict, "bash")),
         (_, Commands::StartingWith(words)) => draft.rule(what, about(verdict, &words)),
-        (Verdict::Allow, Commands::Exactly(words)) => draft.left(
+        (Verdict::Allow, Commands::Exactly(words)) => draft.skip(
             what,
             format!(
                 "haft has no rule for exactly these words; if any arguments are fine, add {{ allow: bash, command: {} }}",
@@ -151,7 +151,7 @@ pub(super) fn command(
             let words: Vec<String> = words.into_iter().chain([last]).collect();
             draft.stricter_rules(what, [about(verdict, &words)], WORDS);
         }
-        (Verdict::Allow, Commands::Some(_)) => draft.left(
+        (Verdict::Allow, Commands::Some(_)) => draft.skip(
             what,
             format!("{WORDS} and has no wildcards in them; such commands ask"),
         ),
@@ -191,7 +191,7 @@ pub(super) fn command(
 
 /// Converts a path pattern in gitignore syntax, as used by Claude Code; `None` if haft
 /// has no such glob.
-pub(super) fn from_gitignore(
+pub(crate) fn from_gitignore(
     pattern: &str,
     verdict: Verdict,
     home: Option<&Path>,
@@ -228,7 +228,7 @@ pub(super) fn from_gitignore(
 }
 
 /// Converts a path pattern in which `*` also matches `/`, as used by opencode.
-pub(super) fn from_wildcard(
+pub(crate) fn from_wildcard(
     pattern: &str,
     verdict: Verdict,
     home: Option<&Path>,

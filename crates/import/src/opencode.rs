@@ -1,18 +1,18 @@
 //! Converts `opencode.json` and `opencode.jsonc`.
 
-use super::draft::Draft;
-use super::references::{Work, references};
-use super::rules::{self, Verdict};
-use super::secrets;
-use super::servers::{self, Spelling};
+use crate::draft::Draft;
+use crate::references::{WorkFolder, references};
+use crate::rules::{self, Verdict};
+use crate::secrets;
+use crate::servers::{self, Dialect};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::Path;
 
 /// Converts the settings.
-pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
+pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     if let Some(servers) = given.get("mcp") {
-        servers::add_all(draft, "mcp", servers, Spelling::Opencode);
+        servers::add_all(draft, "mcp", servers, Dialect::Opencode);
     }
     if let Some(Value::String(name)) = given.get("model") {
         model(draft, given, name);
@@ -26,7 +26,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
                 for (name, agent) in agents {
                     let what = format!("{key}.{name}");
                     match name == primary(given) {
-                        true => of_session(draft, &what, agent),
+                        true => primary_agent(draft, &what, agent),
                         false => subagent(draft, &what, name, agent),
                     }
                 }
@@ -37,9 +37,9 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
             }
             ("default_agent", _) => draft.same(key, "its permissions apply to the session"),
             ("instructions", _) => {
-                draft.left(key, "haft reads AGENTS.md from the repository's root down")
+                draft.skip(key, "haft reads AGENTS.md from the repository's root down")
             }
-            _ => draft.left(key, "haft has no such setting"),
+            _ => draft.skip(key, "haft has no such setting"),
         }
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Opti
 /// Converts a model in the form `PROVIDER/MODEL`.
 fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     let Some((provider, model)) = name.split_once('/') else {
-        return draft.left("model", "not in the form PROVIDER/MODEL");
+        return draft.skip("model", "not in the form PROVIDER/MODEL");
     };
     let options = given
         .get("provider")
@@ -71,7 +71,7 @@ fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
         ("openai", None, _) => "openai-responses",
         (_, Some(_), _) => "openai-completions",
         _ => {
-            return draft.left(
+            return draft.skip(
                 &format!("model {name}"),
                 "haft has no such provider; set provider, model and base_url yourself",
             );
@@ -82,13 +82,13 @@ fn model(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
     if let Some(base) = base {
         let what = format!("provider.{provider}.options.baseURL");
         match secrets::is_secret("url", base) {
-            true => draft.left(&what, "it contains a secret; set base_url yourself"),
+            true => draft.skip(&what, "it contains a secret; set base_url yourself"),
             false => draft.set(&what, "base_url", base),
         }
     }
     if let Some(Value::String(key)) = options.and_then(|options| options.get("apiKey")) {
         let what = format!("provider.{provider}.options.apiKey");
-        let carried = references(draft, &what, key, Spelling::Opencode, Work::Variable);
+        let carried = references(draft, &what, key, Dialect::Opencode, WorkFolder::Variable);
         match secrets::is_literal(&carried) {
             true => {
                 let name = secrets::variable(&[provider, "api_key"]);
@@ -131,10 +131,10 @@ fn primary(given: &Map<String, Value>) -> &str {
     named.unwrap_or("build")
 }
 
-fn of_session(draft: &mut Draft, what: &str, agent: &Value) {
+fn primary_agent(draft: &mut Draft, what: &str, agent: &Value) {
     for key in agent.as_object().into_iter().flat_map(Map::keys) {
         if !["permission", "tools", "description", "mode"].contains(&key.as_str()) {
-            draft.left(
+            draft.skip(
                 &format!("{what}.{key}"),
                 "haft has only one primary agent; set it for the session",
             );
@@ -144,13 +144,13 @@ fn of_session(draft: &mut Draft, what: &str, agent: &Value) {
 
 fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     let mut all = Vec::new();
-    of(draft, &mut all, "", given);
+    collect_all(draft, &mut all, "", given);
     // The agent's own permissions override the general ones.
     for group in ["mode", "agent"] {
         let name = primary(given);
         let agent = given.get(group).and_then(|agents| agents.get(name));
         if let Some(Value::Object(agent)) = agent {
-            of(draft, &mut all, &format!("{group}.{name}."), agent);
+            collect_all(draft, &mut all, &format!("{group}.{name}."), agent);
         }
     }
     // Index of the first denial per tool.
@@ -164,12 +164,12 @@ fn permissions(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path
     for (at, permission) in all.iter().enumerate().rev() {
         let is_denied = |tool: &str| denials.get(tool).is_some_and(|first| *first < at);
         let over_denials = is_denied(&permission.tool) || is_denied("*");
-        carry(draft, permission, over_denials, home);
+        convert_permission(draft, permission, over_denials, home);
     }
 }
 
 /// Collects the permissions and tools in one map.
-fn of(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, given: &Map<String, Value>) {
+fn collect_all(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, given: &Map<String, Value>) {
     match given.get("permission") {
         None => {}
         Some(Value::Object(map)) => {
@@ -195,7 +195,7 @@ fn of(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, given: &Map<String
             (Value::Bool(false), []) => {
                 of_servers(draft, &format!("{what} false"), tool, Verdict::Deny);
             }
-            _ => draft.left(&what, "haft has no such tool"),
+            _ => draft.skip(&what, "haft has no such tool"),
         }
     }
 }
@@ -218,7 +218,7 @@ fn collect(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, tool: &str, v
                 "strict",
                 "commands can use only the work folder and system folders",
             ),
-            ("external_directory", _) => draft.left(
+            ("external_directory", _) => draft.skip(
                 &what,
                 "the sandbox decides which folders can be written; see tools.roots",
             ),
@@ -237,7 +237,7 @@ fn collect(draft: &mut Draft, all: &mut Vec<Permission>, at: &str, tool: &str, v
                 pattern: pattern.filter(|pattern| *pattern != "*").cloned(),
                 verdict,
             }),
-            None => draft.left(&what, "not allow, ask or deny"),
+            None => draft.skip(&what, "not allow, ask or deny"),
         };
     match value {
         Value::Object(map) => {
@@ -264,8 +264,8 @@ fn of_servers(draft: &mut Draft, what: &str, pattern: &str, verdict: Verdict) {
         .filter(|server| pattern.contains('*') && (is_about(server) || is_of(server)))
         .collect();
     match (verdict, about.is_empty()) {
-        (_, true) => draft.left(what, "haft has no such tool"),
-        (Verdict::Allow, false) => draft.left(what, "haft has no rule for all tools of a server"),
+        (_, true) => draft.skip(what, "haft has no such tool"),
+        (Verdict::Allow, false) => draft.skip(what, "haft has no rule for all tools of a server"),
         (Verdict::Ask, false) => draft.stricter_rules(
             what,
             [json!({ "ask": "*", "effect": "execute" })],
@@ -279,7 +279,12 @@ fn of_servers(draft: &mut Draft, what: &str, pattern: &str, verdict: Verdict) {
     }
 }
 
-fn carry(draft: &mut Draft, permission: &Permission, over_denials: bool, home: Option<&Path>) {
+fn convert_permission(
+    draft: &mut Draft,
+    permission: &Permission,
+    over_denials: bool,
+    home: Option<&Path>,
+) {
     let Permission {
         what,
         tool,
@@ -305,13 +310,13 @@ fn carry(draft: &mut Draft, permission: &Permission, over_denials: bool, home: O
                     Some(glob) => {
                         draft.rule(what, rules::narrowed(*verdict, tool, "path", &glob));
                     }
-                    None => whole(draft, what, *verdict, tool, over_denials),
+                    None => widen(draft, what, *verdict, tool, over_denials),
                 }
             }
         }
         (_, Some(_)) => {
             for tool in tools(tool) {
-                whole(draft, what, *verdict, tool, over_denials);
+                widen(draft, what, *verdict, tool, over_denials);
             }
         }
     }
@@ -319,9 +324,9 @@ fn carry(draft: &mut Draft, permission: &Permission, over_denials: bool, home: O
 
 /// Handles a pattern haft cannot express: drops an `allow`, and widens `ask` and `deny` to
 /// the whole tool.
-fn whole(draft: &mut Draft, what: &str, verdict: Verdict, tool: &str, over_denials: bool) {
+fn widen(draft: &mut Draft, what: &str, verdict: Verdict, tool: &str, over_denials: bool) {
     let verdict = match (verdict, over_denials) {
-        (Verdict::Allow, _) => return draft.left(what, "haft has no such pattern for this tool"),
+        (Verdict::Allow, _) => return draft.skip(what, "haft has no such pattern for this tool"),
         (_, true) => Verdict::Deny,
         (verdict, false) => verdict,
     };
@@ -335,19 +340,19 @@ fn whole(draft: &mut Draft, what: &str, verdict: Verdict, tool: &str, over_denia
 fn subagent(draft: &mut Draft, what: &str, name: &str, given: &Value) {
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     if given.get("disable") == Some(&Value::Bool(true)) {
-        return draft.left(what, "it is disabled");
+        return draft.skip(what, "it is disabled");
     }
     if text("mode") == Some("primary") || ["build", "plan"].contains(&name) {
-        return draft.left(what, "haft has only one primary agent");
+        return draft.skip(what, "haft has only one primary agent");
     }
     let Some(description) = text("description") else {
-        return draft.left(what, "a sub-agent needs a description");
+        return draft.skip(what, "a sub-agent needs a description");
     };
     let mut spec = Map::new();
     spec.insert("name".to_owned(), name.into());
     spec.insert("description".to_owned(), description.into());
     match text("prompt") {
-        Some(prompt) if prompt.contains("{file:") => draft.left(
+        Some(prompt) if prompt.contains("{file:") => draft.skip(
             &format!("{what}.prompt"),
             "put the text of the file into system_prompt",
         ),
@@ -366,7 +371,7 @@ fn subagent(draft: &mut Draft, what: &str, name: &str, given: &Value) {
             Some(model) => {
                 spec.insert("model".to_owned(), model.into());
             }
-            None => draft.left(&format!("{what}.model"), "haft has no such provider"),
+            None => draft.skip(&format!("{what}.model"), "haft has no such provider"),
         }
     }
     spec.insert("tools".to_owned(), tools_of(given).into());
@@ -386,7 +391,7 @@ fn subagent(draft: &mut Draft, what: &str, name: &str, given: &Value) {
         ]
         .contains(&key.as_str())
         {
-            draft.left(
+            draft.skip(
                 &format!("{what}.{key}"),
                 "haft has no such setting for a sub-agent",
             );

@@ -1,13 +1,14 @@
 //! Converts Codex's `config.toml`.
 
-use super::draft::Draft;
-use super::rules;
-use super::secrets;
-use super::servers::{self, Spelling};
+use crate::draft::Draft;
+use crate::rules;
+use crate::secrets;
+use crate::servers::{self, Dialect};
+use crate::texts;
 use serde_json::{Map, Value};
 
 /// Converts the settings.
-pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
+pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     let given = &with_profile(draft, given);
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     if let Some(provider) = text("model_provider").or(text("model").map(|_| "openai")) {
@@ -37,7 +38,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     }
     match text("approval_policy") {
         None if given.contains_key("approval_policy") => {
-            draft.left("approval_policy", "haft has no such policy, so it asks");
+            draft.skip("approval_policy", "haft has no such policy, so it asks");
             rules::ask_by_default(draft, "Codex", &["write", "execute"]);
         }
         None => {}
@@ -47,7 +48,7 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         Some("never") => draft.set("approval_policy never", "approve", "never"),
         Some("untrusted") => rules::ask_by_default(draft, "Codex", &["write", "execute"]),
         Some(other) => {
-            draft.left(
+            draft.skip(
                 &format!("approval_policy {other}"),
                 "haft has no such policy",
             );
@@ -55,13 +56,13 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
         }
     }
     if let Some(servers) = given.get("mcp_servers") {
-        servers::add_all(draft, "mcp_servers", servers, Spelling::Codex);
+        servers::add_all(draft, "mcp_servers", servers, Dialect::Codex);
     }
     let used = text("model_provider").unwrap_or_default();
     let providers = given.get("model_providers").and_then(Value::as_object);
     for name in providers.into_iter().flat_map(Map::keys) {
         if name != used {
-            draft.left(
+            draft.skip(
                 &format!("model_providers.{name}"),
                 "haft.yaml has only one provider, and model_provider names another",
             );
@@ -76,15 +77,15 @@ pub(super) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
             | "sandbox_workspace_write"
             | "approval_policy"
             | "mcp_servers" => {}
-            "projects" => draft.left(
+            "projects" => draft.skip(
                 key,
                 "`haft trust` trusts a folder, after showing what it would run",
             ),
-            "profiles" | "profile" => draft.left(
+            "profiles" | "profile" => draft.skip(
                 key,
                 "haft has no profiles; `--config FILE` reads another file",
             ),
-            _ => draft.left(key, "haft has no such setting"),
+            _ => draft.skip(key, "haft has no such setting"),
         }
     }
 }
@@ -121,27 +122,27 @@ fn workspace(draft: &mut Draft, given: &Map<String, Value>) {
     for (key, value) in given {
         let what = format!("sandbox_workspace_write.{key}");
         match (key.as_str(), value) {
-            ("network_access", Value::Bool(true)) if draft.is_own => {
+            ("network_access", Value::Bool(true)) if draft.is_own() => {
                 draft.set(&what, "network", "on");
             }
-            ("network_access", Value::Bool(true)) => draft.left(
+            ("network_access", Value::Bool(true)) => draft.skip(
                 &what,
                 "a project's file cannot turn the network on; set network: on in your own haft.yaml, or pass --network on",
             ),
             ("network_access", _) => draft.set(&what, "network", "off"),
-            ("writable_roots", Value::Array(folders)) if draft.is_own => {
-                for folder in servers::texts(folders) {
+            ("writable_roots", Value::Array(folders)) if draft.is_own() => {
+                for folder in texts(folders) {
                     draft.push(&what, "tools.roots", folder);
                 }
             }
-            ("writable_roots", _) => draft.left(
+            ("writable_roots", _) => draft.skip(
                 &what,
                 "a project's file cannot add folders; list them as tools.roots in your own haft.yaml",
             ),
             ("exclude_slash_tmp" | "exclude_tmpdir_env_var", _) => {
-                draft.left(&what, "commands always have a private /tmp");
+                draft.skip(&what, "commands always have a private /tmp");
             }
-            _ => draft.left(&what, "haft has no such setting"),
+            _ => draft.skip(&what, "haft has no such setting"),
         }
     }
 }
@@ -156,7 +157,7 @@ fn provider(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
         return match name {
             "openai" => draft.set(&what, "provider", "openai-responses"),
             "ollama" => draft.set(&what, "provider", "ollama"),
-            _ => draft.left(&what, "set provider and base_url yourself"),
+            _ => draft.skip(&what, "set provider and base_url yourself"),
         };
     };
     let is_responses = table.get("wire_api").and_then(Value::as_str) == Some("responses");
@@ -176,7 +177,7 @@ fn provider(draft: &mut Draft, given: &Map<String, Value>, name: &str) {
                 let reference = draft.needs(variable);
                 draft.api_key(&what, kind, &reference);
             }
-            _ => draft.left(&what, "haft has no such setting for a provider"),
+            _ => draft.skip(&what, "haft has no such setting for a provider"),
         }
     }
 }

@@ -1,14 +1,19 @@
 //! Detects which program a file belongs to, by its name and its content.
 
-use super::{Source, jsonc};
-use crate::config;
-use crate::exit::Failure;
+use crate::jsonc;
 use serde_json::{Map, Value};
 use std::path::Path;
 
+/// Settings of another program.
+#[derive(Debug)]
+pub struct Source {
+    pub(crate) origin: Origin,
+    pub(crate) settings: Map<String, Value>,
+}
+
 /// Programs whose settings can be converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     AgentYaml,
     Servers,
     ClaudeSettings,
@@ -18,51 +23,71 @@ pub(super) enum Origin {
     Opencode,
 }
 
-impl Origin {
-    /// Description of the file, for the report.
-    pub(super) fn about(self) -> &'static str {
-        match self {
-            Self::AgentYaml => "an agent.yaml",
-            Self::Servers => "a list of MCP servers",
-            Self::ClaudeSettings => "settings of Claude Code",
-            Self::ClaudeState => "the state of Claude Code",
-            Self::Codex => "settings of Codex",
-            Self::Gemini => "settings of Gemini CLI",
-            Self::Opencode => "settings of opencode",
+impl Source {
+    /// Detects the program that a file belongs to; `None` if it is not supported.
+    pub fn detect(path: &Path, settings: Value) -> Option<Self> {
+        let Value::Object(settings) = settings else {
+            return None;
+        };
+        let origin = match extension(path) {
+            Some("toml") => is_codex(&settings).then_some(Origin::Codex),
+            Some("yaml" | "yml") => is_agent_yaml(&settings).then_some(Origin::AgentYaml),
+            _ => of_json(path, &settings),
+        };
+        let origin = origin?;
+        Some(Self { origin, settings })
+    }
+
+    /// Returns a description of the file, such as "settings of Codex".
+    pub fn description(&self) -> &'static str {
+        match self.origin {
+            Origin::AgentYaml => "an agent.yaml",
+            Origin::Servers => "a list of MCP servers",
+            Origin::ClaudeSettings => "settings of Claude Code",
+            Origin::ClaudeState => "the state of Claude Code",
+            Origin::Codex => "settings of Codex",
+            Origin::Gemini => "settings of Gemini CLI",
+            Origin::Opencode => "settings of opencode",
         }
     }
 }
 
-/// Reads a file and detects its program.
-pub(super) fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
-    let Some(text) = config::read_text(path, shown)? else {
-        return Err(Failure::usage(format!("{shown} not found")));
-    };
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let value = match extension {
-        Some("toml") => toml::from_str::<Value>(&text).map_err(|error| {
-            let line = error
-                .span()
-                .and_then(|span| text.get(..span.start))
-                .map_or(1, |before| before.matches('\n').count() + 1);
-            Failure::at(&format!("{shown}:{line}"), error.message())
-        })?,
-        Some("yaml" | "yml") => config::yaml_value(&text, shown)?,
-        _ => serde_json::from_str(&jsonc::plain(&text)).map_err(|error| {
-            let place = format!("{shown}:{}:{}", error.line(), error.column().max(1));
-            Failure::at(&place, &format!("not valid JSON: {}", reason(&error)))
-        })?,
-    };
-    let Value::Object(given) = value else {
-        return Err(unknown(shown));
-    };
-    let origin = match extension {
-        Some("toml") => is_codex(&given).then_some(Origin::Codex),
-        Some("yaml" | "yml") => is_agent_yaml(&given).then_some(Origin::AgentYaml),
-        _ => of_json(path, &given),
-    };
-    let origin = origin.ok_or_else(|| unknown(shown))?;
-    Ok(Source { origin, given })
+/// An error at a position in a file.
+#[derive(Debug)]
+pub struct SyntaxError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1, if known.
+    pub column: Option<usize>,
+    /// Description without values of the file, which may be keys.
+    pub message: String,
+}
+
+/// Parses a file with the extension `toml` as TOML, and others as JSON with comments and
+/// trailing commas.
+///
+/// # Errors
+/// If the text is not valid.
+pub fn parse(path: &Path, text: &str) -> Result<Value, SyntaxError> {
+    match extension(path) {
+        Some("toml") => toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            SyntaxError {
+                line: before.map_or(1, |before| before.matches('\n').count() + 1),
+                column: None,
+                message: error.message().to_owned(),
+            }
+        }),
+        _ => serde_json::from_str(&jsonc::plain(text)).map_err(|error| SyntaxError {
+            line: error.line(),
+            column: Some(error.column().max(1)),
+            message: format!("not valid JSON: {}", reason(&error)),
+        }),
+    }
+}
+
+fn extension(path: &Path) -> Option<&str> {
+    path.extension().and_then(|extension| extension.to_str())
 }
 
 /// Describes a JSON error. For type errors the parser quotes the value, which may be a
@@ -74,12 +99,6 @@ fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&place).unwrap_or(&text).to_owned()
-}
-
-fn unknown(shown: &str) -> Failure {
-    Failure::usage(format!("cannot tell which program {shown} belongs to")).hint(
-        "supported: agent.yaml, .mcp.json, .claude/settings.json, ~/.claude.json, Codex config.toml, .gemini/settings.json, opencode.json",
-    )
 }
 
 fn has(given: &Map<String, Value>, keys: &[&str]) -> bool {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// Formats a key and its value: lists of maps with one item per line, long texts as a
 /// block.
-pub(super) fn entry(indent: &str, name: &str, value: &Value) -> String {
+pub(crate) fn entry(indent: &str, name: &str, value: &Value) -> String {
     match value {
         Value::Array(items) if items.iter().any(Value::is_object) => {
             let lines = items
@@ -36,7 +36,7 @@ fn is_block(text: &str) -> bool {
 }
 
 /// Formats a value on one line.
-pub(super) fn flow(value: &Value) -> String {
+pub(crate) fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
         Value::Array(items) => {
@@ -61,7 +61,7 @@ const WORDS: [&str; 10] = [
 ];
 
 /// Formats a text: plain if it cannot be mistaken for something else, quoted otherwise.
-pub(super) fn scalar(text: &str) -> String {
+pub(crate) fn scalar(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-./".contains(c);
     if text.starts_with(|c: char| c.is_ascii_alphabetic())
         && !text.ends_with(' ')
