@@ -14,10 +14,10 @@ use crate::editor::Editor;
 use crate::history::History;
 use crate::screen::Screen;
 use crate::setup::Setup;
-use crate::slash::Typed;
+use crate::slash::UserInput;
 use crate::styled_text::{Line, Style};
-use crate::terminal::{self, Input, Terminal};
-use crate::transcript::{TURN, Transcript};
+use crate::terminal::{self, InputReader, Terminal};
+use crate::transcript::{SPINNER_INTERVAL, Transcript};
 use futures::StreamExt;
 use haft_agent::{AgentEvent, EventKind};
 use request::ActiveRequest;
@@ -42,8 +42,7 @@ const LONG_RUN: Duration = Duration::from_secs(30);
 /// stopped.
 const SUSPEND_WAIT: Duration = Duration::from_millis(500);
 
-/// SIGCONT.
-const CONTINUED: i32 = 18;
+const SIGCONT: i32 = 18;
 
 /// Result of a background task of the screen.
 enum TaskResult {
@@ -55,7 +54,6 @@ enum TaskResult {
     Completions(Completions),
 }
 
-/// Work in progress.
 enum Work {
     Idle,
     /// A run of the agent; has events once it has started.
@@ -84,10 +82,9 @@ impl Work {
 /// Completions being cycled through.
 struct CompletionMenu {
     completions: Completions,
-    at: usize,
+    selected: usize,
 }
 
-/// A search in the history.
 struct HistorySearch {
     text: String,
     skip: usize,
@@ -101,7 +98,7 @@ struct App {
     editor: Editor,
     history: History,
     work: Work,
-    /// EventStream of sub-agents in the background.
+    /// Events of sub-agents in the background.
     background: EventStream,
     active: Option<ActiveRequest>,
     requests: RequestQueue,
@@ -110,14 +107,14 @@ struct App {
     /// Messages typed while the agent works and not sent yet.
     queue: Vec<String>,
     /// Commands that the user ran, with output, for the next prompt.
-    ran: Vec<(String, String)>,
+    command_outputs: Vec<(String, String)>,
     hint: Option<(String, Instant)>,
     interrupted: Option<Instant>,
     last_key: Option<Instant>,
-    ended: Option<EndReason>,
+    end_reason: Option<EndReason>,
     /// A task that needs the terminal; handled by the main loop.
     terminal_task: Option<TerminalTask>,
-    done: mpsc::UnboundedSender<TaskResult>,
+    task_sender: mpsc::UnboundedSender<TaskResult>,
 }
 
 /// A task that takes over the terminal for a while.
@@ -126,19 +123,18 @@ enum TerminalTask {
     EditArguments,
 }
 
-/// Runs the chat until it ends.
 pub(super) async fn run(
     driver: Arc<dyn Driver>,
     setup: Setup,
-    questions: &mut Requests,
+    requests: &mut Requests,
 ) -> io::Result<EndReason> {
     let mut terminal = Terminal::enter()?;
-    let mut input = Input::listen();
-    let (done, mut finished) = mpsc::unbounded_channel();
+    let mut input = InputReader::listen();
+    let (task_sender, mut task_results) = mpsc::unbounded_channel();
     let size = terminal::size();
     let history = History::load(setup.history_file.clone());
     let mut app = App {
-        screen: Screen::new(terminal::screen()?, setup.terminal.styling, size),
+        screen: Screen::new(terminal::unbuffered_stdout()?, setup.terminal.styling, size),
         transcript: Transcript::new(size.0),
         background: driver.background_events(),
         driver,
@@ -151,42 +147,42 @@ pub(super) async fn run(
         completion: None,
         search: None,
         queue: Vec::new(),
-        ran: Vec::new(),
+        command_outputs: Vec::new(),
         hint: None,
         interrupted: None,
         last_key: None,
-        ended: None,
+        end_reason: None,
         terminal_task: None,
-        done,
+        task_sender,
     };
     app.greet();
     let result = app
-        .live(&mut terminal, &mut input, questions, &mut finished)
+        .event_loop(&mut terminal, &mut input, requests, &mut task_results)
         .await;
-    app.leave()?;
+    app.close()?;
     drop(terminal);
     result
 }
 
 impl App {
-    async fn live(
+    async fn event_loop(
         &mut self,
         terminal: &mut Terminal,
-        input: &mut Input,
-        questions: &mut Requests,
-        finished: &mut mpsc::UnboundedReceiver<TaskResult>,
+        input: &mut InputReader,
+        requests: &mut Requests,
+        task_results: &mut mpsc::UnboundedReceiver<TaskResult>,
     ) -> io::Result<EndReason> {
         let mut hang_up = signal(SignalKind::hangup())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut resized = signal(SignalKind::window_change())?;
-        let mut continued = signal(SignalKind::from_raw(CONTINUED))?;
-        let mut turn = tokio::time::interval(TURN);
-        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut continued = signal(SignalKind::from_raw(SIGCONT))?;
+        let mut spinner = tokio::time::interval(SPINNER_INTERVAL);
+        spinner.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut due: Option<Instant> = Some(Instant::now());
         let mut drawn: Option<Instant> = None;
         loop {
-            if let Some(ended) = self.ended {
+            if let Some(ended) = self.end_reason {
                 return Ok(ended);
             }
             let frame = due.map(tokio::time::Instant::from_std);
@@ -198,23 +194,23 @@ impl App {
                 },
                 event = next(&mut self.work) => match event {
                     Some(event) => self.handle(&event),
-                    None => self.over(),
+                    None => self.stream_ended(),
                 },
                 Some(event) = self.background.next() => self.handle(&event),
-                Some(request) = questions.recv() => self.requests.add(request),
-                () = gone(&mut self.active) => self.withdraw(),
-                Some(done) = finished.recv() => self.done(done),
+                Some(request) = requests.recv() => self.requests.add(request),
+                () = withdrawn(&mut self.active) => self.withdraw(),
+                Some(result) = task_results.recv() => self.task_finished(result),
                 _ = hang_up.recv() => return Ok(EndReason::Signal(1)),
                 _ = terminate.recv() => return Ok(EndReason::Signal(15)),
                 _ = interrupt.recv() => self.interrupt(),
                 _ = resized.recv() => self.screen.resize(terminal::size()),
                 _ = continued.recv() => {
-                    terminal.lend()?;
-                    terminal.ready()?;
+                    terminal.restore()?;
+                    terminal.enter_raw_mode()?;
                     self.screen.forget();
                 }
-                _ = turn.tick(), if self.ticks() => self.tick(),
-                () = until(frame) => {
+                _ = spinner.tick(), if self.changes_with_time() => self.tick(),
+                () = sleep_until(frame) => {
                     due = None;
                     drawn = Some(Instant::now());
                     self.screen.resize(terminal::size());
@@ -226,7 +222,7 @@ impl App {
             if let Some(terminal_task) = self.terminal_task.take() {
                 self.screen.clear()?;
                 input.pause();
-                terminal.lend()?;
+                terminal.restore()?;
                 match terminal_task {
                     TerminalTask::Suspend => {
                         terminal::suspend()?;
@@ -234,7 +230,7 @@ impl App {
                     }
                     TerminalTask::EditArguments => self.edit_arguments(),
                 }
-                terminal.ready()?;
+                terminal.enter_raw_mode()?;
                 input.resume();
                 self.screen.forget();
             }
@@ -244,18 +240,21 @@ impl App {
     }
 
     /// Whether the screen shows something that changes with time.
-    fn ticks(&self) -> bool {
+    fn changes_with_time(&self) -> bool {
         self.hint.is_some()
             || self.transcript.is_working()
-            || self.transcript.has_background()
+            || self.transcript.has_background_work()
             || !self.requests.is_empty()
-            || self.active.as_ref().is_some_and(|active| !active.is_armed)
+            || self
+                .active
+                .as_ref()
+                .is_some_and(|active| !active.accepts_keys)
     }
 
     fn tick(&mut self) {
         let now = Instant::now();
         self.hint.take_if(|(_, until)| *until < now);
-        self.arm();
+        self.accept_keys_after_pause();
     }
 
     fn print(&mut self, lines: &[Line]) {
@@ -294,14 +293,13 @@ impl App {
             (EventKind::Agent(AgentEvent::AgentEnd { reason, .. }), _)
                 if event.sub_agent.is_none() =>
             {
-                self.answered(reason);
+                self.agent_ended(reason);
             }
             _ => {}
         }
     }
 
-    /// The agent has stopped working.
-    fn answered(&mut self, reason: &str) {
+    fn agent_ended(&mut self, reason: &str) {
         let queued = std::mem::take(&mut self.queue).join("\n");
         if queued.is_empty() {
             return;
@@ -317,23 +315,22 @@ impl App {
         }
     }
 
-    /// The stream of events is over.
-    fn over(&mut self) {
+    fn stream_ended(&mut self) {
         let now = Instant::now();
         if self.transcript.elapsed(now) >= LONG_RUN {
             let call = self.setup.terminal.notification.sequence("haft is done");
-            let _ = self.screen.signal(&call);
+            let _ = self.screen.send_sequence(&call);
         }
         if matches!(self.work, Work::Prompt(_)) && self.transcript.is_working() {
             self.note("the run ended without a reason", Style::RED);
         }
-        let lines = self.transcript.end();
+        let lines = self.transcript.end_work();
         self.print(&lines);
         let work = std::mem::replace(&mut self.work, Work::Idle);
         if let Work::Command { line, call, .. } = work {
             let output = call.and_then(|call| self.driver.reply_text(&call));
             if let Some(output) = output {
-                self.ran.push((line, output));
+                self.command_outputs.push((line, output));
             }
         }
         if let Some(next) = self.queue.pop() {
@@ -341,8 +338,8 @@ impl App {
         }
     }
 
-    fn done(&mut self, done: TaskResult) {
-        match done {
+    fn task_finished(&mut self, result: TaskResult) {
+        match result {
             TaskResult::Started(Ok(stream)) => match &mut self.work {
                 Work::Prompt(events) | Work::Command { events, .. } => *events = Some(stream),
                 Work::Idle => {}
@@ -350,7 +347,7 @@ impl App {
             TaskResult::Started(Err(message)) => {
                 self.note(&message, Style::RED);
                 self.work = Work::Idle;
-                let lines = self.transcript.end();
+                let lines = self.transcript.end_work();
                 self.print(&lines);
             }
             TaskResult::Message(Ok(message)) => self.note(&message, Style::DIM),
@@ -359,61 +356,60 @@ impl App {
         }
     }
 
-    /// Handles the submitted input.
     fn submit(&mut self) {
         let text = self.editor.take();
         self.completion = None;
         self.history.add(text.trim_end());
-        match Typed::of(&text) {
-            Typed::Nothing if self.work.is_idle() && self.driver.has_unfinished_run() => {
-                self.work_at(String::new());
+        match UserInput::parse(&text) {
+            UserInput::Empty if self.work.is_idle() && self.driver.has_unfinished_run() => {
+                self.start_run(String::new());
             }
-            Typed::Nothing => {}
-            Typed::Quit => self.ended = Some(EndReason::Quit),
-            Typed::Unknown(words) => self.note(&words, Style::YELLOW),
-            Typed::Slash(name, rest) => self.slash_command(name, &rest),
-            Typed::Prompt(text) if self.work.is_idle() => self.prompt(text),
-            Typed::Prompt(text) if matches!(self.work, Work::Prompt(_)) => {
+            UserInput::Empty => {}
+            UserInput::Quit => self.end_reason = Some(EndReason::Quit),
+            UserInput::UnknownCommand(words) => self.note(&words, Style::YELLOW),
+            UserInput::SlashCommand(name, rest) => self.slash_command(name, &rest),
+            UserInput::Prompt(text) if self.work.is_idle() => self.prompt(text),
+            UserInput::Prompt(text) if matches!(self.work, Work::Prompt(_)) => {
                 self.driver.steer(text.clone());
                 self.queue.push(text);
             }
-            Typed::Prompt(_) | Typed::Command(_) if !self.work.is_idle() => {
+            UserInput::Prompt(_) | UserInput::ShellCommand(_) if !self.work.is_idle() => {
                 self.editor.set(text);
                 self.hint("wait until the current work is done, or stop it with Ctrl-C");
             }
-            Typed::Prompt(text) => self.prompt(text),
-            Typed::Command(line) => self.command(line),
+            UserInput::Prompt(text) => self.prompt(text),
+            UserInput::ShellCommand(line) => self.run_command(line),
         }
     }
 
     fn prompt(&mut self, text: String) {
         let lines = self.transcript.user_input(&text);
         self.print(&lines);
-        self.work_at(text);
+        self.start_run(text);
     }
 
-    fn work_at(&mut self, text: String) {
-        self.transcript.begin(Instant::now(), Length::Short);
+    fn start_run(&mut self, text: String) {
+        self.transcript.start_work(Instant::now(), Length::Short);
         self.work = Work::Prompt(None);
-        let text = crate::with_outputs(std::mem::take(&mut self.ran), &text);
-        let (driver, done) = (Arc::clone(&self.driver), self.done.clone());
+        let text = crate::with_outputs(std::mem::take(&mut self.command_outputs), &text);
+        let (driver, results) = (Arc::clone(&self.driver), self.task_sender.clone());
         tokio::spawn(async move {
-            let _ = done.send(TaskResult::Started(driver.prompt(text).await));
+            let _ = results.send(TaskResult::Started(driver.prompt(text).await));
         });
     }
 
-    fn command(&mut self, line: String) {
+    fn run_command(&mut self, line: String) {
         let lines = self.transcript.user_input(&format!("!{line}"));
         self.print(&lines);
-        self.transcript.begin(Instant::now(), Length::Long);
+        self.transcript.start_work(Instant::now(), Length::Long);
         self.work = Work::Command {
             events: None,
             line: line.clone(),
             call: None,
         };
-        let (driver, done) = (Arc::clone(&self.driver), self.done.clone());
+        let (driver, results) = (Arc::clone(&self.driver), self.task_sender.clone());
         tokio::spawn(async move {
-            let _ = done.send(TaskResult::Started(driver.run_command(line).await));
+            let _ = results.send(TaskResult::Started(driver.run_command(line).await));
         });
     }
 
@@ -424,7 +420,7 @@ impl App {
             .interrupted
             .is_some_and(|before| now < before + DOUBLE_INTERRUPT)
         {
-            self.ended = Some(EndReason::Quit);
+            self.end_reason = Some(EndReason::Quit);
             return;
         }
         self.interrupted = Some(now);
@@ -458,7 +454,7 @@ impl App {
             Work::Command { .. } => {
                 // Its output so far is dropped.
                 self.work = Work::Idle;
-                let lines = self.transcript.end();
+                let lines = self.transcript.end_work();
                 self.print(&lines);
                 self.note("stopped", Style::YELLOW);
                 true
@@ -466,11 +462,11 @@ impl App {
         }
     }
 
-    fn leave(&mut self) -> io::Result<()> {
+    fn close(&mut self) -> io::Result<()> {
         if !self.work.is_idle() {
             self.stop();
         }
-        let lines = self.transcript.end();
+        let lines = self.transcript.end_work();
         self.print(&lines);
         if let Some(session) = self.driver.session_id() {
             let line = Line::new("resume with: ", Style::DIM)
@@ -490,14 +486,14 @@ async fn next(work: &mut Work) -> Option<ChatEvent> {
 }
 
 /// Completes when the question is withdrawn.
-async fn gone(active: &mut Option<ActiveRequest>) {
+async fn withdrawn(active: &mut Option<ActiveRequest>) {
     match active {
         Some(active) => active.closed().await,
         None => std::future::pending().await,
     }
 }
 
-async fn until(instant: Option<tokio::time::Instant>) {
+async fn sleep_until(instant: Option<tokio::time::Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,

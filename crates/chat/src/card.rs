@@ -4,7 +4,7 @@ mod body;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{Bound, diff_lines, requested_diff};
+pub(crate) use body::{RowLimit, diff_lines, requested_diff};
 
 use crate::screen::truncate_middle;
 use crate::styled_text::{Line, Style};
@@ -18,7 +18,7 @@ const TAIL: usize = 8 << 10;
 const TAIL_ROWS: usize = 4;
 
 /// Shorter durations are not shown.
-const NOTABLE: Duration = Duration::from_secs(1);
+const MIN_SHOWN_DURATION: Duration = Duration::from_secs(1);
 
 /// How much of a result to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Length {
     /// The most useful part.
     Short,
     /// Like `Short`, without a hint at a key for the rest.
-    ShortForGood,
+    ShortWithoutHint,
     /// Most of it, for a command that the user ran.
     Long,
     Whole,
@@ -38,22 +38,23 @@ pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
-    pub(crate) since: Instant,
+    pub(crate) started: Instant,
     /// Session of the sub-agent that made the call, if any.
     pub(crate) sub_agent: Option<String>,
     /// Whether that sub-agent works in the background.
     pub(crate) is_background: bool,
     /// Name of that sub-agent, if several may be working and nothing else identifies it.
-    pub(crate) by: Option<String>,
+    pub(crate) agent: Option<String>,
     /// Whether the call waits for approval and does not run yet.
     pub(crate) awaits_approval: bool,
     pub(crate) length: Length,
+    /// Latest output, shown while the call runs and if its reply is not known.
     tail: String,
 }
 
 /// Result of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct End {
+pub(crate) struct CallResult {
     pub(crate) is_error: bool,
     pub(crate) details: Map<String, Value>,
     pub(crate) took: Duration,
@@ -63,15 +64,15 @@ pub(crate) struct End {
 }
 
 impl Call {
-    pub(crate) fn new(id: &str, tool: &str, arguments: Value, since: Instant) -> Self {
+    pub(crate) fn new(id: &str, tool: &str, arguments: Value, started: Instant) -> Self {
         Self {
             id: id.to_owned(),
             tool: tool.to_owned(),
             arguments,
-            since,
+            started,
             sub_agent: None,
             is_background: false,
-            by: None,
+            agent: None,
             awaits_approval: false,
             length: Length::Short,
             tail: String::new(),
@@ -155,14 +156,16 @@ impl Call {
     }
 
     fn owner(&self) -> Vec<(String, Style)> {
-        self.by.iter().map(|by| (by.clone(), Style::DIM)).collect()
+        self.agent
+            .iter()
+            .map(|name| (name.clone(), Style::DIM))
+            .collect()
     }
 
-    /// Lines of a call in progress.
-    pub(crate) fn running(&self, spinner: &str, now: Instant, columns: usize) -> Vec<Line> {
-        let elapsed = now.saturating_duration_since(self.since);
+    pub(crate) fn running_lines(&self, spinner: &str, now: Instant, columns: usize) -> Vec<Line> {
+        let elapsed = now.saturating_duration_since(self.started);
         let mut facts = self.owner();
-        if elapsed >= NOTABLE {
+        if elapsed >= MIN_SHOWN_DURATION {
             facts.push((format_duration(elapsed), Style::DIM));
         }
         let mark = match self.is_by_sub_agent() {
@@ -170,27 +173,26 @@ impl Call {
             false => spinner.to_owned(),
         };
         let header = self.header(&mark, Style::CYAN, columns, &facts);
-        let mut lines = vec![header.cut(columns)];
+        let mut lines = vec![header.truncated(columns)];
         if !self.is_by_sub_agent() {
-            let tail: Vec<&str> = body::lines(&self.tail);
+            let tail: Vec<&str> = body::terminal_lines(&self.tail);
             let first = tail.len().saturating_sub(TAIL_ROWS);
             for text in tail.into_iter().skip(first) {
                 let line = Line::new(text, Style::DIM).indented("  ", Style::PLAIN);
-                lines.push(line.cut(columns));
+                lines.push(line.truncated(columns));
             }
         }
         lines
     }
 
-    /// Lines of a finished call.
-    pub(crate) fn finished(&self, end: &End, columns: usize) -> Vec<Line> {
+    pub(crate) fn finished_lines(&self, result: &CallResult, columns: usize) -> Vec<Line> {
         let mut facts = self.owner();
-        facts.extend(body::facts(self, end));
-        if end.took >= NOTABLE {
-            facts.push((format_duration(end.took), Style::DIM));
+        facts.extend(body::facts(self, result));
+        if result.took >= MIN_SHOWN_DURATION {
+            facts.push((format_duration(result.took), Style::DIM));
         }
-        let failed = end.is_error || body::exit_code(end).is_some_and(|code| code != 0);
-        let (mark, style) = match (self.is_by_sub_agent(), end.is_error, failed) {
+        let failed = result.is_error || body::exit_code(result).is_some_and(|code| code != 0);
+        let (mark, style) = match (self.is_by_sub_agent(), result.is_error, failed) {
             (true, _, false) => ("  ↳", Style::DIM),
             (true, _, true) => ("  ↳", Style::RED),
             (false, true, _) => ("✗", Style::RED),
@@ -199,27 +201,25 @@ impl Call {
         };
         let header = self.header(mark, style, columns, &facts);
         if self.is_by_sub_agent() {
-            return vec![header.cut(columns)];
+            return vec![header.truncated(columns)];
         }
         let mut lines = vec![header];
-        lines.extend(body::of(self, end, self.length));
+        lines.extend(body::result_lines(self, result, self.length));
         lines
     }
 
-    /// Lines with the whole result.
-    pub(crate) fn whole(&self, end: &End, columns: usize) -> Vec<Line> {
+    pub(crate) fn full_lines(&self, result: &CallResult, columns: usize) -> Vec<Line> {
         let mut lines = vec![self.header("●", Style::CYAN, columns, &[])];
         if let Some(Value::String(command)) = self.arguments.get("command") {
             for line in command.lines() {
-                lines.push(Line::verbatim(line, Style::BOLD).behind(Line::plain("  ")));
+                lines.push(Line::verbatim(line, Style::BOLD).with_margin(Line::plain("  ")));
             }
         }
-        lines.extend(body::of(self, end, Length::Whole));
+        lines.extend(body::result_lines(self, result, Length::Whole));
         lines
     }
 
-    /// Lines of a refused call.
-    pub(crate) fn refused(&self, reason: &str, columns: usize) -> Vec<Line> {
+    pub(crate) fn refused_lines(&self, reason: &str, columns: usize) -> Vec<Line> {
         let mark = if self.is_by_sub_agent() {
             "  ↳"
         } else {
@@ -232,7 +232,7 @@ impl Call {
         facts.extend(why.map(|why| (why.to_owned(), Style::DIM)));
         let mut lines = vec![self.header(mark, Style::YELLOW, columns, &facts)];
         if self.is_by_sub_agent() {
-            lines = lines.iter().map(|line| line.cut(columns)).collect();
+            lines = lines.iter().map(|line| line.truncated(columns)).collect();
         }
         for line in reason.lines().filter(|_| !self.is_by_sub_agent()) {
             lines.push(
@@ -242,11 +242,6 @@ impl Call {
             );
         }
         lines
-    }
-
-    /// Last output, used when the reply is not known.
-    fn tail(&self) -> &str {
-        &self.tail
     }
 }
 

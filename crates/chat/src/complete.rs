@@ -7,14 +7,12 @@ use haft::ops::glob::{self, Dots, Glob, IgnoreFiles, Kinds, Matching};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Time limit of a search.
-const TIME: Duration = Duration::from_millis(200);
+const SEARCH_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Maximum number of files to search.
-const FILES: usize = 50_000;
+const MAX_FILES: usize = 50_000;
 
-/// Maximum number of completions.
-const OFFERED: usize = 50;
+const MAX_COMPLETIONS: usize = 50;
 
 /// Completions for the word before the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +52,13 @@ impl CompletionTarget {
 
 /// Finds matching files, as paths relative to the work folder.
 pub(crate) async fn files(folder: FilePath, start: usize, letters: String) -> Completions {
-    let mut scored: Vec<(i64, String)> = found(folder)
+    let mut scored: Vec<(i64, String)> = list_files(folder)
         .await
         .into_iter()
         .filter_map(|path| Some((score(&path, &letters)?, path)))
         .collect();
     scored.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    scored.truncate(OFFERED);
+    scored.truncate(MAX_COMPLETIONS);
     Completions {
         start,
         choices: scored
@@ -70,15 +68,15 @@ pub(crate) async fn files(folder: FilePath, start: usize, letters: String) -> Co
     }
 }
 
-async fn found(path: FilePath) -> Vec<String> {
+async fn list_files(path: FilePath) -> Vec<String> {
     let request = Glob {
         path,
         matching: Matching::Everything,
         dots: Dots::Match,
         kinds: Kinds::Both,
         ignored: IgnoreFiles::Honour,
-        max: FILES,
-        deadline: Some(Instant::now() + TIME),
+        max: MAX_FILES,
+        deadline: Some(Instant::now() + SEARCH_TIMEOUT),
         cancel: CancellationToken::new(),
     };
     match glob::entries(&Local::new(), request, &|_| {}).await {

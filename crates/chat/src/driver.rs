@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 /// An event for the chat, with the agent that it is about.
 #[derive(Debug, Clone)]
 pub struct ChatEvent {
-    /// The event itself.
+    /// A step of the agent, or of one of its calls.
     pub kind: EventKind,
     /// Session of the sub-agent that the event belongs to; `None` for the agent itself.
     pub sub_agent: Option<String>,
@@ -44,7 +44,7 @@ pub trait Driver: Send + Sync {
     /// stream has ended.
     async fn prompt(&self, text: String) -> Result<EventStream, String>;
 
-    /// EventStream of sub-agents in the background. Called once.
+    /// Events of sub-agents in the background. Called once.
     fn background_events(&self) -> EventStream {
         futures::stream::pending().boxed()
     }
@@ -110,7 +110,7 @@ impl Request {
     }
 }
 
-/// Requests and forms of a session's runtime, for the chat to show.
+/// Questions and forms of a session's runtime, for the chat to show.
 pub struct Requests(mpsc::UnboundedReceiver<Request>);
 
 impl Requests {

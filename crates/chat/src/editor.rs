@@ -15,19 +15,17 @@ use unicode_segmentation::UnicodeSegmentation;
 pub(crate) struct Editor {
     text: String,
     /// Cursor, in bytes; always between two grapheme clusters.
-    at: usize,
+    cursor: usize,
     /// Last deleted word or line, for `yank`.
-    cut: String,
+    last_deleted: String,
 }
 
-/// Direction of a movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Backward,
     Forward,
 }
 
-/// Distance of a movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Grapheme,
@@ -37,7 +35,7 @@ pub(crate) enum Unit {
 
 /// The rows of the editor on a screen, and the cursor position in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct EditorView {
     pub(crate) rows: Vec<Line>,
     pub(crate) row: usize,
     pub(crate) column: usize,
@@ -52,100 +50,97 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Text before the cursor.
-    pub(crate) fn before(&self) -> &str {
-        self.text.get(..self.at).unwrap_or_default()
+    pub(crate) fn before_cursor(&self) -> &str {
+        self.text.get(..self.cursor).unwrap_or_default()
     }
 
-    fn behind(&self) -> &str {
-        self.text.get(self.at..).unwrap_or_default()
+    fn after_cursor(&self) -> &str {
+        self.text.get(self.cursor..).unwrap_or_default()
     }
 
     /// Replaces the text, and puts the cursor at its end.
     pub(crate) fn set(&mut self, text: impl Into<String>) {
         self.text = text.into();
-        self.at = self.text.len();
+        self.cursor = self.text.len();
     }
 
     /// Clears the editor and returns its text.
     pub(crate) fn take(&mut self) -> String {
-        self.at = 0;
+        self.cursor = 0;
         std::mem::take(&mut self.text)
     }
 
-    /// Inserts text at the cursor. All line endings become `
-    /// `.
+    /// Inserts text at the cursor. All line endings become `\n`.
     pub(crate) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        self.text.insert_str(self.at, &text);
-        self.at += text.len();
+        self.text.insert_str(self.cursor, &text);
+        self.cursor += text.len();
         // A combining mark may have joined the letter before it.
-        self.at = self.boundary();
+        self.cursor = self.boundary();
     }
 
     /// Replaces the text from `start` to the cursor.
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) {
-        if start <= self.at && self.text.is_char_boundary(start) {
-            self.text.replace_range(start..self.at, text);
-            self.at = start + text.len();
+        if start <= self.cursor && self.text.is_char_boundary(start) {
+            self.text.replace_range(start..self.cursor, text);
+            self.cursor = start + text.len();
         }
     }
 
-    /// Deletes in a direction.
     pub(crate) fn delete(&mut self, direction: Direction, unit: Unit) {
         let to = self.target(direction, unit);
-        let (start, end) = (to.min(self.at), to.max(self.at));
+        let (start, end) = (to.min(self.cursor), to.max(self.cursor));
         let gone: String = self.text.drain(start..end).collect();
-        self.at = start;
-        self.at = self.boundary();
+        self.cursor = start;
+        self.cursor = self.boundary();
         if unit != Unit::Grapheme && !gone.is_empty() {
-            self.cut = gone;
+            self.last_deleted = gone;
         }
     }
 
     /// Inserts the text that was deleted last.
     pub(crate) fn yank(&mut self) {
-        let cut = self.cut.clone();
+        let cut = self.last_deleted.clone();
         self.insert(&cut);
     }
 
-    pub(crate) fn go(&mut self, direction: Direction, unit: Unit) {
-        self.at = self.target(direction, unit);
-        self.at = self.boundary();
+    pub(crate) fn move_cursor(&mut self, direction: Direction, unit: Unit) {
+        self.cursor = self.target(direction, unit);
+        self.cursor = self.boundary();
     }
 
     /// Moves to the line above or below. Returns false if no such line exists.
-    pub(crate) fn go_line(&mut self, direction: Direction) -> bool {
-        let column = self.before().rsplit('\n').next().unwrap_or_default();
+    pub(crate) fn move_line(&mut self, direction: Direction) -> bool {
+        let column = self.before_cursor().rsplit('\n').next().unwrap_or_default();
         let column = column.graphemes(true).count();
         let start = match direction {
             Direction::Backward => {
-                let Some(end) = self.before().rfind('\n') else {
+                let Some(end) = self.before_cursor().rfind('\n') else {
                     return false;
                 };
                 let above = self.text.get(..end).unwrap_or_default();
                 above.rfind('\n').map_or(0, |at| at + 1)
             }
-            Direction::Forward => match self.behind().find('\n') {
-                Some(end) => self.at + end + 1,
+            Direction::Forward => match self.after_cursor().find('\n') {
+                Some(end) => self.cursor + end + 1,
                 None => return false,
             },
         };
         let line = self.text.get(start..).unwrap_or_default();
         let line = line.split('\n').next().unwrap_or_default();
         let within: usize = line.graphemes(true).take(column).map(str::len).sum();
-        self.at = start + within;
+        self.cursor = start + within;
         true
     }
 
     fn target(&self, direction: Direction, unit: Unit) -> usize {
-        let (before, behind) = (self.before(), self.behind());
+        let (before, behind) = (self.before_cursor(), self.after_cursor());
         match (direction, unit) {
             (Direction::Backward, Unit::Grapheme) => {
-                self.at - before.graphemes(true).next_back().map_or(0, str::len)
+                self.cursor - before.graphemes(true).next_back().map_or(0, str::len)
             }
             (Direction::Forward, Unit::Grapheme) => {
-                self.at + behind.graphemes(true).next().map_or(0, str::len)
+                self.cursor + behind.graphemes(true).next().map_or(0, str::len)
             }
             (Direction::Backward, Unit::Word) => {
                 let words = before.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -159,7 +154,7 @@ impl Editor {
             (Direction::Backward, Unit::Line) => before.rfind('\n').map_or(0, |at| at + 1),
             (Direction::Forward, Unit::Line) => behind
                 .find('\n')
-                .map_or(self.text.len(), |end| self.at + end),
+                .map_or(self.text.len(), |end| self.cursor + end),
         }
     }
 
@@ -167,7 +162,7 @@ impl Editor {
     fn boundary(&self) -> usize {
         let mut end = 0;
         for cluster in self.text.graphemes(true) {
-            if end >= self.at {
+            if end >= self.cursor {
                 break;
             }
             end += cluster.len();
@@ -176,7 +171,7 @@ impl Editor {
     }
 
     /// Lays the text out as rows of a screen, after a prompt.
-    pub(crate) fn shown(&self, prompt: &Line, columns: usize) -> Shown {
+    pub(crate) fn view(&self, prompt: &Line, columns: usize) -> EditorView {
         let indent = prompt.width();
         // One column is for the cursor after the last letter.
         let room = columns.saturating_sub(indent + 1).max(1);
@@ -194,7 +189,7 @@ impl Editor {
                 rows.push(Line::plain(&blank));
                 used = 0;
             }
-            if place == self.at {
+            if place == self.cursor {
                 cursor = (rows.len() - 1, used);
             }
             place += cluster.len();
@@ -206,7 +201,7 @@ impl Editor {
                 used += width(&looks);
             }
         }
-        Shown {
+        EditorView {
             rows,
             row: cursor.0,
             column: indent + cursor.1,

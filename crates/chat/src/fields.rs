@@ -26,40 +26,40 @@ pub(crate) struct Field {
     name: String,
     title: String,
     description: String,
-    kind: Kind,
+    kind: FieldKind,
     default: Option<Value>,
     is_required: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum FieldKind {
     Text {
         format: Option<String>,
-        length: Count,
+        length: CountRange,
     },
     Number {
         is_whole: bool,
-        range: Range,
+        range: NumberRange,
     },
-    Truth,
-    One(Choices),
-    Several(Choices, Count),
+    Boolean,
+    OneOf(Choices),
+    SeveralOf(Choices, CountRange),
     /// A type without a simpler input format.
     Json,
 }
 
 /// Allowed number of characters or items.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Count {
-    least: u64,
-    most: Option<u64>,
+struct CountRange {
+    min: u64,
+    max: Option<u64>,
 }
 
 /// Allowed range of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Range {
-    least: Option<f64>,
-    most: Option<f64>,
+struct NumberRange {
+    min: Option<f64>,
+    max: Option<f64>,
     above: Option<f64>,
     below: Option<f64>,
 }
@@ -68,7 +68,7 @@ struct Range {
 ///
 /// # Errors
 /// If there are too many.
-pub(crate) fn of(schema: &Value) -> Result<Vec<Field>, String> {
+pub(crate) fn from_schema(schema: &Value) -> Result<Vec<Field>, String> {
     let nothing = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&nothing);
     let required: Vec<&str> = match schema["required"].as_array() {
@@ -99,14 +99,14 @@ impl Field {
             "" => name,
             title => title,
         };
-        let kind = Kind::of(schema);
+        let kind = FieldKind::of(schema);
         let default = schema
             .get("default")
-            .filter(|value| kind.fits(value).is_ok());
+            .filter(|value| kind.check(value).is_ok());
         Self {
             name: name.to_owned(),
-            title: shown(title, MAX_NAME),
-            description: shown(words("description"), MAX_DESCRIPTION),
+            title: sanitize(title, MAX_NAME),
+            description: sanitize(words("description"), MAX_DESCRIPTION),
             default: default.cloned(),
             kind,
             is_required,
@@ -131,7 +131,7 @@ impl Field {
         };
         let mut notes = self.kind.notes();
         notes.push(match (&self.default, &self.kind) {
-            (Some(default), kind) => format!("Enter: {}", kind.shown(default)),
+            (Some(default), kind) => format!("Enter: {}", kind.format_value(default)),
             (None, kind) if self.is_required && kind.can_be_empty() => "Enter: none".to_owned(),
             (None, _) if self.is_required => "required".to_owned(),
             (None, _) => "Enter: skip".to_owned(),
@@ -143,11 +143,11 @@ impl Field {
     ///
     /// # Errors
     /// If the input is not valid, with a message for the user.
-    pub(crate) fn read(&self, typed: &str) -> Result<Option<Value>, String> {
+    pub(crate) fn parse(&self, typed: &str) -> Result<Option<Value>, String> {
         let typed = typed.trim();
         if !typed.is_empty() {
             let value = self.kind.parse(typed)?;
-            self.kind.fits(&value)?;
+            self.kind.check(&value)?;
             return Ok(Some(value));
         }
         match &self.default {
@@ -159,23 +159,25 @@ impl Field {
     }
 }
 
-impl Kind {
+impl FieldKind {
     fn of(schema: &Value) -> Self {
         if let Some(choices) = Choices::of(schema) {
-            return Self::One(choices);
+            return Self::OneOf(choices);
         }
         match kind_of(schema) {
             Some("string") => Self::Text {
                 format: schema["format"].as_str().map(str::to_owned),
-                length: Count::of(schema, "minLength", "maxLength"),
+                length: CountRange::of(schema, "minLength", "maxLength"),
             },
             Some(kind @ ("number" | "integer")) => Self::Number {
                 is_whole: kind == "integer",
-                range: Range::of(schema),
+                range: NumberRange::of(schema),
             },
-            Some("boolean") => Self::Truth,
+            Some("boolean") => Self::Boolean,
             Some("array") => match Choices::of(&schema["items"]) {
-                Some(choices) => Self::Several(choices, Count::of(schema, "minItems", "maxItems")),
+                Some(choices) => {
+                    Self::SeveralOf(choices, CountRange::of(schema, "minItems", "maxItems"))
+                }
                 None => Self::Json,
             },
             _ => Self::Json,
@@ -184,7 +186,7 @@ impl Kind {
 
     /// Whether empty input is a valid value: an empty list.
     fn can_be_empty(&self) -> bool {
-        matches!(self, Self::Several(_, count) if count.least == 0)
+        matches!(self, Self::SeveralOf(_, count) if count.min == 0)
     }
 
     /// Notes about the expected input.
@@ -192,24 +194,24 @@ impl Kind {
         let mut notes = Vec::new();
         match self {
             Self::Text { format, length } => {
-                notes.extend(format.as_deref().map(formats::called));
-                notes.extend(length.words("characters"));
+                notes.extend(format.as_deref().map(formats::describe));
+                notes.extend(length.describe("characters"));
             }
             Self::Number { is_whole, range } => {
                 let what = match is_whole {
                     true => "a whole number",
                     false => "a number",
                 };
-                notes.push(format!("{what}{}", range.words()));
+                notes.push(format!("{what}{}", range.describe()));
             }
-            Self::Truth => notes.push("y or n".to_owned()),
-            Self::One(choices) => notes.push(choices.listed()),
-            Self::Several(choices, count) => {
+            Self::Boolean => notes.push("y or n".to_owned()),
+            Self::OneOf(choices) => notes.push(choices.listed()),
+            Self::SeveralOf(choices, count) => {
                 notes.push(format!(
                     "several, separated by commas: {}",
                     choices.listed()
                 ));
-                notes.extend(count.words("of them"));
+                notes.extend(count.describe("of them"));
             }
             Self::Json => notes.push("as JSON".to_owned()),
         }
@@ -235,13 +237,13 @@ impl Kind {
                     number.map(Value::Number).ok_or("not a number".to_owned())
                 }
             },
-            Self::Truth => match typed.to_lowercase().as_str() {
+            Self::Boolean => match typed.to_lowercase().as_str() {
                 "y" | "yes" | "true" => Ok(Value::Bool(true)),
                 "n" | "no" | "false" => Ok(Value::Bool(false)),
                 _ => Err("enter y or n".to_owned()),
             },
-            Self::One(choices) => choices.find(typed),
-            Self::Several(choices, _) => {
+            Self::OneOf(choices) => choices.find(typed),
+            Self::SeveralOf(choices, _) => {
                 let mut found = Vec::new();
                 // A single choice may contain a comma.
                 if let Ok(one) = choices.find(typed) {
@@ -263,11 +265,11 @@ impl Kind {
     }
 
     /// Checks a value against the type and its bounds.
-    fn fits(&self, value: &Value) -> Result<(), String> {
+    fn check(&self, value: &Value) -> Result<(), String> {
         let other = || Err("wrong type of value".to_owned());
         match (self, value) {
             (Self::Text { format, length }, Value::String(text)) => {
-                length.holds(text.chars().count(), "characters")?;
+                length.check(text.chars().count(), "characters")?;
                 format
                     .as_deref()
                     .map_or(Ok(()), |format| formats::check(format, text))
@@ -276,85 +278,85 @@ impl Kind {
                 if *is_whole && !(number.is_i64() || number.is_u64()) {
                     return Err("not a whole number".to_owned());
                 }
-                range.holds(number.as_f64().unwrap_or(f64::NAN))
+                range.check(number.as_f64().unwrap_or(f64::NAN))
             }
-            (Self::Truth, Value::Bool(_)) | (Self::Json, _) => Ok(()),
-            (Self::One(choices), one) if choices.holds(one) => Ok(()),
-            (Self::Several(choices, count), Value::Array(all)) => {
-                if !all.iter().all(|one| choices.holds(one)) {
+            (Self::Boolean, Value::Bool(_)) | (Self::Json, _) => Ok(()),
+            (Self::OneOf(choices), one) if choices.contains(one) => Ok(()),
+            (Self::SeveralOf(choices, count), Value::Array(all)) => {
+                if !all.iter().all(|one| choices.contains(one)) {
                     return other();
                 }
-                count.holds(all.len(), "of them")
+                count.check(all.len(), "of them")
             }
             _ => other(),
         }
     }
 
     /// Formats a value for the user.
-    fn shown(&self, value: &Value) -> String {
+    fn format_value(&self, value: &Value) -> String {
         match (self, value) {
-            (Self::Truth, Value::Bool(true)) => "y".to_owned(),
-            (Self::Truth, Value::Bool(false)) => "n".to_owned(),
-            (Self::One(choices), one) => choices.title(one),
-            (Self::Several(_, _), Value::Array(all)) if all.is_empty() => "none".to_owned(),
-            (Self::Several(choices, _), Value::Array(all)) => {
+            (Self::Boolean, Value::Bool(true)) => "y".to_owned(),
+            (Self::Boolean, Value::Bool(false)) => "n".to_owned(),
+            (Self::OneOf(choices), one) => choices.title(one),
+            (Self::SeveralOf(_, _), Value::Array(all)) if all.is_empty() => "none".to_owned(),
+            (Self::SeveralOf(choices, _), Value::Array(all)) => {
                 let titles: Vec<String> = all.iter().map(|one| choices.title(one)).collect();
-                shown(&titles.join(", "), MAX_DESCRIPTION)
+                sanitize(&titles.join(", "), MAX_DESCRIPTION)
             }
             (Self::Text { .. }, Value::String(text)) if !text.trim().is_empty() => {
-                shown(text, MAX_NAME)
+                sanitize(text, MAX_NAME)
             }
-            (_, other) => shown(&other.to_string(), MAX_NAME),
+            (_, other) => sanitize(&other.to_string(), MAX_NAME),
         }
     }
 }
 
-impl Count {
-    fn of(schema: &Value, least: &str, most: &str) -> Self {
+impl CountRange {
+    fn of(schema: &Value, min: &str, max: &str) -> Self {
         Self {
-            least: schema[least].as_u64().unwrap_or(0),
-            most: schema[most].as_u64(),
+            min: schema[min].as_u64().unwrap_or(0),
+            max: schema[max].as_u64(),
         }
     }
 
-    fn words(self, what: &str) -> Option<String> {
-        match (self.least, self.most) {
+    fn describe(self, what: &str) -> Option<String> {
+        match (self.min, self.max) {
             (0, None) => None,
-            (least, None) => Some(format!("at least {least} {what}")),
-            (0, Some(most)) => Some(format!("at most {most} {what}")),
-            (least, Some(most)) if least == most => Some(format!("{least} {what}")),
-            (least, Some(most)) => Some(format!("{least} to {most} {what}")),
+            (min, None) => Some(format!("at least {min} {what}")),
+            (0, Some(max)) => Some(format!("at most {max} {what}")),
+            (min, Some(max)) if min == max => Some(format!("{min} {what}")),
+            (min, Some(max)) => Some(format!("{min} to {max} {what}")),
         }
     }
 
-    fn holds(self, count: usize, what: &str) -> Result<(), String> {
+    fn check(self, count: usize, what: &str) -> Result<(), String> {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        match count >= self.least && self.most.is_none_or(|most| count <= most) {
+        match count >= self.min && self.max.is_none_or(|max| count <= max) {
             true => Ok(()),
             false => {
-                let expected = self.words(what).unwrap_or_default();
+                let expected = self.describe(what).unwrap_or_default();
                 Err(format!("got {count}, expected {expected}"))
             }
         }
     }
 }
 
-impl Range {
+impl NumberRange {
     fn of(schema: &Value) -> Self {
         let bound = |key: &str| schema[key].as_f64();
         Self {
-            least: bound("minimum"),
-            most: bound("maximum"),
+            min: bound("minimum"),
+            max: bound("maximum"),
             above: bound("exclusiveMinimum"),
             below: bound("exclusiveMaximum"),
         }
     }
 
-    fn words(self) -> String {
-        let mut words = match (self.least, self.most) {
-            (Some(least), Some(most)) => format!(" from {least} to {most}"),
-            (Some(least), None) => format!(", at least {least}"),
-            (None, Some(most)) => format!(", at most {most}"),
+    fn describe(self) -> String {
+        let mut words = match (self.min, self.max) {
+            (Some(min), Some(max)) => format!(" from {min} to {max}"),
+            (Some(min), None) => format!(", at least {min}"),
+            (None, Some(max)) => format!(", at most {max}"),
             (None, None) => String::new(),
         };
         if let Some(above) = self.above {
@@ -366,14 +368,14 @@ impl Range {
         words
     }
 
-    fn holds(self, number: f64) -> Result<(), String> {
-        let holds = self.least.is_none_or(|least| number >= least)
-            && self.most.is_none_or(|most| number <= most)
+    fn check(self, number: f64) -> Result<(), String> {
+        let holds = self.min.is_none_or(|min| number >= min)
+            && self.max.is_none_or(|max| number <= max)
             && self.above.is_none_or(|above| number > above)
             && self.below.is_none_or(|below| number < below);
         match holds {
             true => Ok(()),
-            false => Err(format!("expected a number{}", self.words())),
+            false => Err(format!("expected a number{}", self.describe())),
         }
     }
 }
@@ -392,20 +394,20 @@ fn kind_of(schema: &Value) -> Option<&str> {
 }
 
 /// Sanitizes untrusted text: one line, limited length.
-pub(super) fn shown(text: &str, most: usize) -> String {
+pub(super) fn sanitize(text: &str, max: usize) -> String {
     let mut words = String::new();
     for word in text.split_whitespace() {
         if !words.is_empty() {
             words.push(' ');
         }
         // Do not process more than can be shown.
-        words.extend(word.chars().take(most + 1));
-        if words.chars().count() > most {
+        words.extend(word.chars().take(max + 1));
+        if words.chars().count() > max {
             break;
         }
     }
     let words = visible(&words);
-    match words.char_indices().nth(most) {
+    match words.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default()),
         None => words,
     }

@@ -9,8 +9,8 @@ use haft::{Error, Filled, Form};
 use serde_json::{Map, Value};
 
 /// Maximum length of a tool's message and of an error, in characters.
-const MESSAGE: usize = 4000;
-const WRONG: usize = 200;
+const MAX_MESSAGE: usize = 4000;
+const MAX_ERROR: usize = 200;
 
 /// A form and the values entered so far.
 #[derive(Debug)]
@@ -31,10 +31,10 @@ impl FormState {
             let tool = visible(&form.tool);
             format!("declined a form from {tool}: {why}")
         };
-        let fields = fields::of(&form.schema).map_err(refused)?;
+        let fields = fields::from_schema(&form.schema).map_err(refused)?;
         match form.check(&Value::Object(Map::new())) {
             Ok(()) | Err(Error::Invalid(_)) => {}
-            Err(error) => return Err(refused(cut(&error.to_string()))),
+            Err(error) => return Err(refused(shorten(&error.to_string()))),
         }
         Ok(Self {
             form,
@@ -60,7 +60,7 @@ impl FormState {
                 .and(" is running and asks for input:", Style::PLAIN),
         ];
         let message = &self.form.message;
-        out.extend(block("message", message, Some(MESSAGE), columns));
+        out.extend(block("message", message, Some(MAX_MESSAGE), columns));
         let titles: Vec<&str> = self.fields.iter().map(Field::title).collect();
         if !titles.is_empty() {
             out.push(fact("fields", &titles.join(", ")));
@@ -71,24 +71,24 @@ impl FormState {
     }
 
     /// Index of the next field; the number of fields when all are filled in.
-    pub(crate) fn at(&self) -> usize {
+    pub(crate) fn next_index(&self) -> usize {
         self.values.len()
     }
 
     /// Returns the prompt of the next field, on one line; `None` when all are filled in.
     pub fn prompt(&self) -> Option<String> {
-        let field = self.fields.get(self.at())?;
-        Some(format!("{} {}", self.place(), field.prompt()))
+        let field = self.fields.get(self.next_index())?;
+        Some(format!("{} {}", self.progress(), field.prompt()))
     }
 
     /// Prompt without the description.
     pub(crate) fn short_prompt(&self) -> Option<String> {
-        let field = self.fields.get(self.at())?;
-        Some(format!("{} {}", self.place(), field.title()))
+        let field = self.fields.get(self.next_index())?;
+        Some(format!("{} {}", self.progress(), field.title()))
     }
 
-    fn place(&self) -> String {
-        format!("{}/{}", self.at() + 1, self.fields.len())
+    fn progress(&self) -> String {
+        format!("{}/{}", self.next_index() + 1, self.fields.len())
     }
 
     /// Enters the user's input for the next field.
@@ -97,21 +97,21 @@ impl FormState {
     /// If the input is not valid: the same field is asked for again. If each field is valid
     /// but the whole form is not, the form starts over.
     pub fn enter(&mut self, typed: &str) -> Result<(), String> {
-        let Some(field) = self.fields.get(self.at()) else {
+        let Some(field) = self.fields.get(self.next_index()) else {
             return Ok(());
         };
-        let value = field.read(typed)?;
+        let value = field.parse(typed)?;
         if let Some(value) = &value {
             let checked = self.form.check_field(field.name(), value);
-            checked.map_err(|error| cut(&error.to_string()))?;
+            checked.map_err(|error| shorten(&error.to_string()))?;
         }
         self.values.push(value);
-        if self.at() < self.fields.len() {
+        if self.next_index() < self.fields.len() {
             return Ok(());
         }
         self.form.check(&self.value()).map_err(|error| {
             self.start_over();
-            cut(&format!("start over: {error}"))
+            shorten(&format!("start over: {error}"))
         })
     }
 
@@ -136,6 +136,6 @@ impl FormState {
 }
 
 /// Sanitizes an error message, which may contain text from the tool.
-fn cut(words: &str) -> String {
-    fields::shown(words, WRONG)
+fn shorten(words: &str) -> String {
+    fields::sanitize(words, MAX_ERROR)
 }

@@ -4,7 +4,6 @@ use haft::ops::private;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of entries.
 const MAX_ENTRIES: usize = 1000;
 
 /// Longer input is not recorded, in bytes.
@@ -16,7 +15,7 @@ pub(crate) struct History {
     file: Option<PathBuf>,
     entries: Vec<String>,
     /// Index of the shown entry, and the prefix that was typed before.
-    at: Option<(usize, String)>,
+    browsing: Option<(usize, String)>,
 }
 
 impl History {
@@ -29,7 +28,7 @@ impl History {
         let history = Self {
             file,
             entries,
-            at: None,
+            browsing: None,
         };
         if old >= MAX_ENTRIES {
             history.rewrite();
@@ -39,7 +38,7 @@ impl History {
 
     /// Adds an entry, unless it starts with a space.
     pub(crate) fn add(&mut self, text: &str) {
-        self.at = None;
+        self.browsing = None;
         if text.starts_with(' ') || text.trim().is_empty() || text.len() > MAX_ENTRY_BYTES {
             return;
         }
@@ -56,7 +55,7 @@ impl History {
 
     /// Returns the previous entry that starts with the typed text.
     pub(crate) fn older(&mut self, typed: &str) -> Option<String> {
-        let (at, prefix) = match &self.at {
+        let (at, prefix) = match &self.browsing {
             Some((at, prefix)) => (*at, prefix.clone()),
             None => (self.entries.len(), typed.to_owned()),
         };
@@ -66,13 +65,13 @@ impl History {
             .take(at)
             .rposition(|entry| entry.starts_with(&prefix) && *entry != typed)?;
         let entry = self.entries.get(found).cloned();
-        self.at = Some((found, prefix));
+        self.browsing = Some((found, prefix));
         entry
     }
 
     /// Returns the next entry; after the newest, the typed text.
     pub(crate) fn newer(&mut self, typed: &str) -> Option<String> {
-        let (at, prefix) = self.at.clone()?;
+        let (at, prefix) = self.browsing.clone()?;
         let found = self
             .entries
             .iter()
@@ -81,19 +80,19 @@ impl History {
             .find(|(_, entry)| entry.starts_with(&prefix) && *entry != typed);
         match found {
             Some((at, entry)) => {
-                self.at = Some((at, prefix));
+                self.browsing = Some((at, prefix));
                 Some(entry.clone())
             }
             None => {
-                self.at = None;
+                self.browsing = None;
                 Some(prefix)
             }
         }
     }
 
     /// Ends browsing: the next lookup starts at the newest entry.
-    pub(crate) fn leave(&mut self) {
-        self.at = None;
+    pub(crate) fn stop_browsing(&mut self) {
+        self.browsing = None;
     }
 
     /// Returns the newest entry that contains a text, after skipping some matches.

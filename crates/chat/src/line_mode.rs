@@ -7,7 +7,7 @@ use crate::driver::{ChatEvent, Driver, EventStream, Request, RequestQueue, Reque
 use crate::form::FormState;
 use crate::question::{self, Detail};
 use crate::setup::Setup;
-use crate::slash::{self, Typed};
+use crate::slash::{self, UserInput};
 use crate::styled_text::{Line, Style, Styling};
 use crate::transcript::Transcript;
 use futures::StreamExt;
@@ -24,30 +24,29 @@ use tokio::sync::{mpsc, oneshot};
 const WIDTH: usize = 80;
 
 /// Interval at which requests without an announcing event are checked.
-const MOMENT: Duration = Duration::from_millis(100);
+const REQUEST_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A second interrupt within this time ends the chat.
 const DOUBLE_INTERRUPT: Duration = Duration::from_secs(2);
 
-struct Lines {
+struct LineChat {
     driver: Arc<dyn Driver>,
     setup: Setup,
     transcript: Transcript,
     events: Option<EventStream>,
-    /// EventStream of sub-agents in the background.
+    /// Events of sub-agents in the background.
     background: EventStream,
     /// Command line that the user runs, and its call id.
     command: Option<(String, Option<String>)>,
-    ran: Vec<(String, String)>,
+    command_outputs: Vec<(String, String)>,
     queue: Vec<String>,
-    open: Option<Open>,
+    open_request: Option<OpenRequest>,
     requests: RequestQueue,
-    /// Whether to print the prompt.
-    prompts: bool,
+    needs_prompt: bool,
 }
 
 /// A request that waits for a line of input.
-enum Open {
+enum OpenRequest {
     Question(Box<Question>, oneshot::Sender<Answer>),
     /// Whether the user wants to fill in the form.
     ConfirmForm(FormState, oneshot::Sender<Filled>),
@@ -55,7 +54,7 @@ enum Open {
     Field(FormState, oneshot::Sender<Filled>),
 }
 
-impl Open {
+impl OpenRequest {
     /// Whether the request was withdrawn.
     fn is_closed(&self) -> bool {
         match self {
@@ -65,51 +64,50 @@ impl Open {
     }
 }
 
-/// Runs the chat until it ends.
 pub(super) async fn run(
     driver: Arc<dyn Driver>,
     setup: Setup,
-    questions: &mut Requests,
+    requests: &mut Requests,
 ) -> io::Result<EndReason> {
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut typed = typed();
+    let mut typed = stdin_lines();
     let mut interrupted: Option<Instant> = None;
-    let mut chat = Lines {
+    let mut chat = LineChat {
         background: driver.background_events(),
         driver,
         setup,
         transcript: Transcript::new(WIDTH),
         events: None,
         command: None,
-        ran: Vec::new(),
+        command_outputs: Vec::new(),
         queue: Vec::new(),
-        open: None,
+        open_request: None,
         requests: RequestQueue::default(),
-        prompts: io::stdout().is_terminal(),
+        needs_prompt: io::stdout().is_terminal(),
     };
     chat.greet()?;
     let ended = loop {
-        chat.ready()?;
+        chat.show_prompt_if_needed()?;
         tokio::select! {
             line = typed.recv() => match line {
-                Some(line) if chat.open.is_some() => chat.answer(line.trim())?,
-                Some(line) => if chat.take(&line).await? {
+                Some(line) if chat.open_request.is_some() => chat.answer(line.trim())?,
+                Some(line) => if chat.handle_line(&line).await? {
                     break EndReason::Quit;
                 },
                 None if chat.events.is_none() => break EndReason::Quit,
                 // Finish the current work.
-                None => chat.drain(questions).await?,
+                None => chat.drain(requests).await?,
             },
             event = next(&mut chat.events) => match event {
                 Some(event) => chat.handle(&event)?,
-                None => chat.over().await?,
+                None => chat.stream_ended().await?,
             },
             Some(event) = chat.background.next() => chat.handle(&event)?,
-            Some(request) = questions.recv() => chat.requests.add(request),
-            () = gone(&mut chat.open) => chat.withdraw()?,
-            () = tokio::time::sleep(MOMENT), if !chat.requests.is_empty() => {}
+            Some(request) = requests.recv() => chat.requests.add(request),
+            () = withdrawn(&mut chat.open_request) => chat.withdraw()?,
+            () = tokio::time::sleep(REQUEST_CHECK_INTERVAL), if !chat.requests.is_empty() => {}
             _ = interrupt.recv() => {
                 let now = Instant::now();
                 if chat.events.is_none() || interrupted.is_some_and(|at| now < at + DOUBLE_INTERRUPT) {
@@ -122,7 +120,7 @@ pub(super) async fn run(
             _ = terminate.recv() => break EndReason::Signal(15),
         }
         let transcript = &chat.transcript;
-        if chat.open.is_none()
+        if chat.open_request.is_none()
             && let Some(request) = chat
                 .requests
                 .take(|request| transcript.is_announced(request))
@@ -139,7 +137,7 @@ pub(super) async fn run(
     Ok(ended)
 }
 
-impl Lines {
+impl LineChat {
     fn print(&self, lines: &[Line]) -> io::Result<()> {
         let mut text = String::new();
         for row in lines.iter().flat_map(|line| line.rows(WIDTH)) {
@@ -170,12 +168,11 @@ impl Lines {
         self.print(&lines)
     }
 
-    /// Prints the prompt if needed.
-    fn ready(&mut self) -> io::Result<()> {
-        if !self.prompts || self.events.is_some() {
+    fn show_prompt_if_needed(&mut self) -> io::Result<()> {
+        if !self.needs_prompt || self.events.is_some() {
             return Ok(());
         }
-        self.prompts = false;
+        self.needs_prompt = false;
         let mut out = io::stdout().lock();
         out.write_all(b"\n> ")?;
         out.flush()
@@ -183,13 +180,13 @@ impl Lines {
 
     /// Whether the last line on the terminal is the prompt.
     fn is_prompting(&self) -> bool {
-        let is_open = self.events.is_none() && self.open.is_none();
-        is_open && !self.prompts && io::stdout().is_terminal()
+        let is_open = self.events.is_none() && self.open_request.is_none();
+        is_open && !self.needs_prompt && io::stdout().is_terminal()
     }
 
     /// Removes a request that was withdrawn.
     fn withdraw(&mut self) -> io::Result<()> {
-        self.open = None;
+        self.open_request = None;
         let lines = self
             .transcript
             .note("the question was withdrawn", Style::DIM);
@@ -198,7 +195,11 @@ impl Lines {
 
     fn handle(&mut self, event: &ChatEvent) -> io::Result<()> {
         // Report a withdrawn question before the events that follow it.
-        if self.open.as_ref().is_some_and(Open::is_closed) {
+        if self
+            .open_request
+            .as_ref()
+            .is_some_and(OpenRequest::is_closed)
+        {
             self.withdraw()?;
         }
         match &event.kind {
@@ -222,31 +223,31 @@ impl Lines {
         }
         if self.is_prompting() {
             // The user may be typing: print below that, and then the prompt again.
-            self.prompts = true;
+            self.needs_prompt = true;
             self.print(&[Line::default()])?;
         }
         self.print(&lines)
     }
 
     /// Handles a line of input. Returns true if it ends the chat.
-    async fn take(&mut self, line: &str) -> io::Result<bool> {
-        self.prompts = io::stdout().is_terminal();
+    async fn handle_line(&mut self, line: &str) -> io::Result<bool> {
+        self.needs_prompt = io::stdout().is_terminal();
         let is_idle = self.events.is_none();
-        match Typed::of(line) {
-            Typed::Nothing if is_idle && self.driver.has_unfinished_run() => {
+        match UserInput::parse(line) {
+            UserInput::Empty if is_idle && self.driver.has_unfinished_run() => {
                 self.prompt(String::new()).await?;
             }
-            Typed::Nothing => {}
-            Typed::Quit => return Ok(true),
-            Typed::Unknown(words) => self.print(&[Line::plain(&words)])?,
-            Typed::Slash(name, rest) => self.slash_command(name, &rest).await?,
-            Typed::Prompt(text) if is_idle => self.prompt(text).await?,
-            Typed::Prompt(text) if self.command.is_none() => {
+            UserInput::Empty => {}
+            UserInput::Quit => return Ok(true),
+            UserInput::UnknownCommand(words) => self.print(&[Line::plain(&words)])?,
+            UserInput::SlashCommand(name, rest) => self.slash_command(name, &rest).await?,
+            UserInput::Prompt(text) if is_idle => self.prompt(text).await?,
+            UserInput::Prompt(text) if self.command.is_none() => {
                 self.driver.steer(text.clone());
                 self.queue.push(text);
             }
-            Typed::Command(line) if is_idle => {
-                self.transcript.begin(Instant::now(), Length::Long);
+            UserInput::ShellCommand(line) if is_idle => {
+                self.transcript.start_work(Instant::now(), Length::Long);
                 match self.driver.run_command(line.clone()).await {
                     Ok(events) => {
                         self.events = Some(events);
@@ -261,8 +262,9 @@ impl Lines {
     }
 
     async fn prompt(&mut self, text: String) -> io::Result<()> {
-        self.transcript.begin(Instant::now(), Length::ShortForGood);
-        let text = crate::with_outputs(std::mem::take(&mut self.ran), &text);
+        self.transcript
+            .start_work(Instant::now(), Length::ShortWithoutHint);
+        let text = crate::with_outputs(std::mem::take(&mut self.command_outputs), &text);
         match self.driver.prompt(text).await {
             Ok(events) => {
                 self.events = Some(events);
@@ -273,7 +275,7 @@ impl Lines {
     }
 
     fn fail(&mut self, message: &str) -> io::Result<()> {
-        let mut lines = self.transcript.end();
+        let mut lines = self.transcript.end_work();
         lines.extend(self.transcript.note(message, Style::RED));
         self.print(&lines)
     }
@@ -281,10 +283,10 @@ impl Lines {
     async fn slash_command(&mut self, name: &str, rest: &str) -> io::Result<()> {
         let driver = Arc::clone(&self.driver);
         let result = match name {
-            "/help" => return self.print(&slash::table(&slash::help(), WIDTH)),
+            "/help" => return self.print(&slash::table(&slash::help_rows(), WIDTH)),
             "/tools" => return self.print(&slash::table(&driver.tools(), WIDTH)),
-            "/cost" => return self.print(&slash::table(&slash::cost(&driver.usage()), WIDTH)),
-            "/model" if rest.is_empty() => Ok(slash::model(&*driver)),
+            "/cost" => return self.print(&slash::table(&slash::cost_rows(&driver.usage()), WIDTH)),
+            "/model" if rest.is_empty() => Ok(slash::model_text(&*driver)),
             "/model" | "/compact" if self.events.is_some() => {
                 Err("wait until the current work is done".to_owned())
             }
@@ -293,23 +295,26 @@ impl Lines {
                 set.map(|()| format!("using {} from now on", driver.model()))
             }
             "/compact" => driver.compact().await,
-            _ => driver.list_sessions().await.map(|all| slash::listed(&all)),
+            _ => driver
+                .list_sessions()
+                .await
+                .map(|all| slash::session_list(&all)),
         };
         let words = result.unwrap_or_else(|error| error);
         let lines: Vec<Line> = words.lines().map(Line::plain).collect();
         self.print(&lines)
     }
 
-    async fn over(&mut self) -> io::Result<()> {
+    async fn stream_ended(&mut self) -> io::Result<()> {
         self.events = None;
-        let lines = self.transcript.end();
+        let lines = self.transcript.end_work();
         self.print(&lines)?;
         if let Some((line, call)) = self.command.take()
             && let Some(output) = call.and_then(|call| self.driver.reply_text(&call))
         {
-            self.ran.push((line, output));
+            self.command_outputs.push((line, output));
         }
-        self.prompts = io::stdout().is_terminal();
+        self.needs_prompt = io::stdout().is_terminal();
         match std::mem::take(&mut self.queue).join("\n") {
             queued if queued.is_empty() => Ok(()),
             queued => self.prompt(queued).await,
@@ -318,17 +323,17 @@ impl Lines {
 
     /// After the end of input: waits for the current work. Its questions can be answered
     /// later.
-    async fn drain(&mut self, questions: &mut Requests) -> io::Result<()> {
-        self.open = None;
+    async fn drain(&mut self, requests: &mut Requests) -> io::Result<()> {
+        self.open_request = None;
         self.requests = RequestQueue::default();
         loop {
             tokio::select! {
                 event = next(&mut self.events) => match event {
                     Some(event) => self.handle(&event)?,
-                    None => return self.over().await,
+                    None => return self.stream_ended().await,
                 },
                 // Dropping the request tells the caller that it cannot be answered now.
-                Some(request) = questions.recv() => drop(request),
+                Some(request) = requests.recv() => drop(request),
             }
         }
     }
@@ -339,7 +344,7 @@ impl Lines {
         } else {
             self.driver.abort();
         }
-        self.open = None;
+        self.open_request = None;
     }
 
     fn ask(&mut self, request: Request) -> io::Result<()> {
@@ -357,7 +362,7 @@ impl Lines {
                 };
                 let keys = format!("  y: yes, n [REASON]: no, e JSON: use other arguments{always}");
                 self.show(lines, &question.call_id, &[&keys, "Run it? [y/N]"])?;
-                self.open = Some(Open::Question(Box::new(question), answer));
+                self.open_request = Some(OpenRequest::Question(Box::new(question), answer));
             }
             Request::Form(form, filled) => match FormState::new(form) {
                 Ok(form_state) => {
@@ -366,7 +371,7 @@ impl Lines {
                         form_state.call_id(),
                         &["Answer? [y/N]"],
                     )?;
-                    self.open = Some(Open::ConfirmForm(form_state, filled));
+                    self.open_request = Some(OpenRequest::ConfirmForm(form_state, filled));
                 }
                 Err(why) => {
                     let _ = filled.send(Filled::Declined);
@@ -387,30 +392,34 @@ impl Lines {
     }
 
     fn answer(&mut self, line: &str) -> io::Result<()> {
-        match self.open.take() {
+        match self.open_request.take() {
             None => Ok(()),
-            Some(Open::Question(question, answer)) => self.decide(question, answer, line),
-            Some(Open::ConfirmForm(form_state, filled)) => {
+            Some(OpenRequest::Question(question, answer)) => self.decide(question, answer, line),
+            Some(OpenRequest::ConfirmForm(form_state, filled)) => {
                 if matches!(line.to_ascii_lowercase().as_str(), "y" | "yes") {
-                    return self.go_on(form_state, filled);
+                    return self.next_field(form_state, filled);
                 }
                 let _ = filled.send(Filled::Declined);
                 Ok(())
             }
-            Some(Open::Field(mut form_state, filled)) => {
+            Some(OpenRequest::Field(mut form_state, filled)) => {
                 if let Err(why) = form_state.enter(line) {
                     self.print(&[Line::plain(&format!("  {why}"))])?;
                 }
-                self.go_on(form_state, filled)
+                self.next_field(form_state, filled)
             }
         }
     }
 
     /// Asks for the next field, or sends the form.
-    fn go_on(&mut self, form_state: FormState, filled: oneshot::Sender<Filled>) -> io::Result<()> {
+    fn next_field(
+        &mut self,
+        form_state: FormState,
+        filled: oneshot::Sender<Filled>,
+    ) -> io::Result<()> {
         match form_state.prompt() {
             Some(prompt) => {
-                self.open = Some(Open::Field(form_state, filled));
+                self.open_request = Some(OpenRequest::Field(form_state, filled));
                 self.print(&[Line::plain(&format!("  {prompt}")).hanging(4)])
             }
             None => {
@@ -435,7 +444,7 @@ impl Lines {
             "e" => match serde_json::from_str(rest) {
                 Ok(arguments @ serde_json::Value::Object(_)) => Answer::ApproveWith { arguments },
                 _ => {
-                    self.open = Some(Open::Question(question, sender));
+                    self.open_request = Some(OpenRequest::Question(question, sender));
                     let words = "not a JSON object; use e {\"name\": value}";
                     return self.print(&[Line::plain(words)]);
                 }
@@ -450,7 +459,7 @@ impl Lines {
 }
 
 /// Reads lines of input in a separate thread.
-fn typed() -> mpsc::UnboundedReceiver<String> {
+fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {
@@ -471,10 +480,12 @@ async fn next(events: &mut Option<EventStream>) -> Option<ChatEvent> {
 }
 
 /// Completes when the request is withdrawn.
-async fn gone(open: &mut Option<Open>) {
-    match open {
-        Some(Open::Question(_, answer)) => answer.closed().await,
-        Some(Open::ConfirmForm(_, filled) | Open::Field(_, filled)) => filled.closed().await,
+async fn withdrawn(request: &mut Option<OpenRequest>) {
+    match request {
+        Some(OpenRequest::Question(_, answer)) => answer.closed().await,
+        Some(OpenRequest::ConfirmForm(_, filled) | OpenRequest::Field(_, filled)) => {
+            filled.closed().await
+        }
         None => std::future::pending().await,
     }
 }

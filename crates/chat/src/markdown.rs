@@ -5,15 +5,15 @@
 //! split into pieces.
 
 mod block;
-mod page;
+mod render;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use crate::styled_text::{Line, Style};
-use block::{Fence, Opening};
+use block::{Fence, LineKind};
 use haft::ops::text::decode::suffix;
-use page::{Numbering, Page};
+use render::{BlockRenderer, Numbering};
 
 /// Maximum size of an unfinished block to preview, in bytes; a screen shows less.
 const PENDING: usize = 16 << 10;
@@ -26,15 +26,15 @@ pub(crate) struct Markdown {
     line: String,
     /// Lines of the unfinished block.
     block: String,
-    place: Place,
+    state: BlockState,
     numbering: Numbering,
     /// Whether anything was output, and whether an empty line is due before the next block.
-    begun: bool,
-    apart: bool,
+    has_output: bool,
+    needs_gap: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum BlockState {
     Between,
     Paragraph,
     /// In a list item: perhaps in a code block of it, or after an empty line.
@@ -52,10 +52,10 @@ impl Markdown {
             columns: columns.max(8),
             line: String::new(),
             block: String::new(),
-            place: Place::Between,
+            state: BlockState::Between,
             numbering: Numbering::default(),
-            begun: false,
-            apart: false,
+            has_output: false,
+            needs_gap: false,
         }
     }
 
@@ -72,7 +72,7 @@ impl Markdown {
             if piece.ends_with('\n') {
                 let line = std::mem::take(&mut self.line);
                 let line = line.trim_end_matches('\n');
-                self.take(line.strip_suffix('\r').unwrap_or(line), &mut out);
+                self.add_line(line.strip_suffix('\r').unwrap_or(line), &mut out);
             }
         }
         out
@@ -80,8 +80,8 @@ impl Markdown {
 
     /// Ends the text and returns the remaining lines.
     pub(crate) fn finish(&mut self) -> Vec<Line> {
-        let mut out = self.rest();
-        if let Place::Code(fence) = &self.place {
+        let mut out = self.flush();
+        if let BlockState::Code(fence) = &self.state {
             out.push(Line::new(&fence.closing(), Style::DIM));
         }
         *self = Self::new(self.columns);
@@ -96,143 +96,143 @@ impl Markdown {
                 *text = suffix(text, PENDING).to_owned();
             }
         }
-        rest.rest()
+        rest.flush()
     }
 
-    fn rest(&mut self) -> Vec<Line> {
+    fn flush(&mut self) -> Vec<Line> {
         let mut out = Vec::new();
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
-            self.take(line.strip_suffix('\r').unwrap_or(&line), &mut out);
+            self.add_line(line.strip_suffix('\r').unwrap_or(&line), &mut out);
         }
         self.end_block(&mut out);
         out
     }
 
     /// Handles one whole line.
-    fn take(&mut self, line: &str, out: &mut Vec<Line>) {
-        let opening = Opening::of(line);
-        match &mut self.place {
-            Place::Code(fence) => {
+    fn add_line(&mut self, line: &str, out: &mut Vec<Line>) {
+        let kind = LineKind::of(line);
+        match &mut self.state {
+            BlockState::Code(fence) => {
                 if fence.is_closed_by(line) {
                     out.push(Line::new(line.trim_start(), Style::DIM));
-                    self.place = Place::Between;
+                    self.state = BlockState::Between;
                 } else {
                     out.push(fence.code(line));
                 }
             }
-            Place::Between => self.begin(line, opening, out),
-            Place::Paragraph => match opening {
-                Opening::Blank => {
+            BlockState::Between => self.start_block(line, kind, out),
+            BlockState::Paragraph => match kind {
+                LineKind::Blank => {
                     self.end_block(out);
-                    self.apart = true;
+                    self.needs_gap = true;
                 }
-                Opening::Underline => {
-                    self.add(line);
+                LineKind::Underline => {
+                    self.push_line(line);
                     self.end_block(out);
                 }
-                Opening::Fence(_) | Opening::Heading | Opening::Item { interrupts: true } => {
+                LineKind::Fence(_) | LineKind::Heading | LineKind::Item { interrupts: true } => {
                     self.end_block(out);
-                    self.begin(line, opening, out);
+                    self.start_block(line, kind, out);
                 }
-                Opening::Item { .. } | Opening::Other => self.add(line),
+                LineKind::Item { .. } | LineKind::Other => self.push_line(line),
             },
-            Place::Item { fence, gap } => {
+            BlockState::Item { fence, gap } => {
                 let inside = block::indent(line) >= 2;
                 if let Some(open) = fence {
                     if open.is_closed_by(line.trim_start()) {
                         *fence = None;
                     }
-                    self.add(line);
-                } else if opening == Opening::Blank {
+                    self.push_line(line);
+                } else if kind == LineKind::Blank {
                     *gap = true;
-                    self.add(line);
+                    self.push_line(line);
                 } else if inside {
                     *gap = false;
                     *fence = Fence::opened_by(line.trim_start());
-                    self.add(line);
-                } else if *gap || !matches!(opening, Opening::Other | Opening::Underline) {
-                    let apart = *gap;
+                    self.push_line(line);
+                } else if *gap || !matches!(kind, LineKind::Other | LineKind::Underline) {
+                    let needs_gap = *gap;
                     self.end_block(out);
-                    self.apart = apart;
-                    self.begin(line, opening, out);
+                    self.needs_gap = needs_gap;
+                    self.start_block(line, kind, out);
                 } else {
                     // A lazy continuation of the item's paragraph.
-                    self.add(line);
+                    self.push_line(line);
                 }
             }
         }
     }
 
     /// Handles the first line of a block.
-    fn begin(&mut self, line: &str, opening: Opening, out: &mut Vec<Line>) {
-        match opening {
-            Opening::Blank => self.apart = true,
-            Opening::Fence(fence) => {
+    fn start_block(&mut self, line: &str, kind: LineKind, out: &mut Vec<Line>) {
+        match kind {
+            LineKind::Blank => self.needs_gap = true,
+            LineKind::Fence(fence) => {
                 self.numbering = Numbering::default();
-                self.stand_apart(out);
+                self.push_gap(out);
                 out.push(Line::new(line.trim_start(), Style::DIM));
-                self.place = Place::Code(fence);
+                self.state = BlockState::Code(fence);
             }
-            Opening::Heading => {
-                self.apart = true;
-                self.add(line);
+            LineKind::Heading => {
+                self.needs_gap = true;
+                self.push_line(line);
                 self.end_block(out);
             }
-            Opening::Item { .. } => {
-                self.add(line);
+            LineKind::Item { .. } => {
+                self.push_line(line);
                 let text = line
                     .trim_start()
                     .split_once(' ')
                     .map_or("", |(_, text)| text);
-                self.place = Place::Item {
+                self.state = BlockState::Item {
                     fence: Fence::opened_by(text.trim_start()),
                     gap: false,
                 };
             }
             // Link definitions are shown too: nothing the model wrote is hidden.
-            Opening::Other if block::is_definition(line) => {
-                self.stand_apart(out);
+            LineKind::Other if block::is_link_definition(line) => {
+                self.push_gap(out);
                 out.push(Line::plain(line));
             }
-            Opening::Underline | Opening::Other => {
-                self.add(line);
-                self.place = Place::Paragraph;
+            LineKind::Underline | LineKind::Other => {
+                self.push_line(line);
+                self.state = BlockState::Paragraph;
                 // A rule is a block of its own.
-                if opening == Opening::Underline {
+                if kind == LineKind::Underline {
                     self.end_block(out);
                 }
             }
         }
     }
 
-    fn add(&mut self, line: &str) {
+    fn push_line(&mut self, line: &str) {
         self.block.push_str(line);
         self.block.push('\n');
     }
 
     fn end_block(&mut self, out: &mut Vec<Line>) {
         let block = std::mem::take(&mut self.block);
-        if !matches!(self.place, Place::Code(_)) {
-            self.place = Place::Between;
+        if !matches!(self.state, BlockState::Code(_)) {
+            self.state = BlockState::Between;
         }
         if block.trim().is_empty() {
             return;
         }
-        let mut lines = Page::new(self.columns, &mut self.numbering).read(&block);
+        let mut lines = BlockRenderer::new(self.columns, &mut self.numbering).render(&block);
         if lines.is_empty() {
             lines = block.lines().map(Line::plain).collect();
         }
-        self.stand_apart(out);
+        self.push_gap(out);
         out.append(&mut lines);
     }
 
     /// Outputs an empty line if one is due before the next block.
-    fn stand_apart(&mut self, out: &mut Vec<Line>) {
-        if self.begun && self.apart {
+    fn push_gap(&mut self, out: &mut Vec<Line>) {
+        if self.has_output && self.needs_gap {
             out.push(Line::default());
         }
-        self.begun = true;
-        self.apart = false;
+        self.has_output = true;
+        self.needs_gap = false;
     }
 }

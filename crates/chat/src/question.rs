@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::card::{Bound, diff_lines, requested_diff};
+use crate::card::{RowLimit, diff_lines, requested_diff};
 use crate::styled_text::{Line, Style, plain_text};
 use haft::ops::text::decode::visible;
 use haft::{Access, Question, Resource, Subject};
@@ -11,11 +11,11 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Texts with more characters than this are shown with their length.
-const LONG: usize = 60;
+const SHOW_LENGTH_FROM: usize = 60;
 
 /// Maximum characters of an argument that is not a command or path, before the user asks
 /// for all.
-const BESIDE: usize = 400;
+const MAX_BRIEF_ARGUMENT: usize = 400;
 
 /// Facts that every question of a session shows.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ pub struct QuestionContext {
     pub sandbox: Option<String>,
 }
 
-/// How much of a call's arguments to show.
+/// Level of detail for the arguments of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Commands and paths in full, other long arguments truncated.
@@ -80,7 +80,7 @@ pub(crate) fn question_lines(
     }
     let change = requested_diff(&question.arguments);
     if let Some(diff) = &change {
-        out.extend(changed(diff, columns));
+        out.extend(diff_block(diff, columns));
     }
     if let Value::Object(arguments) = &question.arguments {
         let in_change = ["old_text", "new_text", "old_string", "new_string"];
@@ -92,12 +92,12 @@ pub(crate) fn question_lines(
             let is_printed = printed.contains(&value)
                 || (change.is_some() && in_change.contains(&name.as_str()));
             if !is_printed {
-                let most = (detail == Detail::Brief).then_some(BESIDE);
+                let most = (detail == Detail::Brief).then_some(MAX_BRIEF_ARGUMENT);
                 out.extend(block(name, &value, most, columns));
             }
         }
     }
-    out.extend(who_asks(question));
+    out.extend(asking_rules(question));
     if let Some(sandbox) = &context.sandbox {
         out.push(fact(
             "sandbox",
@@ -147,13 +147,13 @@ pub(crate) fn has_more(question: &Question, columns: usize) -> bool {
 }
 
 /// The rules that ask for approval, each with what it applies to.
-fn who_asks(question: &Question) -> Vec<Line> {
+fn asking_rules(question: &Question) -> Vec<Line> {
     let mut asking: Vec<(String, Vec<String>)> = Vec::new();
     for part in question.judgement.decisive() {
         let by = part.by.to_string();
         match asking.iter_mut().find(|(known, _)| *known == by) {
-            Some((_, things)) => things.push(about(part)),
-            None => asking.push((by, vec![about(part)])),
+            Some((_, things)) => things.push(short_subject(part)),
+            None => asking.push((by, vec![short_subject(part)])),
         }
     }
     asking
@@ -175,9 +175,9 @@ fn who_asks(question: &Question) -> Vec<Line> {
 }
 
 /// The subject of a part, shortened: it is shown in full above.
-fn about(part: &haft::JudgedPart) -> String {
+fn short_subject(part: &haft::JudgedPart) -> String {
     let text = part.subject.to_string();
-    match text.char_indices().nth(LONG) {
+    match text.char_indices().nth(SHOW_LENGTH_FROM) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }
@@ -190,9 +190,9 @@ pub(crate) fn fact(name: &str, words: &str) -> Line {
         .hanging(4)
 }
 
-fn changed(diff: &str, columns: usize) -> Vec<Line> {
+fn diff_block(diff: &str, columns: usize) -> Vec<Line> {
     let mut out = vec![Line::new("  change:", Style::DIM)];
-    for line in diff_lines(diff, Bound::NONE) {
+    for line in diff_lines(diff, RowLimit::NONE) {
         out.extend(barred(&line, columns));
     }
     out
@@ -208,15 +208,15 @@ pub(super) fn block(name: &str, whole: &str, most: Option<usize>, columns: usize
         None => whole.to_owned(),
     };
     let mut notes = Vec::new();
-    if count > LONG {
+    if count > SHOW_LENGTH_FROM {
         notes.push(format!("{count} characters"));
     }
     if let Some(most) = cut {
         notes.push(format!("first {most} shown"));
     }
-    let strange = strange(&text);
-    if !strange.is_empty() {
-        notes.push(format!("not ASCII: {strange}"));
+    let non_ascii = non_ascii(&text);
+    if !non_ascii.is_empty() {
+        notes.push(format!("not ASCII: {non_ascii}"));
     }
     let notes = match notes.is_empty() {
         true => String::new(),
@@ -235,14 +235,14 @@ fn barred(line: &Line, columns: usize) -> Vec<Line> {
     if line.is_empty() {
         return vec![bar()];
     }
-    line.pieces(columns.saturating_sub(4).max(8))
+    line.broken_at(columns.saturating_sub(4).max(8))
         .into_iter()
-        .map(|piece| piece.behind(bar().and(" ", Style::PLAIN)))
+        .map(|piece| piece.with_margin(bar().and(" ", Style::PLAIN)))
         .collect()
 }
 
 /// The first few non-ASCII characters with their code points: they may look like others.
-fn strange(text: &str) -> String {
+fn non_ascii(text: &str) -> String {
     let mut seen: Vec<char> = Vec::new();
     for c in text.chars().filter(|c| !c.is_ascii()) {
         if !seen.contains(&c) {

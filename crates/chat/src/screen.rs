@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Synchronized update, and a hidden cursor; terminals without support ignore it.
-const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
-const END: &str = "\x1b[?25h\x1b[?2026l";
+const BEGIN_FRAME: &str = "\x1b[?2026h\x1b[?25l";
+const END_FRAME: &str = "\x1b[?25h\x1b[?2026l";
 
 /// The live region.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveRegion {
     /// Rows, none wider than the screen.
     pub(crate) rows: Vec<Line>,
     /// Cursor position: row and column.
@@ -24,14 +24,14 @@ pub(crate) struct Screen<W: Write> {
     styling: Styling,
     columns: usize,
     height: usize,
-    above: String,
+    pending_output: String,
     /// The live region as last drawn: rendered rows and their widths.
     drawn: Vec<(String, usize)>,
     cursor: (usize, usize),
     /// Width of the terminal at that time.
     drawn_columns: usize,
     /// Whether every row must be redrawn.
-    stale: bool,
+    needs_redraw: bool,
 }
 
 impl<W: Write> Screen<W> {
@@ -42,11 +42,11 @@ impl<W: Write> Screen<W> {
             styling,
             columns: size.0.max(1),
             height: size.1.max(2),
-            above: String::new(),
+            pending_output: String::new(),
             drawn: Vec::new(),
             cursor: (0, 0),
             drawn_columns: 0,
-            stale: false,
+            needs_redraw: false,
         }
     }
 
@@ -58,12 +58,11 @@ impl<W: Write> Screen<W> {
         self.height
     }
 
-    /// Sets the size of the terminal.
     pub(crate) fn resize(&mut self, size: (usize, usize)) {
         let size = (size.0.max(1), size.1.max(2));
         if size != (self.columns, self.height) {
             (self.columns, self.height) = size;
-            self.stale = true;
+            self.needs_redraw = true;
         }
     }
 
@@ -84,20 +83,20 @@ impl<W: Write> Screen<W> {
     pub(crate) fn print<'a>(&mut self, lines: impl IntoIterator<Item = &'a Line>) {
         for line in lines {
             for row in line.rows(self.columns) {
-                self.above.push_str(&row.render(self.styling));
-                self.above.push_str("\r\n");
+                self.pending_output.push_str(&row.render(self.styling));
+                self.pending_output.push_str("\r\n");
             }
         }
     }
 
     /// Sends a sequence that takes no space, such as a bell.
-    pub(crate) fn signal(&mut self, sequence: &str) -> io::Result<()> {
+    pub(crate) fn send_sequence(&mut self, sequence: &str) -> io::Result<()> {
         self.out.write_all(sequence.as_bytes())?;
         self.out.flush()
     }
 
     /// Draws a frame; writes nothing if nothing has changed.
-    pub(crate) fn draw(&mut self, live: &Live) -> io::Result<()> {
+    pub(crate) fn draw(&mut self, live: &LiveRegion) -> io::Result<()> {
         // The last row of the screen stays free, so that a frame never scrolls its own
         // beginning away.
         let most = self.height.saturating_sub(1).max(1);
@@ -106,20 +105,20 @@ impl<W: Write> Screen<W> {
             .rows
             .iter()
             .skip(skipped)
-            .map(|row| row.cut(self.columns))
+            .map(|row| row.truncated(self.columns))
             .map(|row| (row.render(self.styling), row.width()))
             .collect();
         let cursor = (live.cursor.0.saturating_sub(skipped), live.cursor.1);
-        let fresh = self.stale || !self.above.is_empty();
+        let fresh = self.needs_redraw || !self.pending_output.is_empty();
         if !fresh && rows == self.drawn && cursor == self.cursor {
             return Ok(());
         }
-        let mut frame = String::from(BEGIN);
-        up(&mut frame, self.rows_above());
+        let mut frame = String::from(BEGIN_FRAME);
+        move_up(&mut frame, self.rows_above());
         frame.push('\r');
         if fresh {
             frame.push_str("\x1b[J");
-            frame.push_str(&std::mem::take(&mut self.above));
+            frame.push_str(&std::mem::take(&mut self.pending_output));
         }
         // No wrapping: the terminal may just have become narrower without reporting it yet.
         frame.push_str("\x1b[?7l");
@@ -136,7 +135,7 @@ impl<W: Write> Screen<W> {
         if !fresh && self.drawn.len() > rows.len() {
             frame.push_str("\r\n\x1b[J\x1b[A");
         }
-        up(
+        move_up(
             &mut frame,
             rows.len().saturating_sub(1).saturating_sub(cursor.0),
         );
@@ -145,8 +144,8 @@ impl<W: Write> Screen<W> {
             // Writing to a String cannot fail.
             let _ = write!(frame, "\x1b[{}C", cursor.1);
         }
-        frame.push_str(END);
-        (self.drawn, self.cursor, self.stale) = (rows, cursor, false);
+        frame.push_str(END_FRAME);
+        (self.drawn, self.cursor, self.needs_redraw) = (rows, cursor, false);
         self.drawn_columns = self.columns;
         self.out.write_all(frame.as_bytes())?;
         self.out.flush()
@@ -154,8 +153,8 @@ impl<W: Write> Screen<W> {
 
     /// Removes the live region; the next output replaces it.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
-        self.stale = true;
-        self.draw(&Live::default())
+        self.needs_redraw = true;
+        self.draw(&LiveRegion::default())
     }
 
     /// Forgets what was drawn: another program has written to the terminal, and the cursor
@@ -163,17 +162,17 @@ impl<W: Write> Screen<W> {
     pub(crate) fn forget(&mut self) {
         self.drawn.clear();
         self.cursor = (0, 0);
-        self.stale = true;
+        self.needs_redraw = true;
     }
 
     /// Clears the screen and moves the live region to its top.
-    pub(crate) fn wipe(&mut self) {
+    pub(crate) fn clear_all(&mut self) {
         self.forget();
-        self.above = format!("\x1b[H\x1b[2J{}", self.above);
+        self.pending_output = format!("\x1b[H\x1b[2J{}", self.pending_output);
     }
 }
 
-fn up(frame: &mut String, rows: usize) {
+fn move_up(frame: &mut String, rows: usize) {
     if rows > 0 {
         let _ = write!(frame, "\x1b[{rows}A");
     }
@@ -219,8 +218,8 @@ mod tests {
         Screen::new(terminal, Styling::Ansi, size)
     }
 
-    fn live(rows: &[&str]) -> Live {
-        Live {
+    fn live(rows: &[&str]) -> LiveRegion {
+        LiveRegion {
             rows: rows.iter().map(|row| Line::plain(row)).collect(),
             cursor: (rows.len() - 1, 1),
         }
@@ -293,14 +292,14 @@ mod tests {
         let frame = String::from_utf8(std::mem::take(&mut screen.out)).unwrap();
         // One row became three; with the next one, four rows above the cursor.
         assert!(
-            frame.starts_with(&format!("{BEGIN}\x1b[4A\r\x1b[J")),
+            frame.starts_with(&format!("{BEGIN_FRAME}\x1b[4A\r\x1b[J")),
             "{frame:?}"
         );
         screen.resize((80, 10));
         screen.draw(&live(&["short", "> "])).unwrap();
         let frame = String::from_utf8(screen.out).unwrap();
         assert!(
-            frame.starts_with(&format!("{BEGIN}\x1b[1A\r\x1b[J")),
+            frame.starts_with(&format!("{BEGIN_FRAME}\x1b[1A\r\x1b[J")),
             "{frame:?}"
         );
     }

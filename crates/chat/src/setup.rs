@@ -46,7 +46,7 @@ pub struct Greeting {
 pub struct LastExchange {
     /// The user's prompt.
     pub prompt: String,
-    /// The model's answer; empty if there was none.
+    /// The model's answer; empty if the run ended before it.
     pub answer: String,
 }
 

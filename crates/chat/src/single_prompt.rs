@@ -39,7 +39,7 @@ pub async fn run_single_prompt(
 ) -> io::Result<()> {
     let mut transcript = Transcript::new(options.columns);
     print(options, &transcript.user_input(prompt))?;
-    transcript.begin(Instant::now(), Length::Long);
+    transcript.start_work(Instant::now(), Length::Long);
     let mut events = driver
         .prompt(prompt.to_owned())
         .await
@@ -67,7 +67,7 @@ pub async fn run_single_prompt(
             },
         }
     }
-    print(options, &transcript.end())
+    print(options, &transcript.end_work())
 }
 
 fn print(options: &SinglePromptOptions<'_>, shown: &[Line]) -> io::Result<()> {

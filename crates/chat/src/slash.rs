@@ -39,34 +39,34 @@ pub(crate) const KEYS: [(&str, &str); 9] = [
 
 /// Kind of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum UserInput {
     /// A prompt for the model.
     Prompt(String),
     /// A command line that the user runs.
-    Command(String),
+    ShellCommand(String),
     /// A slash command, with the rest of the line.
-    Slash(&'static str, String),
+    SlashCommand(&'static str, String),
     /// An unknown slash command, as a message for the user.
-    Unknown(String),
+    UnknownCommand(String),
     /// End of the chat.
     Quit,
     /// Empty input.
-    Nothing,
+    Empty,
 }
 
-impl Typed {
-    pub(crate) fn of(text: &str) -> Self {
+impl UserInput {
+    pub(crate) fn parse(text: &str) -> Self {
         let text = text.trim();
         if text.is_empty() {
-            return Self::Nothing;
+            return Self::Empty;
         }
         if matches!(text, "quit" | "exit") {
             return Self::Quit;
         }
         if let Some(line) = text.strip_prefix('!') {
             return match line.trim() {
-                "" => Self::Nothing,
-                line => Self::Command(line.to_owned()),
+                "" => Self::Empty,
+                line => Self::ShellCommand(line.to_owned()),
             };
         }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -76,13 +76,13 @@ impl Typed {
         }
         match COMMANDS.iter().find(|(name, ..)| *name == word) {
             Some(("/quit", ..)) => Self::Quit,
-            Some((name, ..)) => Self::Slash(name, rest.trim().to_owned()),
-            None => Self::Unknown(unknown(word)),
+            Some((name, ..)) => Self::SlashCommand(name, rest.trim().to_owned()),
+            None => Self::UnknownCommand(unknown_command(word)),
         }
     }
 }
 
-fn unknown(word: &str) -> String {
+fn unknown_command(word: &str) -> String {
     let names = COMMANDS.iter().map(|(name, ..)| (*name).to_owned());
     match closest(word, names, 1).first() {
         Some(near) => format!("unknown command: {word}; did you mean {near}?"),
@@ -91,7 +91,7 @@ fn unknown(word: &str) -> String {
 }
 
 /// Rows of `/help`.
-pub(crate) fn help() -> Vec<(String, String)> {
+pub(crate) fn help_rows() -> Vec<(String, String)> {
     let commands = COMMANDS
         .iter()
         .map(|(name, takes, does)| (format!("{name} {takes}").trim_end().to_owned(), *does));
@@ -103,7 +103,7 @@ pub(crate) fn help() -> Vec<(String, String)> {
 }
 
 /// Rows of `/cost`.
-pub(crate) fn cost(usage: &Usage) -> Vec<(String, String)> {
+pub(crate) fn cost_rows(usage: &Usage) -> Vec<(String, String)> {
     let mut rows = vec![
         (
             "sent".to_owned(),
@@ -127,12 +127,12 @@ pub(crate) fn cost(usage: &Usage) -> Vec<(String, String)> {
 }
 
 /// Text of `/model` without a name.
-pub(crate) fn model(driver: &dyn Driver) -> String {
+pub(crate) fn model_text(driver: &dyn Driver) -> String {
     format!("the model is {}", driver.model())
 }
 
 /// List of sessions that can be resumed.
-pub(crate) fn listed(sessions: &[String]) -> String {
+pub(crate) fn session_list(sessions: &[String]) -> String {
     match sessions.is_empty() {
         true => "no other sessions in this folder".to_owned(),
         false => format!("{}\nresume with: haft resume ID", sessions.join("\n")),
@@ -154,22 +154,37 @@ pub(crate) fn table(rows: &[(String, String)], columns: usize) -> Vec<Line> {
 
 #[cfg(test)]
 mod tests {
-    use super::Typed;
+    use super::UserInput;
 
     #[test]
     fn classifies_input() {
-        let of = Typed::of;
-        assert_eq!(of("  "), Typed::Nothing);
-        assert_eq!(of("quit"), Typed::Quit);
-        assert_eq!(of("/quit"), Typed::Quit);
-        assert_eq!(of("quit smoking"), Typed::Prompt("quit smoking".to_owned()));
-        assert_eq!(of("! ls -l"), Typed::Command("ls -l".to_owned()));
-        assert_eq!(of("!"), Typed::Nothing);
-        assert_eq!(of("/model  x"), Typed::Slash("/model", "x".to_owned()));
-        assert_eq!(of("/etc/passwd?"), Typed::Prompt("/etc/passwd?".to_owned()));
-        let near = Typed::Unknown("unknown command: /modle; did you mean /model?".to_owned());
-        assert_eq!(of("/modle"), near);
-        let none = Typed::Unknown("unknown command: /zzzzzz; /help lists all commands".to_owned());
-        assert_eq!(of("/zzzzzz"), none);
+        let parse = UserInput::parse;
+        assert_eq!(parse("  "), UserInput::Empty);
+        assert_eq!(parse("quit"), UserInput::Quit);
+        assert_eq!(parse("/quit"), UserInput::Quit);
+        assert_eq!(
+            parse("quit smoking"),
+            UserInput::Prompt("quit smoking".to_owned())
+        );
+        assert_eq!(
+            parse("! ls -l"),
+            UserInput::ShellCommand("ls -l".to_owned())
+        );
+        assert_eq!(parse("!"), UserInput::Empty);
+        assert_eq!(
+            parse("/model  x"),
+            UserInput::SlashCommand("/model", "x".to_owned())
+        );
+        assert_eq!(
+            parse("/etc/passwd?"),
+            UserInput::Prompt("/etc/passwd?".to_owned())
+        );
+        let near =
+            UserInput::UnknownCommand("unknown command: /modle; did you mean /model?".to_owned());
+        assert_eq!(parse("/modle"), near);
+        let none = UserInput::UnknownCommand(
+            "unknown command: /zzzzzz; /help lists all commands".to_owned(),
+        );
+        assert_eq!(parse("/zzzzzz"), none);
     }
 }

@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns between tab stops.
-const TAB: usize = 8;
+const TAB_WIDTH: usize = 8;
 
 /// Colours that every terminal has. Users choose them to be readable on their background,
 /// light or dark.
@@ -103,11 +103,11 @@ pub(crate) enum Styling {
 
 /// How to wrap a line that is wider than the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
+enum Wrapping {
     /// Between words; further rows start at this column.
-    Words(usize),
+    AtWords(usize),
     /// By the terminal, so that it is copied as one line.
-    Whole,
+    ByTerminal,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,14 +120,14 @@ struct Span {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     spans: Vec<Span>,
-    flow: Flow,
+    wrapping: Wrapping,
 }
 
 impl Default for Line {
     fn default() -> Self {
         Self {
             spans: Vec::new(),
-            flow: Flow::Words(0),
+            wrapping: Wrapping::AtWords(0),
         }
     }
 }
@@ -153,7 +153,7 @@ impl Line {
     /// Sets the column at which further rows start.
     #[must_use]
     pub(crate) fn hanging(mut self, column: usize) -> Self {
-        self.flow = Flow::Words(column);
+        self.wrapping = Wrapping::AtWords(column);
         self
     }
 
@@ -161,14 +161,14 @@ impl Line {
     pub(crate) fn verbatim(text: &str, style: Style) -> Self {
         Self {
             spans: Vec::new(),
-            flow: Flow::Whole,
+            wrapping: Wrapping::ByTerminal,
         }
         .and(text, style)
     }
 
     /// Makes the line wrap between words.
     #[must_use]
-    pub(crate) fn flowing(self) -> Self {
+    pub(crate) fn wrapping_at_words(self) -> Self {
         let mut line = Self::default();
         for span in &self.spans {
             line.push(&span.text, span.style);
@@ -182,7 +182,7 @@ impl Line {
             return;
         }
         let mut shown = visible(text).replace('\n', "\\n");
-        if self.flow != Flow::Whole && shown.contains('\t') {
+        if self.wrapping != Wrapping::ByTerminal && shown.contains('\t') {
             shown = without_tabs(&shown, self.width());
         }
         match self.spans.last_mut().filter(|last| last.style == style) {
@@ -212,7 +212,7 @@ impl Line {
 
     /// Puts a margin in front and keeps the way of wrapping.
     #[must_use]
-    pub(crate) fn behind(mut self, margin: Self) -> Self {
+    pub(crate) fn with_margin(mut self, margin: Self) -> Self {
         let own = std::mem::replace(&mut self.spans, margin.spans);
         self.spans.extend(own);
         self
@@ -223,9 +223,9 @@ impl Line {
     pub(crate) fn indented(mut self, text: &str, style: Style) -> Self {
         let more = width(text);
         let mut line = Self::new(text, style);
-        line.flow = match self.flow {
-            Flow::Words(column) => Flow::Words(column + more),
-            Flow::Whole => Flow::Whole,
+        line.wrapping = match self.wrapping {
+            Wrapping::AtWords(column) => Wrapping::AtWords(column + more),
+            Wrapping::ByTerminal => Wrapping::ByTerminal,
         };
         line.spans.append(&mut self.spans);
         line
@@ -248,27 +248,27 @@ impl Line {
 
     /// Wraps the line into rows. A line that the terminal wraps is one row.
     pub(crate) fn rows(&self, columns: usize) -> Vec<Self> {
-        match self.flow {
-            Flow::Whole => vec![self.clone()],
-            Flow::Words(column) => wrap(&self.spans, columns, column),
+        match self.wrapping {
+            Wrapping::ByTerminal => vec![self.clone()],
+            Wrapping::AtWords(column) => wrap(&self.spans, columns, column),
         }
     }
 
     /// Wraps the line into rows, even if the terminal would wrap it.
     pub(crate) fn all_rows(&self, columns: usize) -> Vec<Self> {
-        match self.flow {
-            Flow::Whole => {
-                let flowing = self.clone().flowing();
+        match self.wrapping {
+            Wrapping::ByTerminal => {
+                let flowing = self.clone().wrapping_at_words();
                 let text = flowing.text();
                 let margin = text.len() - text.trim_start_matches(' ').len();
                 wrap(&flowing.spans, columns, margin)
             }
-            Flow::Words(column) => wrap(&self.spans, columns, column),
+            Wrapping::AtWords(column) => wrap(&self.spans, columns, column),
         }
     }
 
     /// Breaks the line into rows at any column, and keeps every space.
-    pub(crate) fn pieces(&self, columns: usize) -> Vec<Self> {
+    pub(crate) fn broken_at(&self, columns: usize) -> Vec<Self> {
         let mut rows = vec![Row::default()];
         for span in &self.spans {
             for cluster in span.text.graphemes(true) {
@@ -286,12 +286,12 @@ impl Line {
 
     /// Marks a row that fits, so that it is not wrapped again.
     fn unbroken(mut self) -> Self {
-        self.flow = Flow::Whole;
+        self.wrapping = Wrapping::ByTerminal;
         self
     }
 
     /// Truncates the line to one row.
-    pub(crate) fn cut(&self, columns: usize) -> Self {
+    pub(crate) fn truncated(&self, columns: usize) -> Self {
         if self.width() <= columns {
             return self.clone();
         }
@@ -321,11 +321,11 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 fn without_tabs(text: &str, start: usize) -> String {
-    let mut out = String::with_capacity(text.len() + TAB);
+    let mut out = String::with_capacity(text.len() + TAB_WIDTH);
     let mut column = start;
     for cluster in text.graphemes(true) {
         if cluster == "\t" {
-            let to_go = TAB - column % TAB;
+            let to_go = TAB_WIDTH - column % TAB_WIDTH;
             out.extend(std::iter::repeat_n(' ', to_go));
             column += to_go;
         } else {
@@ -473,9 +473,9 @@ mod tests {
 
     #[test]
     fn a_truncated_line_ends_with_an_ellipsis() {
-        assert_eq!(Line::plain("abcdef").cut(4).text(), "abc…");
-        assert_eq!(Line::plain("日本語").cut(4).text(), "日…");
-        assert_eq!(Line::plain("abcd").cut(4).text(), "abcd");
+        assert_eq!(Line::plain("abcdef").truncated(4).text(), "abc…");
+        assert_eq!(Line::plain("日本語").truncated(4).text(), "日…");
+        assert_eq!(Line::plain("abcd").truncated(4).text(), "abcd");
     }
 
     proptest! {

@@ -17,25 +17,25 @@ const ENTER: &str = "\x1b[?2004h";
 const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
 
 /// Maximum time until the thread that reads keys notices that it must pause.
-const NOTICE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Wait for a key that is known to be available.
-const BURST: Duration = Duration::from_millis(1);
+const KEY_WAIT: Duration = Duration::from_millis(1);
 
 /// The terminal in raw mode; restored when dropped.
 pub(crate) struct Terminal {
     out: File,
     /// Panic messages, printed after the terminal is restored.
     panics: Arc<Mutex<Vec<String>>>,
-    is_ready: bool,
+    is_raw: bool,
 }
 
 impl Terminal {
     pub(crate) fn enter() -> io::Result<Self> {
         let mut terminal = Self {
-            out: screen()?,
+            out: unbuffered_stdout()?,
             panics: Arc::default(),
-            is_ready: false,
+            is_raw: false,
         };
         // A message in the middle of a frame would garble the screen. A tool may panic
         // without harm, and the reply of its call says so.
@@ -44,20 +44,20 @@ impl Terminal {
             let mut panics = panics.lock().unwrap_or_else(PoisonError::into_inner);
             panics.push(panic.to_string());
         }));
-        terminal.ready()?;
+        terminal.enter_raw_mode()?;
         Ok(terminal)
     }
 
     /// Enters raw mode, at the start and after another program has used the terminal.
-    pub(crate) fn ready(&mut self) -> io::Result<()> {
+    pub(crate) fn enter_raw_mode(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
-        self.is_ready = true;
+        self.is_raw = true;
         self.out.write_all(ENTER.as_bytes())
     }
 
     /// Restores the terminal for another program.
-    pub(crate) fn lend(&mut self) -> io::Result<()> {
-        self.is_ready = false;
+    pub(crate) fn restore(&mut self) -> io::Result<()> {
+        self.is_raw = false;
         let left = self.out.write_all(LEAVE.as_bytes());
         disable_raw_mode()?;
         left
@@ -73,9 +73,9 @@ pub(crate) fn suspend() -> io::Result<()> {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        if self.is_ready {
+        if self.is_raw {
             // An error cannot be reported if the terminal is gone.
-            let _ = self.lend();
+            let _ = self.restore();
         }
         // Not while unwinding: changing the hook then panics again.
         if !std::thread::panicking() {
@@ -90,7 +90,7 @@ impl Drop for Terminal {
 }
 
 /// Stdout without a buffer: a frame must not be shown in parts.
-pub(crate) fn screen() -> io::Result<File> {
+pub(crate) fn unbuffered_stdout() -> io::Result<File> {
     Ok(File::from(rustix::io::dup(io::stdout())?))
 }
 
@@ -106,32 +106,32 @@ pub(crate) fn size() -> (usize, usize) {
     (columns, or(size.map(|size| size.ws_row), 24))
 }
 
-enum Typed {
-    Nothing,
-    Something,
+enum StdinState {
+    Idle,
+    Ready,
     /// The terminal is closed.
-    Gone,
+    Closed,
 }
 
-/// Waits for a key, up to `NOTICE`.
-fn typed() -> Typed {
+/// Waits for a key, up to `POLL_INTERVAL`.
+fn poll_stdin() -> StdinState {
     let stdin = io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
-    let moment = NOTICE.try_into().ok();
+    let moment = POLL_INTERVAL.try_into().ok();
     match rustix::event::poll(&mut keys, moment.as_ref()) {
-        Ok(0) | Err(Errno::INTR) => return Typed::Nothing,
+        Ok(0) | Err(Errno::INTR) => return StdinState::Idle,
         Ok(_) => {}
-        Err(_) => return Typed::Gone,
+        Err(_) => return StdinState::Closed,
     }
     let is_gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
     match keys.first() {
-        Some(key) if key.revents().intersects(is_gone) => Typed::Gone,
-        _ => Typed::Something,
+        Some(key) if key.revents().intersects(is_gone) => StdinState::Closed,
+        _ => StdinState::Ready,
     }
 }
 
 /// Terminal input, read by a separate thread.
-pub(crate) struct Input {
+pub(crate) struct InputReader {
     events: mpsc::UnboundedReceiver<(Instant, Event)>,
     gate: Arc<Gate>,
 }
@@ -140,30 +140,30 @@ pub(crate) struct Input {
 struct Gate {
     /// Locked while the thread reads.
     reading: Mutex<()>,
-    closed: AtomicBool,
-    over: AtomicBool,
+    is_paused: AtomicBool,
+    is_over: AtomicBool,
 }
 
-impl Input {
+impl InputReader {
     pub(crate) fn listen() -> Self {
         let (sender, events) = mpsc::unbounded_channel();
         let gate = Arc::new(Gate::default());
-        let theirs = Arc::clone(&gate);
+        let shared = Arc::clone(&gate);
         std::thread::spawn(move || {
-            while !theirs.over.load(Ordering::SeqCst) {
-                let reading = theirs.reading.lock();
-                if theirs.closed.load(Ordering::SeqCst) {
+            while !shared.is_over.load(Ordering::SeqCst) {
+                let reading = shared.reading.lock();
+                if shared.is_paused.load(Ordering::SeqCst) {
                     drop(reading);
-                    std::thread::sleep(NOTICE / 10);
+                    std::thread::sleep(POLL_INTERVAL / 10);
                     continue;
                 }
                 // Without a terminal crossterm would poll in a busy loop.
-                match typed() {
-                    Typed::Nothing => continue,
-                    Typed::Gone => break,
-                    Typed::Something => {}
+                match poll_stdin() {
+                    StdinState::Idle => continue,
+                    StdinState::Closed => break,
+                    StdinState::Ready => {}
                 }
-                while let Ok(true) = event::poll(BURST) {
+                while let Ok(true) = event::poll(KEY_WAIT) {
                     let Ok(event) = event::read() else { return };
                     if sender.send((Instant::now(), event)).is_err() {
                         return;
@@ -186,19 +186,19 @@ impl Input {
 
     /// Stops reading until [`Self::resume`]: another program uses the terminal.
     pub(crate) fn pause(&self) {
-        self.gate.closed.store(true, Ordering::SeqCst);
+        self.gate.is_paused.store(true, Ordering::SeqCst);
         drop(self.gate.reading.lock());
     }
 
     /// Continues reading, and drops input from the meantime.
     pub(crate) fn resume(&mut self) {
         self.forget();
-        self.gate.closed.store(false, Ordering::SeqCst);
+        self.gate.is_paused.store(false, Ordering::SeqCst);
     }
 }
 
-impl Drop for Input {
+impl Drop for InputReader {
     fn drop(&mut self) {
-        self.gate.over.store(true, Ordering::SeqCst);
+        self.gate.is_over.store(true, Ordering::SeqCst);
     }
 }

@@ -5,7 +5,7 @@ mod background;
 #[cfg(test)]
 mod tests;
 
-use crate::card::{Call, End, Length, format_duration};
+use crate::card::{Call, CallResult, Length, format_duration};
 use crate::driver::{ChatEvent, Request};
 use crate::markdown::Markdown;
 use crate::setup::LastExchange;
@@ -19,23 +19,23 @@ use std::time::{Duration, Instant};
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /// Interval of the spinner.
-pub(crate) const TURN: Duration = Duration::from_millis(100);
+pub(crate) const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum width of prose, in columns.
-const READABLE: usize = 120;
+const MAX_TEXT_WIDTH: usize = 120;
 
 /// Rows of reasoning to show while the model thinks.
-const REASONING: usize = 2;
+const MAX_REASONING_ROWS: usize = 2;
 
 /// Maximum lines of the last prompt and of the last answer when resuming.
-const RECALLED: usize = 12;
+const MAX_RECALLED_LINES: usize = 12;
 
 /// Kind of the last output: an empty line separates different kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OutputKind {
     Nothing,
     Prompt,
-    Words,
+    Text,
     Card,
     Note,
 }
@@ -44,16 +44,16 @@ enum Kind {
 pub(crate) struct Transcript {
     columns: usize,
     markdown: Markdown,
-    last: Kind,
+    last_kind: OutputKind,
     running: Vec<Call>,
     reasoning: String,
     /// Tool for which the model is writing a call.
-    writing: Option<String>,
-    waiting: Option<String>,
+    writing_call_to: Option<String>,
+    waiting_for: Option<String>,
     /// Start of the current work.
-    since: Option<Instant>,
+    work_started: Option<Instant>,
     /// Last finished call, for showing all of it.
-    shown: Option<(Call, End)>,
+    last_call: Option<(Call, CallResult)>,
     /// How much to show of calls.
     length: Length,
     background: Background,
@@ -63,14 +63,14 @@ impl Transcript {
     pub(crate) fn new(columns: usize) -> Self {
         Self {
             columns,
-            markdown: Markdown::new(columns.min(READABLE)),
-            last: Kind::Nothing,
+            markdown: Markdown::new(columns.min(MAX_TEXT_WIDTH)),
+            last_kind: OutputKind::Nothing,
             running: Vec::new(),
             reasoning: String::new(),
-            writing: None,
-            waiting: None,
-            since: None,
-            shown: None,
+            writing_call_to: None,
+            waiting_for: None,
+            work_started: None,
+            last_call: None,
             length: Length::Short,
             background: Background::default(),
         }
@@ -78,36 +78,35 @@ impl Transcript {
 
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns;
-        self.markdown.resize(columns.min(READABLE));
+        self.markdown.resize(columns.min(MAX_TEXT_WIDTH));
     }
 
     /// Starts work: a prompt, or a command that the user runs.
-    pub(crate) fn begin(&mut self, now: Instant, length: Length) {
-        self.since = Some(now);
+    pub(crate) fn start_work(&mut self, now: Instant, length: Length) {
+        self.work_started = Some(now);
         self.length = length;
     }
 
     /// Ends work, and drops calls that are still running.
-    pub(crate) fn end(&mut self) -> Vec<Line> {
+    pub(crate) fn end_work(&mut self) -> Vec<Line> {
         let mut out = Vec::new();
-        self.finish_words(&mut out);
+        self.finish_text(&mut out);
         self.running.retain(|call| call.is_background);
-        self.waiting = None;
-        self.since = None;
+        self.waiting_for = None;
+        self.work_started = None;
         out
     }
 
     /// Duration of the current work.
     pub(crate) fn elapsed(&self, now: Instant) -> Duration {
-        let since = self.since.unwrap_or(now);
+        let since = self.work_started.unwrap_or(now);
         now.saturating_duration_since(since)
     }
 
-    /// Lines of the user's input.
     pub(crate) fn user_input(&mut self, text: &str) -> Vec<Line> {
         let mut out = Vec::new();
-        self.finish_words(&mut out);
-        self.separate(Kind::Prompt, &mut out);
+        self.finish_text(&mut out);
+        self.separate(OutputKind::Prompt, &mut out);
         for (at, line) in text.lines().enumerate() {
             let mark = if at == 0 { "› " } else { "  " };
             let line = Line::new(line, Style::BOLD).indented(mark, Style::CYAN);
@@ -119,12 +118,12 @@ impl Transcript {
     /// Lines of the last exchange; only the end of long texts.
     pub(crate) fn last_exchange(&mut self, before: &LastExchange) -> Vec<Line> {
         let mut out = self.user_input(&before.prompt);
-        let hidden = out.len().saturating_sub(RECALLED);
+        let hidden = out.len().saturating_sub(MAX_RECALLED_LINES);
         out.drain(..hidden);
         let mut answer = Vec::new();
-        self.piece("text", &before.answer, &mut answer);
-        self.finish_words(&mut answer);
-        let hidden = answer.len().saturating_sub(RECALLED);
+        self.add_delta("text", &before.answer, &mut answer);
+        self.finish_text(&mut answer);
+        let hidden = answer.len().saturating_sub(MAX_RECALLED_LINES);
         if hidden > 0 {
             let words = format!("… {hidden} lines before");
             out.extend([Line::default(), Line::new(&words, Style::DIM)]);
@@ -133,11 +132,10 @@ impl Transcript {
         out
     }
 
-    /// Lines of a note.
     pub(crate) fn note(&mut self, text: &str, style: Style) -> Vec<Line> {
         let mut out = Vec::new();
-        self.finish_words(&mut out);
-        self.separate(Kind::Note, &mut out);
+        self.finish_text(&mut out);
+        self.separate(OutputKind::Note, &mut out);
         out.extend(text.lines().map(|line| Line::new(line, style).hanging(2)));
         out
     }
@@ -145,17 +143,16 @@ impl Transcript {
     /// Lines from another part of the chat.
     pub(crate) fn section(&mut self, lines: Vec<Line>) -> Vec<Line> {
         let mut out = Vec::new();
-        self.finish_words(&mut out);
-        self.separate(Kind::Prompt, &mut out);
+        self.finish_text(&mut out);
+        self.separate(OutputKind::Prompt, &mut out);
         out.extend(lines);
-        self.last = Kind::Card;
+        self.last_kind = OutputKind::Card;
         out
     }
 
-    /// Lines of the whole last call.
-    pub(crate) fn whole(&self) -> Option<Vec<Line>> {
-        let (call, end) = self.shown.as_ref()?;
-        Some(call.whole(end, self.columns))
+    pub(crate) fn last_call_lines(&self) -> Option<Vec<Line>> {
+        let (call, end) = self.last_call.as_ref()?;
+        Some(call.full_lines(end, self.columns))
     }
 
     /// Handles an event and returns the lines that are finished. `output` returns the reply
@@ -168,7 +165,9 @@ impl Transcript {
     ) -> Vec<Line> {
         let mut out = Vec::new();
         match &chat_event.kind {
-            EventKind::Tool(event) => self.tool(event, chat_event, now, output, &mut out),
+            EventKind::Tool(event) => {
+                self.handle_tool_event(event, chat_event, now, output, &mut out)
+            }
             // Its unanswered questions are no longer pending.
             EventKind::Agent(AgentEvent::AgentEnd { .. }) if chat_event.is_background => {
                 self.running
@@ -194,21 +193,21 @@ impl Transcript {
                             " for your approval; your next message brings the question back",
                         );
                     }
-                    self.separate(Kind::Note, &mut out);
+                    self.separate(OutputKind::Note, &mut out);
                     out.push(Line::new(&words, Style::DIM).hanging(2));
                 }
             }
-            EventKind::Agent(event) => self.agent(event, &mut out),
+            EventKind::Agent(event) => self.handle_agent_event(event, &mut out),
             _ => {}
         }
         out
     }
 
-    fn agent(&mut self, event: &AgentEvent, out: &mut Vec<Line>) {
+    fn handle_agent_event(&mut self, event: &AgentEvent, out: &mut Vec<Line>) {
         match event {
-            AgentEvent::MessageUpdate { kind, delta } => self.piece(kind, delta, out),
-            AgentEvent::TurnStart { .. } => self.waiting = None,
-            AgentEvent::TurnEnd { .. } => self.finish_words(out),
+            AgentEvent::MessageUpdate { kind, delta } => self.add_delta(kind, delta, out),
+            AgentEvent::TurnStart { .. } => self.waiting_for = None,
+            AgentEvent::TurnEnd { .. } => self.finish_text(out),
             AgentEvent::Compaction { before, after } => out.extend(self.note(
                 &format!(
                     "conversation compacted: {} → {} tokens",
@@ -226,7 +225,7 @@ impl Transcript {
                 let delay = format_duration(Duration::from_millis(*delay_ms));
                 let words = format!("{reason}\nretrying in {delay} ({attempt} of {of})");
                 out.extend(self.note(&words, Style::YELLOW));
-                self.waiting = Some("waiting to retry".to_owned());
+                self.waiting_for = Some("waiting to retry".to_owned());
             }
             AgentEvent::PictureLeftOut {
                 picture, reason, ..
@@ -248,7 +247,7 @@ impl Transcript {
             }
             AgentEvent::Error { message } => out.extend(self.note(message, Style::RED)),
             AgentEvent::AgentEnd { reason, .. } => {
-                out.extend(self.end());
+                out.extend(self.end_work());
                 if *reason == "interrupted" {
                     out.extend(self.note("stopped", Style::YELLOW));
                 }
@@ -257,14 +256,14 @@ impl Transcript {
         }
     }
 
-    fn piece(&mut self, kind: &str, delta: &str, out: &mut Vec<Line>) {
-        self.waiting = None;
+    fn add_delta(&mut self, kind: &str, delta: &str, out: &mut Vec<Line>) {
+        self.waiting_for = None;
         match kind {
             "text" => {
                 self.reasoning.clear();
                 let lines = self.markdown.push(delta);
                 if !lines.is_empty() {
-                    self.separate(Kind::Words, out);
+                    self.separate(OutputKind::Text, out);
                     out.extend(lines);
                 }
             }
@@ -276,14 +275,14 @@ impl Transcript {
                 }
             }
             "call" => {
-                self.finish_words(out);
-                self.writing = Some(delta.to_owned());
+                self.finish_text(out);
+                self.writing_call_to = Some(delta.to_owned());
             }
             _ => {}
         }
     }
 
-    fn tool(
+    fn handle_tool_event(
         &mut self,
         event: &haft::EventKind,
         chat_event: &ChatEvent,
@@ -294,7 +293,7 @@ impl Transcript {
         use haft::EventKind as Tool;
         let sub_agent = chat_event.sub_agent.as_deref();
         if sub_agent.is_none() {
-            self.finish_words(out);
+            self.finish_text(out);
         }
         match event {
             Tool::ToolStart {
@@ -305,7 +304,7 @@ impl Transcript {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.sub_agent = sub_agent.map(str::to_owned);
                 call.is_background = chat_event.is_background;
-                call.by = self.background.name_of(sub_agent);
+                call.agent = self.background.name_of(sub_agent);
                 call.length = self.length;
                 // Replaces the entry of its approval.
                 self.running.retain(|known| !known.is(call_id, sub_agent));
@@ -331,18 +330,18 @@ impl Transcript {
                 bytes,
                 ..
             } => {
-                let call = self.taken(call_id, tool, sub_agent, now);
-                let end = End {
+                let call = self.take_call(call_id, tool, sub_agent, now);
+                let end = CallResult {
                     is_error: *is_error,
                     details: details.clone(),
                     took: Duration::from_millis(*duration_ms),
                     bytes: *bytes,
                     output: output(call_id),
                 };
-                self.separate(Kind::Card, out);
-                out.extend(call.finished(&end, self.columns));
+                self.separate(OutputKind::Card, out);
+                out.extend(call.finished_lines(&end, self.columns));
                 if sub_agent.is_none() {
-                    self.shown = Some((call, end));
+                    self.last_call = Some((call, end));
                 }
             }
             Tool::ToolDenied {
@@ -350,9 +349,9 @@ impl Transcript {
                 tool,
                 reason,
             } => {
-                let call = self.taken(call_id, tool, sub_agent, now);
-                self.separate(Kind::Card, out);
-                out.extend(call.refused(reason, self.columns));
+                let call = self.take_call(call_id, tool, sub_agent, now);
+                self.separate(OutputKind::Card, out);
+                out.extend(call.refused_lines(reason, self.columns));
             }
             Tool::ApprovalNeeded {
                 call_id,
@@ -364,7 +363,7 @@ impl Transcript {
                 let mut call = Call::new(call_id, tool, arguments.clone(), now);
                 call.sub_agent = sub_agent.map(str::to_owned);
                 call.is_background = chat_event.is_background;
-                call.by = self.background.name_of(sub_agent);
+                call.agent = self.background.name_of(sub_agent);
                 call.awaits_approval = true;
                 self.running.push(call);
             }
@@ -373,61 +372,61 @@ impl Transcript {
     }
 
     /// Removes a call that ended, or creates one whose start was not seen.
-    fn taken(&mut self, id: &str, tool: &str, sub_agent: Option<&str>, now: Instant) -> Call {
+    fn take_call(&mut self, id: &str, tool: &str, sub_agent: Option<&str>, now: Instant) -> Call {
         match self.running.iter().position(|call| call.is(id, sub_agent)) {
             Some(at) => self.running.remove(at),
             None => {
                 let mut call = Call::new(id, tool, serde_json::Value::Null, now);
                 call.sub_agent = sub_agent.map(str::to_owned);
-                call.by = self.background.name_of(sub_agent);
+                call.agent = self.background.name_of(sub_agent);
                 call
             }
         }
     }
 
-    fn finish_words(&mut self, out: &mut Vec<Line>) {
+    fn finish_text(&mut self, out: &mut Vec<Line>) {
         self.reasoning.clear();
-        self.writing = None;
+        self.writing_call_to = None;
         let lines = self.markdown.finish();
         if !lines.is_empty() {
-            self.separate(Kind::Words, out);
+            self.separate(OutputKind::Text, out);
             out.extend(lines);
         }
     }
 
     /// Outputs an empty line between different kinds of output.
-    fn separate(&mut self, kind: Kind, out: &mut Vec<Line>) {
-        if self.last != kind && self.last != Kind::Nothing || kind == Kind::Prompt {
+    fn separate(&mut self, kind: OutputKind, out: &mut Vec<Line>) {
+        if self.last_kind != kind && self.last_kind != OutputKind::Nothing
+            || kind == OutputKind::Prompt
+        {
             out.push(Line::default());
         }
-        self.last = kind;
+        self.last_kind = kind;
     }
 
     /// Rows of work in progress, at most `room`.
-    pub(crate) fn live(&self, now: Instant, room: usize) -> Vec<Line> {
-        let mut rows = self.at_work(now);
-        let mut behind = self.behind(now);
-        if !behind.is_empty() {
+    pub(crate) fn live_rows(&self, now: Instant, room: usize) -> Vec<Line> {
+        let mut rows = self.foreground_rows(now);
+        let mut background = self.background_rows(now);
+        if !background.is_empty() {
             rows.push(Line::default());
         }
-        rows.append(&mut behind);
+        rows.append(&mut background);
         let hidden = rows.len().saturating_sub(room);
         rows.into_iter().skip(hidden).collect()
     }
 
-    /// Rows of background tasks and their calls.
-    fn behind(&self, now: Instant) -> Vec<Line> {
+    fn background_rows(&self, now: Instant) -> Vec<Line> {
         let mut rows = self.background.rows(now, self.columns);
         let calls = self.running.iter();
         for call in calls.filter(|call| call.is_background && !call.awaits_approval) {
-            rows.extend(call.running(spinner(call.since, now), now, self.columns));
+            rows.extend(call.running_lines(spinner(call.started, now), now, self.columns));
         }
         rows
     }
 
-    /// Rows of the agent's own work.
-    fn at_work(&self, now: Instant) -> Vec<Line> {
-        let Some(since) = self.since else {
+    fn foreground_rows(&self, now: Instant) -> Vec<Line> {
+        let Some(since) = self.work_started else {
             return Vec::new();
         };
         let elapsed = now.saturating_duration_since(since);
@@ -435,7 +434,7 @@ impl Transcript {
         let mut rows: Vec<Line> = Vec::new();
         let words = self.markdown.pending();
         if !words.is_empty() {
-            if self.last != Kind::Words && self.last != Kind::Nothing {
+            if self.last_kind != OutputKind::Text && self.last_kind != OutputKind::Nothing {
                 rows.push(Line::default());
             }
             rows.extend(words.iter().flat_map(|line| line.all_rows(self.columns)));
@@ -445,9 +444,9 @@ impl Transcript {
         let is_calling = running.clone().next().is_some();
         let cards: Vec<Line> = running
             .filter(|call| !call.awaits_approval)
-            .flat_map(|call| call.running(spinner, now, self.columns))
+            .flat_map(|call| call.running_lines(spinner, now, self.columns))
             .collect();
-        let status = match (&self.writing, &self.waiting) {
+        let status = match (&self.writing_call_to, &self.waiting_for) {
             _ if !cards.is_empty() || is_asking => None,
             (Some(tool), _) => Some(format!("writing a call to {tool}")),
             (None, Some(waiting)) => Some(waiting.clone()),
@@ -463,7 +462,7 @@ impl Transcript {
             rows.push(line.and(&format!(" · {}", format_duration(elapsed)), Style::DIM));
         }
         if !is_calling {
-            rows.extend(last_thoughts(&self.reasoning, self.columns));
+            rows.extend(last_reasoning_rows(&self.reasoning, self.columns));
         }
         rows
     }
@@ -477,33 +476,29 @@ impl Transcript {
         })
     }
 
-    /// Whether a call is a sub-agent's.
     pub(crate) fn is_sub_agent_call(&self, call_id: &str) -> bool {
         let mut sub_agent_calls = self.running.iter().filter(|call| call.sub_agent.is_some());
         sub_agent_calls.any(|call| call.id == call_id)
     }
 
-    /// Whether the agent is working.
     pub(crate) fn is_working(&self) -> bool {
-        self.since.is_some()
+        self.work_started.is_some()
     }
 
-    /// Whether a background task is running.
-    pub(crate) fn has_background(&self) -> bool {
+    pub(crate) fn has_background_work(&self) -> bool {
         !self.background.is_empty() || self.running.iter().any(|call| call.is_background)
     }
 }
 
 /// Current frame of a spinner.
-fn spinner(since: Instant, now: Instant) -> &'static str {
-    let elapsed = now.saturating_duration_since(since);
-    let turn = elapsed.as_millis() / TURN.as_millis();
+fn spinner(started: Instant, now: Instant) -> &'static str {
+    let elapsed = now.saturating_duration_since(started);
+    let turn = elapsed.as_millis() / SPINNER_INTERVAL.as_millis();
     let at = usize::try_from(turn).unwrap_or_default() % SPINNER.len();
     SPINNER.get(at).copied().unwrap_or("*")
 }
 
-/// Returns the last rows of reasoning.
-fn last_thoughts(reasoning: &str, columns: usize) -> Vec<Line> {
+fn last_reasoning_rows(reasoning: &str, columns: usize) -> Vec<Line> {
     let style = Style::DIM.and(Style::ITALIC);
     let rows: Vec<Line> = reasoning
         .lines()
@@ -515,7 +510,7 @@ fn last_thoughts(reasoning: &str, columns: usize) -> Vec<Line> {
                 .rows(columns)
         })
         .collect();
-    let hidden = rows.len().saturating_sub(REASONING);
+    let hidden = rows.len().saturating_sub(MAX_REASONING_ROWS);
     rows.into_iter().skip(hidden).collect()
 }
 

@@ -2,7 +2,7 @@
 //! line.
 
 use super::App;
-use super::request::{ActiveKind, ActiveRequest, keys, typed};
+use super::request::{ActiveKind, ActiveRequest, key_hints, prompted_line};
 use crate::editor::Editor;
 use crate::form::FormState;
 use crate::styled_text::{Line, Style};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 /// A field description with more rows than this is printed above, where it is not
 /// truncated.
-const ROWS: usize = 3;
+const MAX_PROMPT_ROWS: usize = 3;
 
 /// A form that waits to be filled in.
 pub(super) struct FormPrompt {
@@ -20,9 +20,9 @@ pub(super) struct FormPrompt {
     /// Input line of the current field; `None` while waiting for a key.
     line: Option<Editor>,
     /// Last input for each field, shown when the field is asked for again.
-    before: Vec<String>,
+    last_inputs: Vec<String>,
     /// Whether the field's description is printed above.
-    is_above: bool,
+    is_prompt_above: bool,
 }
 
 impl FormPrompt {
@@ -31,8 +31,8 @@ impl FormPrompt {
             form_state,
             filled,
             line: None,
-            before: Vec::new(),
-            is_above: false,
+            last_inputs: Vec::new(),
+            is_prompt_above: false,
         }
     }
 
@@ -51,40 +51,38 @@ impl FormPrompt {
     /// Goes back to the keys. Continuing starts at the first field, so that all can be
     /// checked.
     pub(super) fn back(&mut self) {
-        self.remember();
+        self.save_input();
         self.line = None;
         self.form_state.start_over();
     }
 
-    pub(super) fn entry(&self, columns: usize, whole: usize) -> (Vec<Line>, (usize, usize)) {
-        let prompt = match self.is_above {
+    pub(super) fn input_rows(&self, columns: usize) -> (Vec<Line>, (usize, usize)) {
+        let prompt = match self.is_prompt_above {
             true => self.form_state.short_prompt(),
             false => self.form_state.prompt(),
         };
         match (&self.line, prompt) {
-            (Some(line), Some(prompt)) => typed(&format!("{prompt} › "), line, columns),
+            (Some(line), Some(prompt)) => prompted_line(&format!("{prompt} › "), line, columns),
             _ => {
                 let all = [("y", "answer"), ("n", "decline"), ("Esc", "stop")];
-                (keys(&all).all_rows(whole), (0, 0))
+                (key_hints(&all).all_rows(columns), (0, 0))
             }
         }
     }
 
-    /// Saves the input of the current field.
-    fn remember(&mut self) {
-        let at = self.form_state.at();
+    fn save_input(&mut self) {
+        let at = self.form_state.next_index();
         if let Some(line) = &self.line {
-            self.before
-                .resize(self.before.len().max(at + 1), String::new());
-            if let Some(before) = self.before.get_mut(at) {
+            self.last_inputs
+                .resize(self.last_inputs.len().max(at + 1), String::new());
+            if let Some(before) = self.last_inputs.get_mut(at) {
                 *before = line.text().to_owned();
             }
         }
     }
 
-    /// Submits the input of the current field.
-    fn take(&mut self) -> Result<(), String> {
-        self.remember();
+    fn enter(&mut self) -> Result<(), String> {
+        self.save_input();
         let typed = self.line.as_ref().map_or("", Editor::text);
         self.form_state.enter(typed)
     }
@@ -95,7 +93,7 @@ impl App {
     pub(super) fn fill_letter(&mut self, letter: char) {
         match letter {
             'y' => self.next_field(),
-            'n' => self.fill(|_| Filled::Declined, "declined"),
+            'n' => self.finish_form(|_| Filled::Declined, "declined"),
             _ => {}
         }
     }
@@ -105,12 +103,12 @@ impl App {
         let Some(form) = self.form() else {
             return;
         };
-        let at = form.form_state.at();
-        match form.take() {
+        let at = form.form_state.next_index();
+        match form.enter() {
             Ok(()) => self.next_field(),
             Err(why) => {
                 // The input stays, unless the form starts over.
-                if form.form_state.at() != at {
+                if form.form_state.next_index() != at {
                     self.next_field();
                 }
                 self.hint(&why);
@@ -123,21 +121,21 @@ impl App {
         // The input line has a third of the screen, and one row of it is for the input
         // itself.
         let most = (self.screen.height().saturating_sub(1) / 3).saturating_sub(1);
-        let most = most.min(ROWS);
+        let most = most.min(MAX_PROMPT_ROWS);
         let Some(form) = self.form() else {
             return;
         };
         let Some(prompt) = form.form_state.prompt() else {
-            return self.fill(FormState::filled, "answered");
+            return self.finish_form(FormState::filled, "answered");
         };
         let mut line = Editor::default();
-        if let Some(before) = form.before.get(form.form_state.at()) {
+        if let Some(before) = form.last_inputs.get(form.form_state.next_index()) {
             line.set(before.as_str());
         }
         form.line = Some(line);
         let above = Line::new(&format!("  {prompt}"), Style::PLAIN).hanging(4);
-        form.is_above = above.all_rows(columns).len() > most;
-        if form.is_above {
+        form.is_prompt_above = above.all_rows(columns).len() > most;
+        if form.is_prompt_above {
             self.print(&[above]);
         }
     }
@@ -150,7 +148,7 @@ impl App {
     }
 
     /// Sends the result of the form, and prints it.
-    fn fill(&mut self, what: impl FnOnce(&FormState) -> Filled, words: &str) {
+    fn finish_form(&mut self, what: impl FnOnce(&FormState) -> Filled, words: &str) {
         if let Some(ActiveRequest {
             kind: ActiveKind::Form(form),
             ..

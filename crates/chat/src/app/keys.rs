@@ -19,7 +19,7 @@ impl App {
             Event::Paste(text) => {
                 self.search = None;
                 self.completion = None;
-                self.history.leave();
+                self.history.stop_browsing();
                 self.editor.insert(&text);
             }
             _ => {}
@@ -34,7 +34,7 @@ impl App {
                 self.terminal_task = Some(TerminalTask::Suspend);
                 return;
             }
-            KeyCode::Char('l') if control => return self.screen.wipe(),
+            KeyCode::Char('l') if control => return self.screen.clear_all(),
             _ => {}
         }
         self.interrupted = None;
@@ -55,7 +55,7 @@ impl App {
         let is_vertical = matches!(key.code, KeyCode::Up | KeyCode::Down);
         let is_tab = matches!(key.code, KeyCode::Tab | KeyCode::BackTab);
         if !is_vertical {
-            self.history.leave();
+            self.history.stop_browsing();
         }
         if !is_tab && self.completion.take().is_some() && key.code == KeyCode::Enter {
             // Enter accepts the completion; a second Enter sends the input.
@@ -63,21 +63,21 @@ impl App {
         }
         match key.code {
             KeyCode::Char(letter) => self.editor.insert(&letter.to_string()),
-            KeyCode::Enter if self.editor.before().ends_with('\\') => {
+            KeyCode::Enter if self.editor.before_cursor().ends_with('\\') => {
                 self.editor.delete(Direction::Backward, Unit::Grapheme);
                 self.editor.insert("\n");
             }
             KeyCode::Enter => self.submit(),
             KeyCode::Backspace => self.editor.delete(Direction::Backward, Unit::Grapheme),
             KeyCode::Delete => self.editor.delete(Direction::Forward, Unit::Grapheme),
-            KeyCode::Left => self.editor.go(Direction::Backward, Unit::Grapheme),
-            KeyCode::Right => self.editor.go(Direction::Forward, Unit::Grapheme),
-            KeyCode::Home => self.editor.go(Direction::Backward, Unit::Line),
-            KeyCode::End => self.editor.go(Direction::Forward, Unit::Line),
-            KeyCode::Up => self.look(Direction::Backward),
-            KeyCode::Down => self.look(Direction::Forward),
-            KeyCode::Tab => self.choose(Direction::Forward),
-            KeyCode::BackTab => self.choose(Direction::Backward),
+            KeyCode::Left => self.editor.move_cursor(Direction::Backward, Unit::Grapheme),
+            KeyCode::Right => self.editor.move_cursor(Direction::Forward, Unit::Grapheme),
+            KeyCode::Home => self.editor.move_cursor(Direction::Backward, Unit::Line),
+            KeyCode::End => self.editor.move_cursor(Direction::Forward, Unit::Line),
+            KeyCode::Up => self.move_or_browse(Direction::Backward),
+            KeyCode::Down => self.move_or_browse(Direction::Forward),
+            KeyCode::Tab => self.complete_word(Direction::Forward),
+            KeyCode::BackTab => self.complete_word(Direction::Backward),
             KeyCode::Esc if self.editor.is_empty() => {
                 self.stop();
             }
@@ -88,12 +88,12 @@ impl App {
     fn control_key(&mut self, code: KeyCode) {
         self.completion = None;
         match code {
-            KeyCode::Char('a') => self.editor.go(Direction::Backward, Unit::Line),
-            KeyCode::Char('e') => self.editor.go(Direction::Forward, Unit::Line),
-            KeyCode::Char('b') => self.editor.go(Direction::Backward, Unit::Grapheme),
-            KeyCode::Char('f') => self.editor.go(Direction::Forward, Unit::Grapheme),
-            KeyCode::Left => self.editor.go(Direction::Backward, Unit::Word),
-            KeyCode::Right => self.editor.go(Direction::Forward, Unit::Word),
+            KeyCode::Char('a') => self.editor.move_cursor(Direction::Backward, Unit::Line),
+            KeyCode::Char('e') => self.editor.move_cursor(Direction::Forward, Unit::Line),
+            KeyCode::Char('b') => self.editor.move_cursor(Direction::Backward, Unit::Grapheme),
+            KeyCode::Char('f') => self.editor.move_cursor(Direction::Forward, Unit::Grapheme),
+            KeyCode::Left => self.editor.move_cursor(Direction::Backward, Unit::Word),
+            KeyCode::Right => self.editor.move_cursor(Direction::Forward, Unit::Word),
             KeyCode::Char('u') => self.editor.delete(Direction::Backward, Unit::Line),
             KeyCode::Char('k') => self.editor.delete(Direction::Forward, Unit::Line),
             KeyCode::Char('w') | KeyCode::Backspace => {
@@ -101,12 +101,12 @@ impl App {
             }
             KeyCode::Char('h') => self.editor.delete(Direction::Backward, Unit::Grapheme),
             KeyCode::Char('y') => self.editor.yank(),
-            KeyCode::Char('p') => self.look(Direction::Backward),
-            KeyCode::Char('n') => self.look(Direction::Forward),
+            KeyCode::Char('p') => self.move_or_browse(Direction::Backward),
+            KeyCode::Char('n') => self.move_or_browse(Direction::Forward),
             KeyCode::Char('j') => self.editor.insert("\n"),
-            KeyCode::Char('d') if self.editor.is_empty() => self.ended = Some(EndReason::Quit),
+            KeyCode::Char('d') if self.editor.is_empty() => self.end_reason = Some(EndReason::Quit),
             KeyCode::Char('d') => self.editor.delete(Direction::Forward, Unit::Grapheme),
-            KeyCode::Char('o') => match self.transcript.whole() {
+            KeyCode::Char('o') => match self.transcript.last_call_lines() {
                 Some(lines) => {
                     let lines = self.transcript.section(lines);
                     self.print(&lines);
@@ -125,8 +125,12 @@ impl App {
         self.completion = None;
         match code {
             KeyCode::Enter => self.editor.insert("\n"),
-            KeyCode::Char('b') | KeyCode::Left => self.editor.go(Direction::Backward, Unit::Word),
-            KeyCode::Char('f') | KeyCode::Right => self.editor.go(Direction::Forward, Unit::Word),
+            KeyCode::Char('b') | KeyCode::Left => {
+                self.editor.move_cursor(Direction::Backward, Unit::Word)
+            }
+            KeyCode::Char('f') | KeyCode::Right => {
+                self.editor.move_cursor(Direction::Forward, Unit::Word)
+            }
             KeyCode::Char('d') => self.editor.delete(Direction::Forward, Unit::Word),
             KeyCode::Backspace => self.editor.delete(Direction::Backward, Unit::Word),
             _ => {}
@@ -134,8 +138,8 @@ impl App {
     }
 
     /// Up and down: moves in the text first, then in the history.
-    fn look(&mut self, direction: Direction) {
-        if self.editor.go_line(direction) {
+    fn move_or_browse(&mut self, direction: Direction) {
+        if self.editor.move_line(direction) {
             return;
         }
         let typed = self.editor.text().to_owned();
@@ -183,16 +187,18 @@ impl App {
     }
 
     /// Tab: completes the word before the cursor, or cycles through the completions.
-    fn choose(&mut self, direction: Direction) {
+    fn complete_word(&mut self, direction: Direction) {
         if let Some(completion) = &mut self.completion {
             let count = completion.completions.choices.len();
-            completion.at = match direction {
-                Direction::Forward => (completion.at + 1) % count.max(1),
-                Direction::Backward => (completion.at + count.saturating_sub(1)) % count.max(1),
+            completion.selected = match direction {
+                Direction::Forward => (completion.selected + 1) % count.max(1),
+                Direction::Backward => {
+                    (completion.selected + count.saturating_sub(1)) % count.max(1)
+                }
             };
-            return self.put_choice();
+            return self.insert_choice();
         }
-        match CompletionTarget::of(self.editor.before()) {
+        match CompletionTarget::of(self.editor.before_cursor()) {
             Some(CompletionTarget::Command(typed)) => {
                 let names = COMMANDS.iter().map(|(name, ..)| (*name).to_owned());
                 let choices = names.filter(|name| name.starts_with(&typed)).collect();
@@ -202,10 +208,10 @@ impl App {
                 let Some(folder) = self.driver.work_folder() else {
                     return;
                 };
-                let done = self.done.clone();
+                let results = self.task_sender.clone();
                 tokio::spawn(async move {
                     let completions = complete::files(folder, start, letters).await;
-                    let _ = done.send(TaskResult::Completions(completions));
+                    let _ = results.send(TaskResult::Completions(completions));
                 });
             }
             None => {}
@@ -214,7 +220,7 @@ impl App {
 
     /// Shows completions, unless the user has typed on since.
     pub(super) fn show_completions(&mut self, completions: Completions) {
-        let still = match CompletionTarget::of(self.editor.before()) {
+        let still = match CompletionTarget::of(self.editor.before_cursor()) {
             Some(CompletionTarget::Command(_)) => completions.start == 0,
             Some(CompletionTarget::File { start, .. }) => completions.start == start,
             None => false,
@@ -226,18 +232,21 @@ impl App {
         if count == 0 {
             return self.hint("no completions");
         }
-        self.completion = Some(CompletionMenu { completions, at: 0 });
-        self.put_choice();
+        self.completion = Some(CompletionMenu {
+            completions,
+            selected: 0,
+        });
+        self.insert_choice();
         if count == 1 {
             self.completion = None;
         }
     }
 
-    fn put_choice(&mut self) {
+    fn insert_choice(&mut self) {
         let Some(completion) = &self.completion else {
             return;
         };
-        if let Some(choice) = completion.completions.choices.get(completion.at) {
+        if let Some(choice) = completion.completions.choices.get(completion.selected) {
             self.editor
                 .replace_before(completion.completions.start, choice);
         }

@@ -7,7 +7,7 @@ use crate::external_editor::edit_arguments;
 use crate::form::FormState;
 use crate::question::{self, Detail};
 use crate::styled_text::{Line, Style};
-use crate::terminal::Input;
+use crate::terminal::InputReader;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use haft::{ApprovalAnswer as Answer, Question};
 use serde_json::Value;
@@ -24,9 +24,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct ActiveRequest {
     pub(super) kind: ActiveKind,
     /// Whether keys count as an answer.
-    pub(super) is_armed: bool,
+    pub(super) accepts_keys: bool,
     /// Time of the last ignored key.
-    quiet: Instant,
+    last_ignored_key: Instant,
 }
 
 pub(super) enum ActiveKind {
@@ -65,15 +65,15 @@ impl ActiveRequest {
     }
 
     /// The rows in place of the input line, and the cursor position in them.
-    pub(super) fn entry(&self, columns: usize, whole: usize) -> (Vec<Line>, (usize, usize)) {
-        if !self.is_armed {
+    pub(super) fn input_rows(&self, columns: usize) -> (Vec<Line>, (usize, usize)) {
+        if !self.accepts_keys {
             let words = "one moment: keys typed now do not answer this";
             let line = Line::new(words, Style::YELLOW);
-            return (line.all_rows(whole), (0, 0));
+            return (line.all_rows(columns), (0, 0));
         }
         match &self.kind {
-            ActiveKind::Approval(approval) => approval.entry(columns, whole),
-            ActiveKind::Form(form) => form.entry(columns, whole),
+            ActiveKind::Approval(approval) => approval.input_rows(columns),
+            ActiveKind::Form(form) => form.input_rows(columns),
         }
     }
 
@@ -98,18 +98,20 @@ impl ActiveRequest {
 }
 
 impl ApprovalPrompt {
-    fn entry(&self, columns: usize, whole: usize) -> (Vec<Line>, (usize, usize)) {
+    fn input_rows(&self, columns: usize) -> (Vec<Line>, (usize, usize)) {
         match &self.stage {
-            Stage::Keys => (self.keys().all_rows(whole), (0, 0)),
-            Stage::Reason(editor) => typed("why not (Enter: no reason) › ", editor, columns),
+            Stage::Keys => (self.key_hints().all_rows(columns), (0, 0)),
+            Stage::Reason(editor) => {
+                prompted_line("why not (Enter: no reason) › ", editor, columns)
+            }
             Stage::Arguments(editor) => {
                 let words = "arguments (Enter: run with these, Esc: back) › ";
-                typed(words, editor, columns)
+                prompted_line(words, editor, columns)
             }
         }
     }
 
-    fn keys(&self) -> Line {
+    fn key_hints(&self) -> Line {
         let mut all = vec![("y", "approve"), ("n", "reject"), ("e", "edit")];
         let always = self.question.suggestion.as_ref();
         let always = always.map(|rule| format!("always {rule}"));
@@ -118,12 +120,12 @@ impl ApprovalPrompt {
             all.push(("v", "show\u{a0}all"));
         }
         all.push(("Esc", "stop"));
-        keys(&all)
+        key_hints(&all)
     }
 }
 
 /// A line of keys with their meaning.
-pub(super) fn keys(all: &[(&str, &str)]) -> Line {
+pub(super) fn key_hints(all: &[(&str, &str)]) -> Line {
     let mut line = Line::default();
     for (key, what) in all {
         let between = if line.is_empty() { "" } else { " · " };
@@ -136,23 +138,27 @@ pub(super) fn keys(all: &[(&str, &str)]) -> Line {
 }
 
 /// The rows of a line being typed, and the cursor position in them.
-pub(super) fn typed(prompt: &str, editor: &Editor, columns: usize) -> (Vec<Line>, (usize, usize)) {
+pub(super) fn prompted_line(
+    prompt: &str,
+    editor: &Editor,
+    columns: usize,
+) -> (Vec<Line>, (usize, usize)) {
     // On a narrow screen the prompt stands above.
     let words = Line::new(prompt, Style::YELLOW);
     if words.width() * 2 > columns {
-        let shown = editor.shown(&Line::new("› ", Style::YELLOW), columns);
+        let shown = editor.view(&Line::new("› ", Style::YELLOW), columns);
         let mut rows = words.all_rows(columns);
         let above = rows.len();
         rows.extend(shown.rows);
         return (rows, (above + shown.row, shown.column));
     }
-    let shown = editor.shown(&words, columns);
+    let shown = editor.view(&words, columns);
     (shown.rows, (shown.row, shown.column))
 }
 
 impl App {
     /// Shows the next request that is due, unless one is shown already.
-    pub(super) fn show_next_request(&mut self, input: &mut Input) -> io::Result<()> {
+    pub(super) fn show_next_request(&mut self, input: &mut InputReader) -> io::Result<()> {
         if self.active.is_some() {
             return Ok(());
         }
@@ -184,14 +190,14 @@ impl App {
                     stage: Stage::Keys,
                 };
                 let kind = ActiveKind::Approval(Box::new(approval));
-                self.wait_for(kind, lines, &call, "haft waits for your approval")
+                self.activate(kind, lines, &call, "haft waits for your approval")
             }
             Request::Form(form, filled) => match FormState::new(form) {
                 Ok(form_state) => {
                     let lines = form_state.lines(columns);
                     let call = form_state.call_id().to_owned();
                     let kind = ActiveKind::Form(Box::new(FormPrompt::new(form_state, filled)));
-                    self.wait_for(kind, lines, &call, "haft waits for your answer")
+                    self.activate(kind, lines, &call, "haft waits for your answer")
                 }
                 Err(why) => {
                     let _ = filled.send(haft::Filled::Declined);
@@ -202,7 +208,8 @@ impl App {
         }
     }
 
-    fn wait_for(
+    /// Prints a request and waits for its answer.
+    fn activate(
         &mut self,
         kind: ActiveKind,
         mut lines: Vec<Line>,
@@ -215,16 +222,16 @@ impl App {
         let lines = self.transcript.section(lines);
         self.print(&lines);
         let now = Instant::now();
-        let is_armed = self.last_key.is_none_or(|last| now > last + TYPING);
+        let accepts_keys = self.last_key.is_none_or(|last| now > last + TYPING);
         self.completion = None;
         self.search = None;
         self.active = Some(ActiveRequest {
             kind,
-            is_armed,
-            quiet: now,
+            accepts_keys,
+            last_ignored_key: now,
         });
         let call = self.setup.terminal.notification.sequence(words);
-        self.screen.signal(&call)
+        self.screen.send_sequence(&call)
     }
 
     /// Removes a request that was withdrawn.
@@ -238,8 +245,8 @@ impl App {
         let Some(active) = &mut self.active else {
             return;
         };
-        if !active.is_armed {
-            active.quiet = Instant::now();
+        if !active.accepts_keys {
+            active.last_ignored_key = Instant::now();
             return;
         }
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -258,15 +265,15 @@ impl App {
             KeyCode::Enter => self.answer_text(),
             KeyCode::Backspace => editor.delete(Direction::Backward, Unit::Grapheme),
             KeyCode::Delete => editor.delete(Direction::Forward, Unit::Grapheme),
-            KeyCode::Left => editor.go(Direction::Backward, Unit::Grapheme),
-            KeyCode::Right => editor.go(Direction::Forward, Unit::Grapheme),
-            KeyCode::Home => editor.go(Direction::Backward, Unit::Line),
-            KeyCode::End => editor.go(Direction::Forward, Unit::Line),
+            KeyCode::Left => editor.move_cursor(Direction::Backward, Unit::Grapheme),
+            KeyCode::Right => editor.move_cursor(Direction::Forward, Unit::Grapheme),
+            KeyCode::Home => editor.move_cursor(Direction::Backward, Unit::Line),
+            KeyCode::End => editor.move_cursor(Direction::Forward, Unit::Line),
             KeyCode::Char('u') if is_control => editor.delete(Direction::Backward, Unit::Line),
             KeyCode::Char('k') if is_control => editor.delete(Direction::Forward, Unit::Line),
             KeyCode::Char('w') if is_control => editor.delete(Direction::Backward, Unit::Word),
-            KeyCode::Char('a') if is_control => editor.go(Direction::Backward, Unit::Line),
-            KeyCode::Char('e') if is_control => editor.go(Direction::Forward, Unit::Line),
+            KeyCode::Char('a') if is_control => editor.move_cursor(Direction::Backward, Unit::Line),
+            KeyCode::Char('e') if is_control => editor.move_cursor(Direction::Forward, Unit::Line),
             KeyCode::Char(letter) if !is_control => editor.insert(&letter.to_string()),
             _ => {}
         }
@@ -369,12 +376,12 @@ impl App {
     }
 
     /// Accepts keys as an answer once the user has paused.
-    pub(super) fn arm(&mut self) {
+    pub(super) fn accept_keys_after_pause(&mut self) {
         if let Some(active) = &mut self.active
-            && !active.is_armed
-            && Instant::now() > active.quiet + PAUSE
+            && !active.accepts_keys
+            && Instant::now() > active.last_ignored_key + PAUSE
         {
-            active.is_armed = true;
+            active.accepts_keys = true;
         }
     }
 }

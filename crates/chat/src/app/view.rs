@@ -1,20 +1,17 @@
 //! The live region below the finished lines.
 
 use super::App;
-use crate::screen::Live;
+use crate::screen::LiveRegion;
 use crate::styled_text::{Line, Style};
 use crate::transcript::format_count;
 use std::io;
 use std::time::Instant;
 
-/// Maximum rows of completions.
-const OFFERED: usize = 6;
+const MAX_COMPLETION_ROWS: usize = 6;
 
-/// Maximum rows of queued messages.
-const QUEUED: usize = 3;
+const MAX_QUEUED_ROWS: usize = 3;
 
 impl App {
-    /// Prints the greeting.
     pub(super) fn greet(&mut self) {
         let greeting = &self.setup.greeting;
         let mut line = Line::new(&format!("haft {}", greeting.version), Style::BOLD);
@@ -33,7 +30,6 @@ impl App {
         self.print(&lines);
     }
 
-    /// Draws the live region.
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let columns = self.screen.columns();
         self.transcript.resize(columns);
@@ -41,8 +37,8 @@ impl App {
         let now = Instant::now();
 
         let mut below = self.completion_rows(columns);
-        below.push(self.status(columns));
-        let (mut entry, mut cursor) = self.entry(columns);
+        below.push(self.status_line(columns));
+        let (mut entry, mut cursor) = self.input_rows(columns);
         // Of a long text show the part around the cursor.
         let most = (height / 3).max(1);
         if entry.len() > most {
@@ -52,15 +48,15 @@ impl App {
             cursor.0 -= first;
         }
         let mut above: Vec<Line> = Vec::new();
-        let waiting = self.queue.iter().rev().take(QUEUED).rev();
+        let waiting = self.queue.iter().rev().take(MAX_QUEUED_ROWS).rev();
         for text in waiting {
             let first = text.lines().next().unwrap_or_default();
             let line = Line::new("  queued: ", Style::YELLOW).and(first, Style::DIM);
-            above.push(line.cut(columns));
+            above.push(line.truncated(columns));
         }
         let fixed = above.len() + entry.len() + below.len() + 1;
         let room = height.saturating_sub(fixed);
-        let mut rows = self.transcript.live(now, room);
+        let mut rows = self.transcript.live_rows(now, room);
         if rows.len() < room || room == 0 {
             above.push(Line::default());
         }
@@ -68,13 +64,13 @@ impl App {
         cursor.0 += rows.len();
         rows.append(&mut entry);
         rows.append(&mut below);
-        self.screen.draw(&Live { rows, cursor })
+        self.screen.draw(&LiveRegion { rows, cursor })
     }
 
     /// The input line, or what replaces it.
-    fn entry(&mut self, columns: usize) -> (Vec<Line>, (usize, usize)) {
+    fn input_rows(&mut self, columns: usize) -> (Vec<Line>, (usize, usize)) {
         if let Some(active) = &self.active {
-            return active.entry(columns, self.screen.columns());
+            return active.input_rows(columns);
         }
         if let Some(search) = &self.search {
             let found = self.history.search(&search.text, search.skip);
@@ -82,10 +78,10 @@ impl App {
             let line = Line::new("search: ", Style::DIM).and(&search.text, Style::BOLD);
             let column = line.width();
             let line = line.and(&format!("  {found}"), Style::PLAIN);
-            return (vec![line.cut(columns)], (0, column));
+            return (vec![line.truncated(columns)], (0, column));
         }
         let prompt = Line::new("› ", Style::CYAN);
-        let shown = self.editor.shown(&prompt, columns);
+        let shown = self.editor.view(&prompt, columns);
         (shown.rows, (shown.row, shown.column))
     }
 
@@ -94,23 +90,29 @@ impl App {
             return Vec::new();
         };
         let choices = &completion.completions.choices;
-        let first = completion.at.saturating_sub(OFFERED - 1);
-        let shown = choices.iter().enumerate().skip(first).take(OFFERED);
+        let first = completion.selected.saturating_sub(MAX_COMPLETION_ROWS - 1);
+        let shown = choices
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(MAX_COMPLETION_ROWS);
         shown
             .map(|(at, choice)| {
-                let (mark, style) = if at == completion.at {
+                let (mark, style) = if at == completion.selected {
                     ("  ▸ ", Style::BOLD)
                 } else {
                     ("    ", Style::DIM)
                 };
-                Line::new(mark, Style::CYAN).and(choice, style).cut(columns)
+                Line::new(mark, Style::CYAN)
+                    .and(choice, style)
+                    .truncated(columns)
             })
             .collect()
     }
 
-    fn status(&self, columns: usize) -> Line {
+    fn status_line(&self, columns: usize) -> Line {
         if let Some((hint, _)) = &self.hint {
-            return Line::new(hint, Style::YELLOW).cut(columns);
+            return Line::new(hint, Style::YELLOW).truncated(columns);
         }
         let usage = self.driver.usage();
         let mut parts = vec![self.driver.model(), self.setup.greeting.sandbox.clone()];
@@ -134,6 +136,6 @@ impl App {
                 line.append(more);
             }
         }
-        line.cut(columns)
+        line.truncated(columns)
     }
 }

@@ -1,22 +1,20 @@
 //! Excerpts of a result: a diff, the end of an output, the beginning of an error.
 
-use super::{Call, End, Length};
+use super::{Call, CallResult, Length};
 use crate::styled_text::{Line, Style};
 use haft::ops::text::diff::unified;
 use haft::truncate::format_size;
 use serde_json::Value;
 
 /// Maximum rows of a diff or of new content.
-const DIFF: usize = 12;
+const MAX_DIFF_ROWS: usize = 12;
 
-/// Maximum rows of a command's output.
-const OUTPUT: usize = 5;
+const MAX_OUTPUT_ROWS: usize = 5;
 
 /// Maximum rows of output of a command that the user ran.
-const LONG_OUTPUT: usize = 40;
+const MAX_LONG_OUTPUT_ROWS: usize = 40;
 
-/// Maximum rows of an error.
-const ERROR: usize = 6;
+const MAX_ERROR_ROWS: usize = 6;
 
 /// Part of a long text to show.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,27 +25,27 @@ enum Part {
 
 /// Maximum number of rows, and a hint at the key that shows the rest.
 #[derive(Clone, Copy)]
-pub(crate) struct Bound {
-    most: usize,
-    key: &'static str,
+pub(crate) struct RowLimit {
+    max_rows: usize,
+    hint: &'static str,
 }
 
-impl Bound {
+impl RowLimit {
     /// No limit.
     pub(crate) const NONE: Self = Self {
-        most: usize::MAX,
-        key: "",
+        max_rows: usize::MAX,
+        hint: "",
     };
 
-    fn of(length: Length, short: usize) -> Self {
+    fn new(length: Length, short: usize) -> Self {
         match length {
             Length::Short => Self {
-                most: short,
-                key: " (Ctrl-O shows all)",
+                max_rows: short,
+                hint: " (Ctrl-O shows all)",
             },
-            Length::ShortForGood => Self {
-                most: short,
-                key: "",
+            Length::ShortWithoutHint => Self {
+                max_rows: short,
+                hint: "",
             },
             Length::Long | Length::Whole => Self::NONE,
         }
@@ -55,17 +53,17 @@ impl Bound {
 }
 
 /// Facts in the header of a finished call.
-pub(super) fn facts(call: &Call, end: &End) -> Vec<(String, Style)> {
+pub(super) fn facts(call: &Call, result: &CallResult) -> Vec<(String, Style)> {
     let mut facts = Vec::new();
-    let number = |name: &str| end.details.get(name).and_then(Value::as_u64);
-    if let Some(ended) = end.details.get("ended").and_then(Value::as_str) {
+    let number = |name: &str| result.details.get(name).and_then(Value::as_u64);
+    if let Some(ended) = result.details.get("ended").and_then(Value::as_str) {
         facts.push((ended.replace('_', " "), Style::RED));
-    } else if let Some(code) = exit_code(end).filter(|code| *code != 0) {
+    } else if let Some(code) = exit_code(result).filter(|code| *code != 0) {
         facts.push((format!("exit {code}"), Style::RED));
-    } else if end.is_error {
+    } else if result.is_error {
         facts.push(("failed".to_owned(), Style::RED));
     }
-    if let Some(diff) = change(call, end).filter(|_| !end.is_error) {
+    if let Some(diff) = diff_of(call, result).filter(|_| !result.is_error) {
         let count = |sign: char| {
             let rows = diff.lines().skip(2);
             rows.filter(|row| row.starts_with(sign)).count()
@@ -78,72 +76,81 @@ pub(super) fn facts(call: &Call, end: &End) -> Vec<(String, Style)> {
         };
         let name = if matches == 1 { one } else { many };
         facts.push((format!("{matches} {name}"), Style::DIM));
-    } else if let Some(content) = content(call).filter(|_| !end.is_error) {
-        let verb = match end.details.get("created") {
+    } else if let Some(content) = content(call).filter(|_| !result.is_error) {
+        let verb = match result.details.get("created") {
             Some(Value::Bool(true)) => "new, ",
             _ => "",
         };
         let lines = content.lines().count();
         let name = if lines == 1 { "line" } else { "lines" };
         facts.push((format!("{verb}{lines} {name}"), Style::DIM));
-    } else if exit_code(end).is_none() && !end.is_error && end.bytes > 0 {
-        facts.push((format_size(end.bytes), Style::DIM));
+    } else if exit_code(result).is_none() && !result.is_error && result.bytes > 0 {
+        facts.push((format_size(result.bytes), Style::DIM));
     }
     facts
 }
 
 /// The exit code, if the call was a command.
-pub(super) fn exit_code(end: &End) -> Option<i64> {
-    end.details.get("exit_code").and_then(Value::as_i64)
+pub(super) fn exit_code(result: &CallResult) -> Option<i64> {
+    result.details.get("exit_code").and_then(Value::as_i64)
 }
 
 /// Lines below the header.
-pub(super) fn of(call: &Call, end: &End, length: Length) -> Vec<Line> {
-    let output = end.output.as_deref().unwrap_or_else(|| call.tail());
+pub(super) fn result_lines(call: &Call, result: &CallResult, length: Length) -> Vec<Line> {
+    let output = result.output.as_deref().unwrap_or_else(|| &call.tail);
     let output = readable_part(output);
-    if exit_code(end).is_some() || call.is_command() {
-        let text = without_code(&output);
-        let rows = lines(&text);
+    if exit_code(result).is_some() || call.is_command() {
+        let text = without_exit_code(&output);
+        let rows = terminal_lines(&text);
         let rows: Vec<&str> = rows
             .into_iter()
             .filter(|row| *row != "(no output)")
             .collect();
         let bound = match length {
-            Length::Long => Bound::of(Length::Short, LONG_OUTPUT),
-            _ => Bound::of(length, OUTPUT),
+            Length::Long => RowLimit::new(Length::Short, MAX_LONG_OUTPUT_ROWS),
+            _ => RowLimit::new(length, MAX_OUTPUT_ROWS),
         };
-        let style = if end.is_error { Style::RED } else { Style::DIM };
-        return indented(cut(&rows, bound, Part::End, |row| (row.to_owned(), style)));
+        let style = if result.is_error {
+            Style::RED
+        } else {
+            Style::DIM
+        };
+        return indented(limit_rows(&rows, bound, Part::End, |row| {
+            (row.to_owned(), style)
+        }));
     }
-    if end.is_error {
-        let bound = Bound::of(length, ERROR);
-        let rows = lines(&output);
+    if result.is_error {
+        let bound = RowLimit::new(length, MAX_ERROR_ROWS);
+        let rows = terminal_lines(&output);
         let look = |row: &str| (row.to_owned(), Style::RED);
         // Prose may be wrapped between words, unlike the rows of a file.
-        let flowing = |line: Line| line.flowing().indented("  ", Style::PLAIN);
-        let cut = cut(&rows, bound, Part::Beginning, look);
-        return cut.into_iter().map(flowing).collect();
+        let flowing = |line: Line| line.wrapping_at_words().indented("  ", Style::PLAIN);
+        let shown = limit_rows(&rows, bound, Part::Beginning, look);
+        return shown.into_iter().map(flowing).collect();
     }
-    if let Some(diff) = change(call, end) {
-        return indented(diff_lines(&diff, Bound::of(length, DIFF)));
+    if let Some(diff) = diff_of(call, result) {
+        return indented(diff_lines(&diff, RowLimit::new(length, MAX_DIFF_ROWS)));
     }
     if let Some(content) = content(call) {
-        let bound = Bound::of(length, DIFF);
-        let rows = lines(content);
+        let bound = RowLimit::new(length, MAX_DIFF_ROWS);
+        let rows = terminal_lines(content);
         let look = |row: &str| (format!("+{row}"), Style::GREEN);
-        return indented(cut(&rows, bound, Part::Beginning, look));
+        return indented(limit_rows(&rows, bound, Part::Beginning, look));
     }
     match length {
-        Length::Whole => indented(cut(&lines(&output), Bound::NONE, Part::End, |row| {
-            (row.to_owned(), Style::PLAIN)
-        })),
+        Length::Whole => indented(limit_rows(
+            &terminal_lines(&output),
+            RowLimit::NONE,
+            Part::End,
+            |row| (row.to_owned(), Style::PLAIN),
+        )),
         _ => Vec::new(),
     }
 }
 
 /// The diff that a call made or wants to make, if its result or arguments contain one.
-pub(super) fn change(call: &Call, end: &End) -> Option<String> {
-    if let Some(Value::String(diff)) = end.details.get("diff") {
+pub(super) fn diff_of(call: &Call, result: &CallResult) -> Option<String> {
+    if let Some(Value::String(diff)) = result.details.get("diff") {
         return (!diff.is_empty()).then(|| diff.clone());
     }
     requested_diff(&call.arguments)
@@ -175,9 +182,8 @@ fn content(call: &Call) -> Option<&str> {
 }
 
 /// Colours a unified diff, and removes the file names above it.
-pub(crate) fn diff_lines(diff: &str, bound: Bound) -> Vec<Line> {
-    // Split at `
-    // ` only: carriage returns belong to the rows of the file.
+pub(crate) fn diff_lines(diff: &str, bound: RowLimit) -> Vec<Line> {
+    // Split at `\n` only: carriage returns belong to the rows of the file.
     let text = diff.strip_suffix('\n').unwrap_or(diff);
     let rows: Vec<&str> = text.split('\n').collect();
     let names = rows.iter().take_while(|row| !row.starts_with("@@")).count();
@@ -185,7 +191,7 @@ pub(crate) fn diff_lines(diff: &str, bound: Bound) -> Vec<Line> {
     let places = rows.iter().filter(|row| row.starts_with("@@")).count();
     let skipped = names + usize::from(places == 1);
     let rows: Vec<&str> = rows.into_iter().skip(skipped).collect();
-    cut(&rows, bound, Part::Beginning, |row| {
+    limit_rows(&rows, bound, Part::Beginning, |row| {
         let style = match row.chars().next() {
             Some('+') => Style::GREEN,
             Some('-') => Style::RED,
@@ -199,22 +205,24 @@ pub(crate) fn diff_lines(diff: &str, bound: Bound) -> Vec<Line> {
 
 fn indented(lines: Vec<Line>) -> Vec<Line> {
     let lines = lines.into_iter();
-    lines.map(|line| line.behind(Line::plain("  "))).collect()
+    lines
+        .map(|line| line.with_margin(Line::plain("  ")))
+        .collect()
 }
 
 /// Limits the rows, and says how many are hidden.
-fn cut(
+fn limit_rows(
     rows: &[&str],
-    Bound { most, key }: Bound,
+    RowLimit { max_rows, hint }: RowLimit,
     part: Part,
     look: impl Fn(&str) -> (String, Style),
 ) -> Vec<Line> {
-    let more = rows.len().saturating_sub(most);
+    let more = rows.len().saturating_sub(max_rows);
     let left_out = || {
         let name = if more == 1 { "line" } else { "lines" };
         let text = match part {
-            Part::Beginning => format!("+{more} more {name}{key}"),
-            Part::End => format!("… {more} {name} before{key}"),
+            Part::Beginning => format!("+{more} more {name}{hint}"),
+            Part::End => format!("… {more} {name} before{hint}"),
         };
         Line::new(&text, Style::DIM)
     };
@@ -225,7 +233,7 @@ fn cut(
     let mut out: Vec<Line> = Vec::new();
     match part {
         Part::Beginning => {
-            out.extend(rows.iter().take(most).map(shown));
+            out.extend(rows.iter().take(max_rows).map(shown));
             out.extend((more > 0).then(left_out));
         }
         Part::End => {
@@ -238,7 +246,7 @@ fn cut(
 
 /// The lines of a text as a terminal shows them: text overwritten after a carriage return
 /// is removed, and so are empty lines at the end.
-pub(super) fn lines(text: &str) -> Vec<&str> {
+pub(super) fn terminal_lines(text: &str) -> Vec<&str> {
     let text = text.trim_end();
     if text.is_empty() {
         return Vec::new();
@@ -273,7 +281,7 @@ fn readable_part(output: &str) -> String {
 }
 
 /// Removes the line with the exit code: it is in the header.
-fn without_code(output: &str) -> String {
+fn without_exit_code(output: &str) -> String {
     let trimmed = output.trim_end();
     match trimmed.rsplit_once('\n') {
         Some((before, last)) if last.starts_with("Exit code: ") => before.trim_end().to_owned(),

@@ -1,4 +1,4 @@
-use super::{Call, End, Length, format_duration};
+use super::{Call, CallResult, Length, format_duration};
 use crate::styled_text::Line;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ fn call(tool: &str, arguments: Value) -> Call {
     Call::new("1", tool, arguments, Instant::now())
 }
 
-fn end(details: Value, output: &str) -> End {
-    End {
+fn end(details: Value, output: &str) -> CallResult {
+    CallResult {
         is_error: false,
         details: details.as_object().cloned().unwrap(),
         took: Duration::from_millis(20),
@@ -30,7 +30,7 @@ fn a_command_shows_the_end_of_its_output_and_its_exit_code() {
     end.took = Duration::from_millis(3250);
     let call = call("bash", json!({ "command": "make\nmake test" }));
     assert_eq!(
-        shown(&call.finished(&end, 80)),
+        shown(&call.finished_lines(&end, 80)),
         [
             "● bash make (+1 line) · exit 2 · 3.2 s",
             "  … 2 lines before (Ctrl-O shows all)",
@@ -41,7 +41,7 @@ fn a_command_shows_the_end_of_its_output_and_its_exit_code() {
             "  7"
         ]
     );
-    assert_eq!(shown(&call.whole(&end, 80)).len(), 10);
+    assert_eq!(shown(&call.full_lines(&end, 80)).len(), 10);
 }
 
 #[test]
@@ -50,12 +50,18 @@ fn an_edit_shows_its_diff() {
     let edit = call("edit", arguments);
     let made = json!({ "diff": "--- a.rs\n+++ a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n" });
     let expected = ["● edit a.rs · +1 −1", "   one", "  -two", "  +2"];
-    assert_eq!(shown(&edit.finished(&end(made, "done"), 80)), expected);
+    assert_eq!(
+        shown(&edit.finished_lines(&end(made, "done"), 80)),
+        expected
+    );
     // Without details of the tool, the arguments are used.
-    assert_eq!(shown(&edit.finished(&end(json!({}), "done"), 80)), expected);
+    assert_eq!(
+        shown(&edit.finished_lines(&end(json!({}), "done"), 80)),
+        expected
+    );
     let content: String = (0..20).map(|n| format!("{n}\n")).collect();
     let write = call("write", json!({ "path": "b", "content": content }));
-    let rows = shown(&write.finished(&end(json!({ "created": true }), ""), 80));
+    let rows = shown(&write.finished_lines(&end(json!({ "created": true }), ""), 80));
     assert_eq!(rows[0], "● write b · new, 20 lines");
     assert_eq!(rows[1], "  +0");
     assert_eq!(rows.last().unwrap(), "  +8 more lines (Ctrl-O shows all)");
@@ -65,19 +71,19 @@ fn an_edit_shows_its_diff() {
 fn other_calls_take_one_line_and_failures_show_the_error() {
     let read = call("read", json!({ "path": "src/main.rs" }));
     assert_eq!(
-        shown(&read.finished(&end(json!({}), "text"), 80)),
+        shown(&read.finished_lines(&end(json!({}), "text"), 80)),
         ["● read src/main.rs · 10B"]
     );
     let grep = call("grep", json!({ "pattern": "fn main", "path": "src" }));
     let found = json!({ "matches": 3, "searched": 9 });
     assert_eq!(
-        shown(&grep.finished(&end(found, ""), 80)),
+        shown(&grep.finished_lines(&end(found, ""), 80)),
         ["● grep fn main in src · 3 matches"]
     );
     let mut failed = end(json!({}), "no such file: x\nlook at y");
     failed.is_error = true;
     assert_eq!(
-        shown(&read.finished(&failed, 80)),
+        shown(&read.finished_lines(&failed, 80)),
         [
             "✗ read src/main.rs · failed",
             "  no such file: x",
@@ -87,7 +93,7 @@ fn other_calls_take_one_line_and_failures_show_the_error() {
     let mut sub_agent = grep;
     sub_agent.sub_agent = Some("child".to_owned());
     assert_eq!(
-        shown(&sub_agent.finished(&end(json!({}), ""), 80)),
+        shown(&sub_agent.finished_lines(&end(json!({}), ""), 80)),
         ["  ↳ grep fn main in src · 10B"]
     );
 }
@@ -99,7 +105,7 @@ fn a_running_call_shows_the_end_of_its_output() {
         bash.update(&format!("line {line}\n"));
     }
     bash.update("10 %\r20 %\x1b[2K");
-    let rows = shown(&bash.running("*", bash.since + Duration::from_secs(75), 40));
+    let rows = shown(&bash.running_lines("*", bash.started + Duration::from_secs(75), 40));
     assert_eq!(
         rows,
         [
@@ -114,7 +120,7 @@ fn a_running_call_shows_the_end_of_its_output() {
     grep.update("1 files searched");
     grep.update("2 files searched");
     assert_eq!(
-        shown(&grep.running("*", grep.since, 40)),
+        shown(&grep.running_lines("*", grep.started, 40)),
         ["* grep x", "  2 files searched"]
     );
 }
@@ -124,7 +130,7 @@ fn json_replies_show_their_text() {
     let execute = call("execute", json!({ "command": "ls" }));
     let answer = r#"{"status":"success","output":"a\nb","exit_code":0}"#;
     assert_eq!(
-        shown(&execute.finished(&end(json!({ "exit_code": 0 }), answer), 80)),
+        shown(&execute.finished_lines(&end(json!({ "exit_code": 0 }), answer), 80)),
         ["● execute ls", "  a", "  b"]
     );
 }
@@ -132,7 +138,7 @@ fn json_replies_show_their_text() {
 #[test]
 fn a_long_command_leaves_room_for_the_facts() {
     let bash = call("bash", json!({ "command": "x".repeat(200) }));
-    let rows = bash.finished(&end(json!({ "exit_code": 1 }), ""), 40);
+    let rows = bash.finished_lines(&end(json!({ "exit_code": 1 }), ""), 40);
     assert!((38..=40).contains(&rows[0].width()));
     assert!(rows[0].text().ends_with("x · exit 1"), "{}", rows[0].text());
     let mut long = bash.clone();

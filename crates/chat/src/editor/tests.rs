@@ -6,8 +6,8 @@ use unicode_segmentation::UnicodeSegmentation;
 fn editor(before: &str, behind: &str) -> Editor {
     let mut editor = Editor::default();
     editor.insert(&format!("{before}{behind}"));
-    while editor.before() != before {
-        editor.go(Direction::Backward, Unit::Grapheme);
+    while editor.before_cursor() != before {
+        editor.move_cursor(Direction::Backward, Unit::Grapheme);
     }
     editor
 }
@@ -29,10 +29,10 @@ fn keys_move_by_grapheme_cluster() {
 #[test]
 fn moves_and_deletes_by_word_and_line() {
     let mut line = editor("one two-three", " four\nnext");
-    line.go(Direction::Backward, Unit::Word);
-    assert_eq!(line.before(), "one two-");
-    line.go(Direction::Forward, Unit::Word);
-    assert_eq!(line.before(), "one two-three");
+    line.move_cursor(Direction::Backward, Unit::Word);
+    assert_eq!(line.before_cursor(), "one two-");
+    line.move_cursor(Direction::Forward, Unit::Word);
+    assert_eq!(line.before_cursor(), "one two-three");
     line.delete(Direction::Backward, Unit::Word);
     assert_eq!(line.text(), "one two- four\nnext");
     line.delete(Direction::Forward, Unit::Line);
@@ -41,20 +41,20 @@ fn moves_and_deletes_by_word_and_line() {
     assert_eq!(line.text(), "one two- four\nnext");
     line.delete(Direction::Backward, Unit::Line);
     assert_eq!(line.text(), "\nnext");
-    assert!(line.go_line(Direction::Forward));
-    assert!(!line.go_line(Direction::Forward));
-    assert_eq!(line.before(), "\n");
+    assert!(line.move_line(Direction::Forward));
+    assert!(!line.move_line(Direction::Forward));
+    assert_eq!(line.before_cursor(), "\n");
 }
 
 #[test]
 fn up_and_down_keep_the_column() {
     let mut line = editor("first\nse", "cond\nx");
-    assert!(line.go_line(Direction::Backward));
-    assert_eq!(line.before(), "fi");
-    assert!(!line.go_line(Direction::Backward));
-    line.go(Direction::Forward, Unit::Line);
-    assert!(line.go_line(Direction::Forward) && line.go_line(Direction::Forward));
-    assert_eq!(line.before(), "first\nsecond\nx");
+    assert!(line.move_line(Direction::Backward));
+    assert_eq!(line.before_cursor(), "fi");
+    assert!(!line.move_line(Direction::Backward));
+    line.move_cursor(Direction::Forward, Unit::Line);
+    assert!(line.move_line(Direction::Forward) && line.move_line(Direction::Forward));
+    assert_eq!(line.before_cursor(), "first\nsecond\nx");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_paste_keeps_its_lines_and_shows_control_characters() {
     let mut line = Editor::default();
     line.insert("a\r\nb\rc\td\x1b[2J");
     assert_eq!(line.text(), "a\nb\nc\td\x1b[2J");
-    let shown = line.shown(&Line::plain("> "), 40);
+    let shown = line.view(&Line::plain("> "), 40);
     let rows: Vec<String> = shown.rows.iter().map(Line::text).collect();
     assert_eq!(rows, ["> a", "  b", "  c    d\\x1b[2J"]);
     assert_eq!((shown.row, shown.column), (2, 15));
@@ -71,7 +71,7 @@ fn a_paste_keeps_its_lines_and_shows_control_characters() {
 #[test]
 fn a_long_line_wraps() {
     let line = editor("日本語日", "本");
-    let shown = line.shown(&Line::plain("> "), 8);
+    let shown = line.view(&Line::plain("> "), 8);
     let rows: Vec<String> = shown.rows.iter().map(Line::text).collect();
     assert_eq!(rows, ["> 日本", "  語日", "  本"]);
     assert_eq!((shown.row, shown.column), (2, 2));
@@ -89,20 +89,20 @@ proptest! {
         for key in keys {
             let direction = if key % 2 == 0 { Direction::Backward } else { Direction::Forward };
             match key / 2 {
-                0 => line.go(direction, Unit::Grapheme),
-                1 => line.go(direction, Unit::Word),
-                2 => line.go(direction, Unit::Line),
+                0 => line.move_cursor(direction, Unit::Grapheme),
+                1 => line.move_cursor(direction, Unit::Word),
+                2 => line.move_cursor(direction, Unit::Line),
                 3 => line.delete(direction, Unit::Grapheme),
                 4 => line.delete(direction, Unit::Word),
-                5 => { line.go_line(direction); }
+                5 => { line.move_line(direction); }
                 _ => line.insert(if key % 2 == 0 { "\u{301}" } else { "日" }),
             }
             let mut places = vec![0];
             for cluster in line.text().graphemes(true) {
                 places.push(places.last().unwrap() + cluster.len());
             }
-            prop_assert!(places.contains(&line.before().len()), "{line:?}");
-            let shown = line.shown(&Line::plain("> "), columns);
+            prop_assert!(places.contains(&line.before_cursor().len()), "{line:?}");
+            let shown = line.view(&Line::plain("> "), columns);
             prop_assert!(shown.row < shown.rows.len() && shown.column < columns);
             for row in &shown.rows {
                 prop_assert!(width(&row.text()) <= columns);

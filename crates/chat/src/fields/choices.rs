@@ -1,10 +1,10 @@
 //! Options of a field, each with its number.
 
-use super::{MAX_NAME, shown};
+use super::{MAX_NAME, sanitize};
 use serde_json::Value;
 
 /// Maximum number of options to list. The others can be selected too.
-const LISTED: usize = 30;
+const MAX_LISTED: usize = 30;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choices {
@@ -57,7 +57,7 @@ impl Choices {
         })
     }
 
-    pub(super) fn holds(&self, value: &Value) -> bool {
+    pub(super) fn contains(&self, value: &Value) -> bool {
         self.all.iter().any(|choice| choice.value == *value)
     }
 
@@ -72,11 +72,11 @@ impl Choices {
         let mut listed: Vec<String> = self
             .all
             .iter()
-            .take(LISTED)
+            .take(MAX_LISTED)
             .enumerate()
             .map(|(at, choice)| format!("{sign}{} {}", at + 1, choice.shown))
             .collect();
-        if let more @ 1.. = self.all.len().saturating_sub(LISTED) {
+        if let more @ 1.. = self.all.len().saturating_sub(MAX_LISTED) {
             listed.push(format!("and {more} more"));
         }
         listed.join(", ")
@@ -98,7 +98,7 @@ impl Choices {
         found.ok_or_else(|| {
             let sign = if self.has_plain_numbers { "" } else { "#" };
             let last = self.all.len();
-            let typed = shown(typed, MAX_NAME);
+            let typed = sanitize(typed, MAX_NAME);
             format!("not one of the options: \"{typed}\"; enter a name or {sign}1 to {sign}{last}")
         })
     }
@@ -120,7 +120,7 @@ impl Choice {
             None | Some("") => text_of(value),
             Some(title) => title.to_owned(),
         };
-        let shown = match shown(&title, MAX_NAME) {
+        let shown = match sanitize(&title, MAX_NAME) {
             nothing if nothing.is_empty() => "\"\"".to_owned(),
             words => words,
         };

@@ -1,15 +1,15 @@
 //! String formats. Only checked well enough to catch typos: the tool makes the final check.
 
-use super::{MAX_NAME, shown};
+use super::{MAX_NAME, sanitize};
 
 /// Description of a format.
-pub(super) fn called(format: &str) -> String {
+pub(super) fn describe(format: &str) -> String {
     match format {
         "email" => "an email address".to_owned(),
         "uri" => "a URL such as https://example.com".to_owned(),
         "date" => "a date such as 2026-01-31".to_owned(),
         "date-time" => "a time such as 2026-01-31T14:30:00Z".to_owned(),
-        other => shown(other, MAX_NAME),
+        other => sanitize(other, MAX_NAME),
     }
 }
 
@@ -24,7 +24,7 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
     };
     match holds {
         true => Ok(()),
-        false => Err(format!("expected {}", called(format))),
+        false => Err(format!("expected {}", describe(format))),
     }
 }
 

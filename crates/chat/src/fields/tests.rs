@@ -1,23 +1,23 @@
-use super::{Field, MAX_FIELDS, of};
+use super::{Field, MAX_FIELDS, from_schema};
 use serde_json::{Value, json};
 
 fn field(schema: Value) -> Field {
     let schema = json!({ "type": "object", "properties": { "it": schema }, "required": ["it"] });
-    of(&schema).unwrap().remove(0)
+    from_schema(&schema).unwrap().remove(0)
 }
 
 fn optional(schema: Value) -> Field {
     let schema = json!({ "type": "object", "properties": { "it": schema } });
-    of(&schema).unwrap().remove(0)
+    from_schema(&schema).unwrap().remove(0)
 }
 
 /// Checks the value of an input.
 fn reads(field: &Field, typed: &str, value: Value) {
-    assert_eq!(field.read(typed), Ok(Some(value)), "{typed:?}");
+    assert_eq!(field.parse(typed), Ok(Some(value)), "{typed:?}");
 }
 
 fn refuses(field: &Field, typed: &str, why: &str) {
-    assert_eq!(field.read(typed), Err(why.to_owned()), "{typed:?}");
+    assert_eq!(field.parse(typed), Err(why.to_owned()), "{typed:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn malformed_formats_are_refused() {
             reads(&field, typed, json!(typed));
         }
         for typed in wrong {
-            assert!(field.read(typed).is_err(), "{format}: {typed}");
+            assert!(field.parse(typed).is_err(), "{format}: {typed}");
         }
     }
     let unknown = field(json!({ "type": "string", "format": "ipv4" }));
@@ -148,7 +148,7 @@ fn a_number_that_is_an_option_is_not_a_position() {
     reads(&count, "#1", json!(3));
     // Options with the same name.
     let same = field(json!({ "enum": ["a", "b"], "enumNames": ["same", "same"] }));
-    assert!(same.read("same").is_err());
+    assert!(same.parse("same").is_err());
     reads(&same, "2", json!("b"));
 }
 
@@ -165,8 +165,8 @@ fn several_options_are_separated_by_commas() {
     reads(&letters, "c, d", json!(["c, d"]));
     reads(&letters, "", json!([]));
     refuses(&letters, "1,2,3", "got 3, expected at most 2 of them");
-    assert!(letters.read("a,x").is_err());
-    assert_eq!(optional(plain).read(""), Ok(None));
+    assert!(letters.parse("a,x").is_err());
+    assert_eq!(optional(plain).parse(""), Ok(None));
 
     let titled = field(json!({
         "type": "array",
@@ -194,16 +194,16 @@ fn other_types_are_entered_as_json() {
         let field = field(schema);
         assert_eq!(field.prompt(), "it (as JSON; required)");
         reads(&field, "{\"a\":[1]}", json!({ "a": [1] }));
-        assert!(field.read("{").is_err());
+        assert!(field.parse("{").is_err());
     }
     // Required properties without a description are asked for too.
     let schema = json!({ "type": "object", "properties": {}, "required": ["other"] });
-    let fields = of(&schema).unwrap();
+    let fields = from_schema(&schema).unwrap();
     assert_eq!(fields[0].prompt(), "other (as JSON; required)");
     // A nullable string is still a string.
     let text = optional(json!({ "type": ["string", "null"], "default": null }));
     assert_eq!(text.prompt(), "it (Enter: skip)");
-    assert_eq!(text.read(""), Ok(None));
+    assert_eq!(text.parse(""), Ok(None));
     reads(&text, "1", json!("1"));
 }
 
@@ -217,7 +217,7 @@ fn an_invalid_default_is_ignored() {
     ] {
         let field = field(schema);
         assert_eq!(
-            field.read(""),
+            field.parse(""),
             Err("a value is required".to_owned()),
             "{field:?}"
         );
@@ -240,9 +240,9 @@ fn descriptions_become_one_short_sanitized_line() {
     assert!(prompt.contains("and 470 more"), "{prompt}");
     // Options that are not listed can be selected too.
     reads(&field, "500", json!(choices[499]));
-    let why = field.read(&hostile).unwrap_err();
+    let why = field.parse(&hostile).unwrap_err();
     assert!(why.chars().count() < 200 && !why.contains('\x1b'), "{why}");
-    let text = super::shown(&"word ".repeat(100), 12);
+    let text = super::sanitize(&"word ".repeat(100), 12);
     assert_eq!(text, "word word wo…");
 }
 
@@ -252,9 +252,9 @@ fn refuses_hundreds_of_fields() {
         let all = (0..count).map(|n| (format!("f{n}"), json!({ "type": "string" })));
         json!({ "properties": all.collect::<serde_json::Map<_, _>>() })
     };
-    assert_eq!(of(&schema(MAX_FIELDS)).unwrap().len(), MAX_FIELDS);
+    assert_eq!(from_schema(&schema(MAX_FIELDS)).unwrap().len(), MAX_FIELDS);
     assert_eq!(
-        of(&schema(MAX_FIELDS + 1)),
+        from_schema(&schema(MAX_FIELDS + 1)),
         Err("the form has 51 fields, at most 50 are supported".to_owned())
     );
     for nothing in [
@@ -262,6 +262,6 @@ fn refuses_hundreds_of_fields() {
         json!(null),
         json!({ "properties": 5, "required": 5 }),
     ] {
-        assert_eq!(of(&nothing), Ok(Vec::new()));
+        assert_eq!(from_schema(&nothing), Ok(Vec::new()));
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn code(line: &str, is_diff: bool) -> Line {
 
 /// Kind of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(super) enum LineKind {
     Blank,
     Fence(Fence),
     Heading,
@@ -75,7 +75,7 @@ pub(super) enum Opening {
     Other,
 }
 
-impl Opening {
+impl LineKind {
     pub(super) fn of(line: &str) -> Self {
         let text = line.trim();
         if text.is_empty() {
@@ -112,21 +112,21 @@ fn is_rule(text: &str) -> bool {
     }
 }
 
-fn item(text: &str) -> Opening {
+fn item(text: &str) -> LineKind {
     let (marker, rest) = text.split_once(' ').unwrap_or((text, ""));
     let has_text = !rest.trim().is_empty();
     if matches!(marker, "-" | "*" | "+") {
-        return Opening::Item {
+        return LineKind::Item {
             interrupts: has_text,
         };
     }
     let number = marker.strip_suffix(['.', ')']).unwrap_or_default();
     if !number.is_empty() && number.len() <= 9 && number.bytes().all(|c| c.is_ascii_digit()) {
-        return Opening::Item {
+        return LineKind::Item {
             interrupts: has_text && number == "1",
         };
     }
-    Opening::Other
+    LineKind::Other
 }
 
 /// Indentation in spaces; a tab counts as four.
@@ -137,8 +137,7 @@ pub(super) fn indent(line: &str) -> usize {
         .sum()
 }
 
-/// Whether a line is a link definition.
-pub(super) fn is_definition(line: &str) -> bool {
+pub(super) fn is_link_definition(line: &str) -> bool {
     let name = line.trim_start().strip_prefix('[');
     indent(line) <= 3 && name.and_then(|name| name.split_once("]:")).is_some()
 }

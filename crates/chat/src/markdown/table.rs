@@ -4,8 +4,7 @@
 use crate::styled_text::{Line, Style};
 use pulldown_cmark::Alignment;
 
-/// Minimum width of a column.
-const NARROWEST: usize = 6;
+const MIN_COLUMN_WIDTH: usize = 6;
 
 /// A table that is filled cell by cell.
 pub(super) struct Table {
@@ -51,7 +50,7 @@ impl Table {
         let room = room.checked_sub(3 * count.saturating_sub(1))?;
         while widths.iter().sum::<usize>() > room {
             let widest = widths.iter_mut().max()?;
-            if *widest <= NARROWEST {
+            if *widest <= MIN_COLUMN_WIDTH {
                 return None;
             }
             *widest -= 1;

@@ -1,4 +1,4 @@
-use super::{block, changed};
+use super::{block, diff_block};
 use crate::card::requested_diff;
 use crate::styled_text::{Line, Styling};
 use serde_json::json;
@@ -43,7 +43,7 @@ fn shows_exactly_what_runs() {
 #[test]
 fn an_edit_is_shown_as_a_diff() {
     let arguments = json!({ "path": "a", "old_text": "one\ntwo", "new_text": "one\n2" });
-    let rows: Vec<String> = changed(&requested_diff(&arguments).unwrap(), 80)
+    let rows: Vec<String> = diff_block(&requested_diff(&arguments).unwrap(), 80)
         .iter()
         .map(Line::text)
         .collect();

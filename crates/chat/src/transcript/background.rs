@@ -8,10 +8,10 @@ use haft::ops::text::brief;
 use std::time::Instant;
 
 /// Maximum rows of running tasks; of the others only the number is shown.
-const ROWS: usize = 4;
+const MAX_TASK_ROWS: usize = 4;
 
 /// Characters of a description beside each call of a task.
-const WORK: usize = 30;
+const MAX_DESCRIPTION: usize = 30;
 
 /// Maximum number of ends to remember until the agent learns of them.
 const MAX_REPORTED: usize = 64;
@@ -23,7 +23,7 @@ struct Task {
     /// Short description of its work.
     description: String,
     is_queued: bool,
-    since: Instant,
+    started: Instant,
 }
 
 #[derive(Default)]
@@ -45,7 +45,11 @@ impl Background {
         let task = tasks.find(|task| Some(task.id.as_str()) == session)?;
         Some(match task.description.is_empty() {
             true => task.agent.clone(),
-            false => format!("{}: {}", task.agent, brief(&task.description, WORK)),
+            false => format!(
+                "{}: {}",
+                task.agent,
+                brief(&task.description, MAX_DESCRIPTION)
+            ),
         })
     }
 
@@ -76,24 +80,23 @@ impl Background {
         }
         let is_queued = status == "queued";
         // The time counts from the start of the work.
-        let since = before.filter(|task| task.is_queued == is_queued);
+        let started = before.filter(|task| task.is_queued == is_queued);
         self.tasks.push(Task {
             id: id.to_owned(),
             agent: agent.to_owned(),
             description: description.to_owned(),
             is_queued,
-            since: since.map_or(now, |task| task.since),
+            started: started.map_or(now, |task| task.started),
         });
         false
     }
 
-    /// Rows of running tasks.
     pub(super) fn rows(&self, now: Instant, columns: usize) -> Vec<Line> {
-        let shown = self.tasks.iter().take(ROWS).map(|task| {
-            let time = format_duration(now.saturating_duration_since(task.since));
+        let shown = self.tasks.iter().take(MAX_TASK_ROWS).map(|task| {
+            let time = format_duration(now.saturating_duration_since(task.started));
             let waits = if task.is_queued { " (queued)" } else { "" };
             let end = format!("{waits} · {time}");
-            let (spinner, begin) = (spinner(task.since, now), " in the background: ");
+            let (spinner, begin) = (spinner(task.started, now), " in the background: ");
             let mut line = Line::new(spinner, Style::CYAN);
             line.push(begin, Style::DIM);
             line.push(&task.agent, Style::PLAIN);
@@ -105,10 +108,10 @@ impl Background {
                 line.push(&format!(": {work}"), Style::PLAIN);
             }
             line.push(&end, Style::DIM);
-            line.cut(columns)
+            line.truncated(columns)
         });
         let mut rows: Vec<Line> = shown.collect();
-        let more = self.tasks.len().saturating_sub(ROWS);
+        let more = self.tasks.len().saturating_sub(MAX_TASK_ROWS);
         if more > 0 {
             rows.push(Line::new(&format!("  and {more} more"), Style::DIM));
         }

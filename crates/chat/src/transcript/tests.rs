@@ -75,7 +75,7 @@ fn different_kinds_are_separated() {
     let mut transcript = Transcript::new(60);
     let lines = shown(&transcript.user_input("do\nit"));
     assert_eq!(lines, ["", "› do", "  it"]);
-    transcript.begin(Instant::now(), Length::Short);
+    transcript.start_work(Instant::now(), Length::Short);
     let rows = play(
         &mut transcript,
         &[
@@ -104,25 +104,28 @@ fn different_kinds_are_separated() {
         ]
     );
     assert!(!transcript.is_working());
-    assert!(transcript.live(Instant::now(), 9).is_empty());
+    assert!(transcript.live_rows(Instant::now(), 9).is_empty());
 }
 
 #[test]
 fn work_in_progress_fits_its_room() {
     let now = Instant::now();
     let mut transcript = Transcript::new(60);
-    transcript.begin(now, Length::Short);
-    assert_eq!(shown(&transcript.live(now, 9)), ["", "⠋ thinking · 0.0 s"]);
+    transcript.start_work(now, Length::Short);
+    assert_eq!(
+        shown(&transcript.live_rows(now, 9)),
+        ["", "⠋ thinking · 0.0 s"]
+    );
     play(&mut transcript, &[words("half a line")]);
     assert_eq!(
-        shown(&transcript.live(now, 9)),
+        shown(&transcript.live_rows(now, 9)),
         ["half a line", "", "⠋ answering · 0.0 s"]
     );
     play(
         &mut transcript,
         &[start("1", "bash", json!({ "command": "make" }))],
     );
-    assert_eq!(shown(&transcript.live(now, 9)), ["", "⠋ bash make"]);
+    assert_eq!(shown(&transcript.live_rows(now, 9)), ["", "⠋ bash make"]);
     let output = "1\n2\n3\n4\n5\n".to_owned();
     let update = tool(haft::EventKind::ToolUpdate {
         call_id: "1".to_owned(),
@@ -131,16 +134,16 @@ fn work_in_progress_fits_its_room() {
     });
     play(&mut transcript, &[update]);
     assert_eq!(
-        shown(&transcript.live(now, 9)),
+        shown(&transcript.live_rows(now, 9)),
         ["", "⠋ bash make", "  2", "  3", "  4", "  5"]
     );
-    assert_eq!(shown(&transcript.live(now, 2)), ["  4", "  5"]);
+    assert_eq!(shown(&transcript.live_rows(now, 2)), ["  4", "  5"]);
 }
 
 #[test]
 fn a_sub_agents_calls_take_one_line_each_and_its_text_is_hidden() {
     let mut transcript = Transcript::new(60);
-    transcript.begin(Instant::now(), Length::Short);
+    transcript.start_work(Instant::now(), Length::Short);
     let by_sub_agent = |mut seen: ChatEvent| {
         seen.sub_agent = Some("child".to_owned());
         seen
@@ -161,7 +164,7 @@ fn a_sub_agents_calls_take_one_line_each_and_its_text_is_hidden() {
 #[test]
 fn calls_of_sub_agents_may_have_the_same_id() {
     let mut transcript = Transcript::new(60);
-    transcript.begin(Instant::now(), Length::Short);
+    transcript.start_work(Instant::now(), Length::Short);
     let of = |sub_agent: &str, mut seen: ChatEvent| {
         seen.sub_agent = Some(sub_agent.to_owned());
         seen
@@ -234,12 +237,12 @@ fn background_tasks_are_shown_while_idle() {
         })
     };
     let now = Instant::now();
-    transcript.begin(now, Length::Short);
+    transcript.start_work(now, Length::Short);
     play(&mut transcript, &[behind(status("running"), None)]);
     let call = start("c", "grep", json!({ "pattern": "x" }));
     play(&mut transcript, &[behind(call, Some("t1"))]);
     let live = |transcript: &Transcript| {
-        let rows = shown(&transcript.live(Instant::now(), 9));
+        let rows = shown(&transcript.live_rows(Instant::now(), 9));
         let plain = rows.iter().map(|row| {
             let words = row.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
             words.split(" · ").next().unwrap_or_default().to_owned()
@@ -250,14 +253,14 @@ fn background_tasks_are_shown_while_idle() {
     let task = "in the background: researcher: find the tests";
     assert_eq!(live(&transcript), ["thinking", task, "grep x"]);
     play(&mut transcript, &[done("done")]);
-    assert!(!transcript.is_working() && transcript.has_background());
+    assert!(!transcript.is_working() && transcript.has_background_work());
     assert_eq!(live(&transcript), [task, "grep x"]);
     let lines = play(&mut transcript, &[behind(end("c", "grep"), Some("t1"))]);
     let line = lines.last().unwrap();
     assert!(line.starts_with("  ↳ grep x · researcher"), "{lines:?}");
     assert_eq!(live(&transcript), [task]);
     // Streamed text stays together.
-    transcript.begin(now, Length::Short);
+    transcript.start_work(now, Length::Short);
     let mut lines = play(&mut transcript, &[words("one ")]);
     lines.extend(play(&mut transcript, &[behind(status("done"), None)]));
     lines.extend(play(&mut transcript, &[words("two"), done("done")]));
@@ -266,7 +269,7 @@ fn background_tasks_are_shown_while_idle() {
         lines.contains(&ended) && lines.contains(&"one two".to_owned()),
         "{lines:?}"
     );
-    assert!(live(&transcript).is_empty() && !transcript.has_background());
+    assert!(live(&transcript).is_empty() && !transcript.has_background_work());
     // An unanswered task says how to get its question back.
     let lines = play(&mut transcript, &[behind(status("waiting"), None)]);
     let line = lines.join(" ");
@@ -295,7 +298,7 @@ fn a_background_question_ends_with_its_task() {
         question: None,
     });
     play(&mut transcript, &[behind(asked)]);
-    assert!(transcript.has_background());
+    assert!(transcript.has_background_work());
     play(&mut transcript, &[behind(done("approval"))]);
-    assert!(!transcript.has_background());
+    assert!(!transcript.has_background_work());
 }

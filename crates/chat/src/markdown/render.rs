@@ -20,7 +20,7 @@ struct Margin {
 }
 
 /// Renderer of a block.
-pub(super) struct Page<'a> {
+pub(super) struct BlockRenderer<'a> {
     columns: usize,
     numbering: &'a mut Numbering,
     lines: Vec<Line>,
@@ -33,7 +33,7 @@ pub(super) struct Page<'a> {
     code: Option<Code>,
     table: Option<Table>,
     /// Whether an empty line is due before the next paragraph.
-    apart: bool,
+    needs_gap: bool,
 }
 
 struct Code {
@@ -41,7 +41,7 @@ struct Code {
     text: String,
 }
 
-impl<'a> Page<'a> {
+impl<'a> BlockRenderer<'a> {
     pub(super) fn new(columns: usize, numbering: &'a mut Numbering) -> Self {
         Self {
             columns,
@@ -54,20 +54,21 @@ impl<'a> Page<'a> {
             links: Vec::new(),
             code: None,
             table: None,
-            apart: false,
+            needs_gap: false,
         }
     }
 
-    pub(super) fn read(mut self, block: &str) -> Vec<Line> {
+    pub(super) fn render(mut self, block: &str) -> Vec<Line> {
         let options =
             Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        let mut follows = false;
+        let mut is_numbered = false;
         for event in Parser::new_ext(block, options) {
-            follows |= matches!(event, Event::Start(Tag::List(Some(_)))) && self.lists.is_empty();
+            is_numbered |=
+                matches!(event, Event::Start(Tag::List(Some(_)))) && self.lists.is_empty();
             self.event(event);
         }
         self.end_line();
-        if !follows {
+        if !is_numbered {
             *self.numbering = Numbering::default();
         }
         self.lines
@@ -96,14 +97,14 @@ impl<'a> Page<'a> {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph => self.stand_apart(),
+            Tag::Paragraph => self.push_gap(),
             Tag::Heading { level, .. } => {
                 self.put(&format!("{} ", "#".repeat(depth(level))), Style::DIM);
                 self.styles.push(Style::BOLD);
             }
             Tag::BlockQuote(_) => {
                 self.end_line();
-                self.stand_apart();
+                self.push_gap();
                 self.margins.push(Margin {
                     first: None,
                     rest: Line::new("│ ", Style::DIM),
@@ -111,7 +112,7 @@ impl<'a> Page<'a> {
             }
             Tag::CodeBlock(kind) => {
                 self.end_line();
-                self.stand_apart();
+                self.push_gap();
                 let name = match &kind {
                     CodeBlockKind::Fenced(name) => {
                         self.line.push(&format!("```{name}"), Style::DIM);
@@ -138,7 +139,7 @@ impl<'a> Page<'a> {
                     (start, _) => start,
                 };
                 self.lists.push(start);
-                self.apart = false;
+                self.needs_gap = false;
             }
             Tag::Item => self.item(),
             Tag::Emphasis => self.styles.push(Style::ITALIC),
@@ -165,17 +166,17 @@ impl<'a> Page<'a> {
         match tag {
             TagEnd::Paragraph => {
                 self.end_line();
-                self.apart = true;
+                self.needs_gap = true;
             }
             TagEnd::Heading(_) => {
                 self.styles.pop();
                 self.end_line();
-                self.apart = true;
+                self.needs_gap = true;
             }
             TagEnd::BlockQuote(_) => {
                 self.end_line();
                 self.margins.pop();
-                self.apart = true;
+                self.needs_gap = true;
             }
             TagEnd::CodeBlock => self.end_code(),
             TagEnd::List(_) => {
@@ -187,7 +188,7 @@ impl<'a> Page<'a> {
             TagEnd::Item => {
                 self.end_line();
                 self.margins.pop();
-                self.apart = false;
+                self.needs_gap = false;
             }
             TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
                 self.styles.pop();
@@ -238,7 +239,7 @@ impl<'a> Page<'a> {
             rest: Line::plain(&" ".repeat(marker.chars().count())),
             first: Some(Line::new(&marker, Style::DIM)),
         });
-        self.apart = false;
+        self.needs_gap = false;
     }
 
     fn text(&mut self, text: &str) {
@@ -293,19 +294,19 @@ impl<'a> Page<'a> {
         };
         for line in text.lines() {
             let row = code(line, is_diff);
-            let margin = self.margined(Line::default());
-            self.lines.push(row.behind(margin));
+            let margin = self.with_margins(Line::default());
+            self.lines.push(row.with_margin(margin));
         }
         if fenced {
             self.line.push("```", Style::DIM);
             self.end_line();
         }
-        self.apart = true;
+        self.needs_gap = true;
     }
 
-    fn stand_apart(&mut self) {
-        if std::mem::take(&mut self.apart) && !self.lines.is_empty() {
-            let row = self.margined(Line::default());
+    fn push_gap(&mut self) {
+        if std::mem::take(&mut self.needs_gap) && !self.lines.is_empty() {
+            let row = self.with_margins(Line::default());
             let is_empty = row.text().trim().is_empty();
             self.lines
                 .push(if is_empty { Line::default() } else { row });
@@ -332,13 +333,13 @@ impl<'a> Page<'a> {
         }
         let line = std::mem::take(&mut self.line);
         for row in line.rows(self.room()) {
-            let row = self.margined(row);
+            let row = self.with_margins(row);
             self.lines.push(row);
         }
     }
 
     /// Puts the margins before a row.
-    fn margined(&mut self, row: Line) -> Line {
+    fn with_margins(&mut self, row: Line) -> Line {
         let mut whole = Line::default();
         for margin in &mut self.margins {
             whole.append(margin.first.take().unwrap_or_else(|| margin.rest.clone()));
