@@ -1,14 +1,12 @@
 //! Prompts on the terminal, line by line, for commands that do not run a full-screen
 //! chat.
 
-use crate::chat::{
-    Extent, FormState, Line, Paint, QuestionContext, edit_arguments, question_lines,
-};
 use crate::config::{FILE, Settings};
 use crate::exit::Failure;
 use crate::{confinement, env, output, text};
 use async_trait::async_trait;
 use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
+use haft_chat::{Detail, FormState, QuestionContext, edit_arguments, question_text};
 use std::io::BufRead;
 use std::sync::Arc;
 
@@ -19,7 +17,7 @@ pub(crate) fn terminal_approver(settings: &Settings) -> Option<Arc<dyn Approver>
     let approver = || {
         Arc::new(TerminalApprover {
             context: QuestionContext {
-                file: folder.map(|folder| folder.join(FILE)),
+                rules_file: folder.map(|folder| folder.join(FILE)),
                 sandbox: Some(confinement::summary(settings)),
             },
             scratch: settings.folders.state.clone(),
@@ -37,9 +35,9 @@ struct TerminalApprover {
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn ask(&self, question: &Question) -> Answer {
-        let mut extent = Extent::Usual;
+        let mut detail = Detail::Brief;
         loop {
-            let prompt = self.prompt(question, extent);
+            let prompt = self.prompt(question, detail);
             let Some(line) = read_line(&prompt).await else {
                 return Answer::Reject { reason: None };
             };
@@ -47,7 +45,7 @@ impl Approver for TerminalApprover {
             match word.to_ascii_lowercase().as_str() {
                 "y" | "yes" if rest.is_empty() => return Answer::Approve,
                 "a" | "always" if question.suggestion.is_some() => return Answer::Always,
-                "v" => extent = Extent::Whole,
+                "v" => detail = Detail::Full,
                 "e" => match self.edit_arguments(question).await {
                     Ok(arguments) => return Answer::ApproveWith { arguments },
                     Err(why) => output::note(&format!("  {why}")),
@@ -69,7 +67,7 @@ impl Approver for TerminalApprover {
                 return Filled::Declined;
             }
         };
-        let prompt = plain(&form_state.lines(text::WIDTH)) + "Answer? [y/N] ";
+        let prompt = form_state.introduction(text::WIDTH) + "Answer? [y/N] ";
         match read_line(&prompt).await {
             Some(line) if is_yes(&line) => {}
             Some(_) => return Filled::Declined,
@@ -79,7 +77,7 @@ impl Approver for TerminalApprover {
             let Some(line) = read_line(&format!("  {prompt}: ")).await else {
                 return Filled::Dismissed;
             };
-            if let Err(why) = form_state.take(&line) {
+            if let Err(why) = form_state.enter(&line) {
                 output::note(&format!("  {why}"));
             }
         }
@@ -87,19 +85,13 @@ impl Approver for TerminalApprover {
     }
 }
 
-fn plain(lines: &[Line]) -> String {
-    let rows = lines.iter().flat_map(|line| line.rows(text::WIDTH));
-    rows.map(|row| row.render(Paint::Plain) + "\n").collect()
-}
-
 fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 impl TerminalApprover {
-    fn prompt(&self, question: &Question, extent: Extent) -> String {
-        let lines = question_lines(question, &self.context, extent, text::WIDTH);
-        let mut out = plain(&lines);
+    fn prompt(&self, question: &Question, detail: Detail) -> String {
+        let mut out = question_text(question, &self.context, detail, text::WIDTH);
         let always = match question.suggestion {
             Some(_) => ", a: always",
             None => "",

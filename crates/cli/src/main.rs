@@ -1,11 +1,10 @@
 //! The program `haft`: turns flags and configuration files into a session, and replies
-//! into text and an exit code. This is the only crate that reads the environment and
-//! prints.
+//! into text and an exit code. This is the only crate that reads the environment, and only
+//! it and the chat print.
 
 mod agent;
 mod args;
 mod ask;
-mod chat;
 mod commands;
 mod config;
 mod confinement;

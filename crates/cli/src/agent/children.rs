@@ -96,9 +96,9 @@ impl Records for ChildRecords {
 
     fn restore(&self, agent: Agent, child: &Child) -> Result<Agent, String> {
         let message = |error: haft_store::sessions::Error| error.to_string();
-        let looked = self.sessions.load(&child.id).map_err(message)?;
-        let parent = looked.info.parent.as_ref().map(|(session, _)| session);
-        if looked.info.id != child.id || parent != Some(&child.parent) {
+        let stored = self.sessions.load(&child.id).map_err(message)?;
+        let parent = stored.info.parent.as_ref().map(|(session, _)| session);
+        if stored.info.id != child.id || parent != Some(&child.parent) {
             return Err(format!("task {} was not started by this session", child.id));
         }
         let (session, loaded) = self.sessions.resume(&child.id).map_err(message)?;

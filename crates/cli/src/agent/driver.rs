@@ -1,12 +1,12 @@
 //! Connects the chat to an agent.
 
-use crate::chat::{ChatEvent, Driver, Events};
 use crate::config::model::Model as Chosen;
 use async_trait::async_trait;
 use futures::StreamExt;
 use haft::ops::{Access, FilePath};
 use haft::{Call, Content, Effect};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
+use haft_chat::{ChatEvent, Driver, EventStream};
 use haft_store::sessions::{Filter, SessionKind, Sessions};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ impl Outputs {
 
 #[async_trait]
 impl Driver for Live {
-    async fn prompt(&self, text: String) -> Result<Events, String> {
+    async fn prompt(&self, text: String) -> Result<EventStream, String> {
         let begun = if self.has_unfinished_run.swap(false, Ordering::Relaxed) {
             let prompt = Some(text).filter(|text| !text.trim().is_empty());
             let resumed = Resumed {
@@ -90,7 +90,7 @@ impl Driver for Live {
         Ok(seen.boxed())
     }
 
-    fn background(&self) -> Events {
+    fn background_events(&self) -> EventStream {
         let outputs = Arc::clone(&self.outputs);
         let seen = self.agent.watch_background().map(move |event| {
             outputs.observe(&event.kind);
@@ -102,7 +102,7 @@ impl Driver for Live {
         seen.boxed()
     }
 
-    async fn command(&self, line: String) -> Result<Events, String> {
+    async fn run_command(&self, line: String) -> Result<EventStream, String> {
         let tools = self.agent.tools();
         let names = ["bash", "exec", "execute"];
         let tool = names.into_iter().find(|name| {
@@ -124,7 +124,7 @@ impl Driver for Live {
                 outputs.observe(&EventKind::Tool(kind.clone()));
                 let _ = sender.send(ChatEvent {
                     kind: EventKind::Tool(kind),
-                    child: None,
+                    sub_agent: None,
                     is_background: false,
                 });
             });
@@ -199,7 +199,7 @@ impl Driver for Live {
             .collect()
     }
 
-    async fn sessions(&self) -> Result<Vec<String>, String> {
+    async fn list_sessions(&self) -> Result<Vec<String>, String> {
         let Some(sessions) = &self.sessions else {
             return Ok(Vec::new());
         };
@@ -223,16 +223,16 @@ impl Driver for Live {
         Ok(found.iter().map(line).collect())
     }
 
-    fn session(&self) -> Option<String> {
+    fn session_id(&self) -> Option<String> {
         let is_begun = !self.agent.history().is_empty() && self.sessions.is_some();
         is_begun.then(|| self.agent.session().to_owned())
     }
 
-    fn output(&self, call_id: &str) -> Option<String> {
+    fn reply_text(&self, call_id: &str) -> Option<String> {
         self.outputs.get(call_id)
     }
 
-    fn folder(&self) -> Option<FilePath> {
+    fn work_folder(&self) -> Option<FilePath> {
         let runtime = self.agent.runtime();
         let scope = Some(runtime.scope()).filter(|scope| scope.is_on_disk())?;
         let folder = scope.resolve(".", Access::Read).ok()?;

@@ -1,8 +1,8 @@
 //! Progress of a non-interactive run on stderr, one line per call.
 
-use crate::chat::background_task;
 use crate::{output, text};
 use haft_agent::{AgentEvent, Event, EventKind};
+use haft_chat::background_task_line;
 use serde_json::Value;
 use std::cell::RefCell;
 
@@ -86,7 +86,7 @@ fn agent(event: &AgentEvent) -> Option<String> {
             agent,
             description,
             status,
-        } => Some(background_task(task_id, agent, description, status)),
+        } => Some(background_task_line(task_id, agent, description, status)),
         AgentEvent::TurnLimitReached { reason } => {
             let name = serde_json::to_value(reason).unwrap_or_default();
             Some(match name.as_str().unwrap_or_default() {

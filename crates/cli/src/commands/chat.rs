@@ -6,34 +6,33 @@ use crate::agent::driver::Live;
 use crate::agent::{self, Past};
 use crate::args::Shared;
 use crate::args::agent::Resume;
-use crate::chat::{self, Ended, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures};
 use crate::config::{FILE, Settings};
 use crate::exit::{Exit, Failure};
 use crate::{confinement, env, output, session, signals, text};
 use haft::Content;
 use haft::ops::text::brief;
 use haft_agent::{Message, Origin};
+use haft_chat::{EndReason, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Session that a chat starts with.
-pub(crate) enum Begin {
-    /// With a new session.
+pub(crate) enum StartSession {
     New,
-    /// With an existing session; the latest in this folder if none is named.
-    Session(Option<String>),
+    /// An existing session by id; the latest in this folder if `None`.
+    Existing(Option<String>),
 }
 
 /// Runs a chat until the user quits.
-pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
+pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure> {
     let mut settings = session::settings_of_chat(shared)?;
     if agent::model(&settings)?.is_none() {
         return Err(agent::no_model());
     }
     let sessions = agent::sessions(&settings)?;
-    let past = match begin {
-        Begin::New => Past::New,
-        Begin::Session(session) => {
+    let past = match start {
+        StartSession::New => Past::New,
+        StartSession::Existing(session) => {
             let sessions = sessions
                 .as_ref()
                 .ok_or_else(|| Failure::usage("sessions need a state folder: set HOME"))?;
@@ -42,8 +41,8 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
                 ..Resume::default()
             };
             let (id, _) = resume::session_and_prompt(sessions, &settings, &args)?;
-            let looked = sessions.load(&id).map_err(failure)?;
-            settings = resume::in_its_folder(shared, settings, &looked.info.work_dir)?;
+            let stored = sessions.load(&id).map_err(failure)?;
+            settings = resume::in_its_folder(shared, settings, &stored.info.work_dir)?;
             Past::Session(Box::new(sessions.resume(&id).map_err(failure)?))
         }
     };
@@ -52,12 +51,12 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let chosen = settings.model.clone()?;
     let ended = signals::block_on(async {
-        let (approver, questions) = chat::chat_approver();
+        let (approver, requests) = haft_chat::approver();
         let agent = agent::agent(&settings, model, past, sessions.as_ref(), approver).await?;
         let has_unfinished_run = is_resumed && agent.has_work();
         let notes = notes(&agent, is_resumed, has_unfinished_run);
         let mut setup = setup(&settings, agent.model().id().model, notes);
-        setup.greeting.before = before(&agent);
+        setup.greeting.last_exchange = last_exchange(&agent);
         let live = Arc::new(Live {
             agent,
             chosen,
@@ -67,14 +66,14 @@ pub(crate) fn run(shared: &Shared, begin: Begin) -> Result<Exit, Failure> {
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
         });
-        let ended = chat::run(live.clone(), setup, questions).await;
+        let ended = haft_chat::run(live.clone(), setup, requests).await;
         note_background(&live.agent.background_tasks(), live.agent.session());
         agent::close_now(&live.agent).await;
         ended.map_err(|error| Failure::failed(format!("cannot use the terminal: {error}")))
     })?;
     Ok(match ended {
-        Ended::Quit => Exit::Done,
-        Ended::Signal(number) => Exit::Signal(number),
+        EndReason::Quit => Exit::Done,
+        EndReason::Signal(number) => Exit::Signal(number),
     })
 }
 
@@ -142,11 +141,11 @@ fn pending(questions: &[(String, Option<&str>)]) -> Vec<String> {
 }
 
 /// Returns the last prompt and the answer to it.
-fn before(agent: &haft_agent::Agent) -> Option<LastExchange> {
-    let mut before = LastExchange::default();
+fn last_exchange(agent: &haft_agent::Agent) -> Option<LastExchange> {
+    let mut last = LastExchange::default();
     for message in agent.history().iter().rev() {
         match &**message {
-            Message::Assistant(answer) if before.answer.is_empty() => before.answer = answer.text(),
+            Message::Assistant(answer) if last.answer.is_empty() => last.answer = answer.text(),
             Message::User {
                 content,
                 origin: Origin::Prompt,
@@ -155,8 +154,8 @@ fn before(agent: &haft_agent::Agent) -> Option<LastExchange> {
                     Content::Text { text } => Some(text.as_str()),
                     _ => None,
                 });
-                before.prompt = texts.collect::<Vec<_>>().join("\n");
-                return Some(before);
+                last.prompt = texts.collect::<Vec<_>>().join("\n");
+                return Some(last);
             }
             _ => {}
         }
@@ -183,23 +182,23 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             folder,
             sandbox,
             notes,
-            before: None,
+            last_exchange: None,
         },
-        features: TerminalFeatures::detect(
+        terminal: TerminalFeatures::detect(
             output::can_chat(),
             env::text("TERM").as_deref(),
             env::allows_colour(),
             true,
         ),
-        history: settings
+        history_file: settings
             .folders
             .state
             .as_ref()
             .map(|state| state.join("history")),
-        scratch: settings.folders.state.clone(),
+        scratch_folder: settings.folders.state.clone(),
         editor: env::editor(),
-        context: QuestionContext {
-            file: config.map(|config| config.join(FILE)),
+        question_context: QuestionContext {
+            rules_file: config.map(|config| config.join(FILE)),
             sandbox: Some(confinement::summary(settings)),
         },
     }

@@ -2,7 +2,6 @@
 
 use crate::agent::driver::Live;
 use crate::args::Shared;
-use crate::chat::{self, PlayOptions, QuestionContext};
 use crate::config::model::Model as Chosen;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
@@ -18,6 +17,7 @@ use haft_agent::provider::Recording;
 use haft_agent::{
     Agent, Chunk, Message, Model, ModelError, ModelId, Prompt, Request, system_prompt,
 };
+use haft_chat::{QuestionContext, SinglePromptOptions, TerminalFeatures, run_single_prompt};
 use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
 use std::io::BufRead;
 use std::path::Path;
@@ -113,7 +113,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         paint.bold("An agent at work with haft.")
     ))?;
     let failed = |error: String| Failure::failed(error);
-    let (approver, mut questions) = chat::chat_approver();
+    let (approver, mut requests) = haft_chat::approver();
     let id = new_id();
     let runtime = Runtime::builder()
         .dir(work)
@@ -171,26 +171,25 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         commands: AtomicU64::new(0),
         outputs: Arc::default(),
     };
-    let options = PlayOptions {
-        paint: chat::TerminalFeatures::detect(
+    let options = SinglePromptOptions {
+        terminal: TerminalFeatures::detect(
             on_terminal,
             env::text("TERM").as_deref(),
             env::allows_colour(),
             false,
-        )
-        .paint,
+        ),
         columns: output::width().unwrap_or(80).clamp(40, 100),
-        context: QuestionContext {
-            file: None,
+        wraps_all_lines: on_terminal,
+        question_context: QuestionContext {
+            rules_file: None,
             sandbox: Some(
                 "it would run in the sandbox: it can write only this folder and has no network"
                     .to_owned(),
             ),
         },
-        is_screen: on_terminal,
-        answers: &|_| Box::pin(answer()),
+        answer: &|_| Box::pin(answer()),
     };
-    match chat::play(&live, PROMPT, &options, &mut questions).await {
+    match run_single_prompt(&live, PROMPT, &options, &mut requests).await {
         // The reader of stdout closed it early.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         played => played.map_err(|error| failed(error.to_string())),

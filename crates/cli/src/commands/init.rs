@@ -1,35 +1,41 @@
 //! `haft init`: writes a commented `haft.yaml`, or converts another program's settings.
 
-mod agent_yaml;
-mod claude;
-mod codex;
-mod draft;
-mod gemini;
-mod jsonc;
-mod opencode;
-mod origin;
-mod references;
-mod rules;
-mod secrets;
-mod servers;
-mod yaml;
-
 use crate::args::{Init, Shared};
 use crate::config;
 use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::output;
-use draft::Draft;
-use origin::Origin;
+use haft_agent::provider::Provider;
+use haft_import::{Conversion, Host, Source, Target};
+use haft_mcp::client::{Endpoint, HttpTransport};
 use serde_json::{Map, Value};
-use servers::Spelling;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// A file of another program.
-struct Source {
-    origin: Origin,
-    given: Map<String, Value>,
+/// This machine, and the rules of `haft.yaml`.
+struct ThisHost;
+
+impl Host for ThisHost {
+    fn is_file(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok_and(|found| found.is_file())
+    }
+
+    fn is_secret(&self, variable: &str) -> bool {
+        config::is_secret(variable)
+    }
+
+    fn variables(&self, text: &str) -> Vec<String> {
+        config::variables(text)
+    }
+
+    fn is_server_url(&self, url: &str) -> bool {
+        Endpoint::address(url, Vec::new(), HttpTransport::Either).is_ok()
+    }
+
+    fn key_variable(&self, provider: &str) -> Option<&'static str> {
+        let provider: Provider = provider.parse().ok()?;
+        provider.key_variable()
+    }
 }
 
 /// Writes the file, unless it exists.
@@ -69,24 +75,21 @@ fn convert(
         return Err(exists(path));
     }
     let from: PathBuf = env::current_folder()?.join(from);
-    let source = origin::read(&from, &shown)?;
-    let drafted = |is_own, is_elsewhere: bool| {
-        let mut draft = Draft::new(is_own, folder, is_elsewhere);
-        carry(&mut draft, &source, folder);
-        draft
+    let source = read(&from, &shown)?;
+    let home = env::folders().home;
+    let target = Target {
+        is_own: shared.config.is_some(),
+        folder,
+        is_elsewhere: path.parent() != Some(folder),
+        home: home.as_deref(),
     };
-    let draft = drafted(shared.config.is_some(), path.parent() != Some(folder));
-    let own = draft.withholds().then(|| drafted(true, true));
-    let report = format!(
-        "{shown}: {}\n{}",
-        source.origin.about(),
-        draft.report(own.as_ref())
-    );
-    let beside = own.map(|own| own.beside(&draft));
-    if draft.is_empty() {
+    let conversion = haft_import::convert(&source, target, &ThisHost);
+    let report = format!("{shown}: {}\n{}", source.description(), conversion.report());
+    let own_lines = conversion.own_lines();
+    if conversion.is_empty() {
         output::text(&report)?;
-        if let Some(beside) = &beside {
-            advise_own(&draft, beside);
+        if let Some(own_lines) = &own_lines {
+            advise_own(&conversion, own_lines);
             return Err(Failure::failed(format!(
                 "wrote nothing: everything in {shown} needs secret variables"
             ))
@@ -97,7 +100,7 @@ fn convert(
                 .hint("`haft init` writes a haft.yaml with every key, commented out"),
         );
     }
-    let text = draft.text(&shown);
+    let text = conversion.text(&shown);
     config::check(&text, path).map_err(|failure| {
         Failure::failed(format!(
             "cannot create a valid haft.yaml from {shown}: {}",
@@ -110,84 +113,72 @@ fn convert(
     write(path, &text, init.force)?;
     output::text(&format!("{report}wrote {}", path.display()))?;
     if !shared.quiet {
-        match &beside {
-            Some(beside) => advise_own(&draft, beside),
-            None => advise_variables(&draft),
+        match &own_lines {
+            Some(own_lines) => advise_own(&conversion, own_lines),
+            None => advise_variables(&conversion),
         }
-        advise(&draft);
+        advise(target.is_own);
     }
     Ok(Exit::Done)
 }
 
-fn carry(draft: &mut Draft, source: &Source, folder: &Path) {
-    let given = &source.given;
-    let folders = env::folders();
-    let home = folders.home.as_deref();
-    match source.origin {
-        Origin::AgentYaml => agent_yaml::settings(draft, given),
-        Origin::ClaudeSettings => claude::settings(draft, given, home),
-        Origin::ClaudeState => claude::state(draft, given, folder),
-        Origin::Codex => codex::settings(draft, given),
-        Origin::Gemini => gemini::settings(draft, given),
-        Origin::Opencode => opencode::settings(draft, given, home),
-        Origin::Servers => {
-            for (key, value) in given {
-                match key.as_str() {
-                    "mcpServers" | "servers" => {
-                        servers::add_all(draft, key, value, Spelling::Claude);
-                    }
-                    "$schema" => {}
-                    "inputs" => draft.left(key, "haft does not ask for values; set variables"),
-                    _ => draft.left(key, "not a server"),
-                }
-            }
-        }
-    }
+fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
+    let Some(text) = config::read_text(path, shown)? else {
+        return Err(Failure::usage(format!("{shown} not found")));
+    };
+    let settings = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("yaml" | "yml") => config::yaml_value(&text, shown)?,
+        _ => haft_import::parse(path, &text).map_err(|error| {
+            let column = error.column.map(|column| format!(":{column}"));
+            let column = column.unwrap_or_default();
+            Failure::at(&format!("{shown}:{}{column}", error.line), &error.message)
+        })?,
+    };
+    Source::detect(path, settings).ok_or_else(|| {
+        Failure::usage(format!("cannot tell which program {shown} belongs to")).hint(
+            "supported: agent.yaml, .mcp.json, .claude/settings.json, ~/.claude.json, Codex config.toml, .gemini/settings.json, opencode.json",
+        )
+    })
 }
 
 /// Prints which variables are still to be set.
-fn advise_variables(draft: &Draft) {
-    let missing = |name: &&String| env::variable(name).is_none();
-    let missing: Vec<&str> = draft
-        .variables()
-        .iter()
-        .filter(missing)
-        .map(String::as_str)
-        .collect();
+fn advise_variables(conversion: &Conversion<'_>) {
+    let missing = |name: &&str| env::variable(name).is_none();
+    let missing: Vec<&str> = conversion.variables().filter(missing).collect();
     if !missing.is_empty() {
         output::note(&format!("Set these variables: {}", missing.join(", ")));
     }
 }
 
 /// Prints what to put into the user's own file.
-fn advise_own(draft: &Draft, beside: &str) {
-    advise_variables(draft);
+fn advise_own(conversion: &Conversion<'_>, own_lines: &str) {
+    advise_variables(conversion);
     let own = env::folders()
         .config
         .map(|folder| folder.join(config::FILE));
     let own = own.unwrap_or_else(|| Path::new("~/.config/haft").join(config::FILE));
-    let there = servers_of(&own);
-    let there = draft
-        .withheld_servers()
-        .filter(|name| there.contains_key(*name));
-    let there: Vec<&str> = there.collect();
+    let existing = servers_of(&own);
+    let existing: Vec<&str> = conversion
+        .own_servers()
+        .filter(|name| existing.contains_key(*name))
+        .collect();
     output::note(&match (is_there(&own), own.parent()) {
         (false, Some(folder)) => format!(
             "Settings with secrets belong in your own file. This command writes it:\n\n\
-             mkdir -p {} && cat > {} <<'END'\n{beside}END\n",
+             mkdir -p {} && cat > {} <<'END'\n{own_lines}END\n",
             quoted(folder),
             quoted(&own),
         ),
         _ => format!(
             "Settings with secrets belong in your own file, {}. Add these lines, below the keys of\n\
-             the same names if it has them:\n\n{beside}",
+             the same names if it has them:\n\n{own_lines}",
             own.display()
         ),
     });
-    if !there.is_empty() {
+    if !existing.is_empty() {
         output::note(&format!(
             "That file already has MCP servers of these names: {}. Keep one of each name.",
-            there.join(", ")
+            existing.join(", ")
         ));
     }
     output::note(
@@ -219,9 +210,9 @@ fn quoted(path: &Path) -> String {
 }
 
 /// Prints the next steps.
-fn advise(draft: &Draft) {
+fn advise(is_own: bool) {
     output::note("Values that look like secrets are not copied; check the file for others.");
-    output::note(match draft.is_own {
+    output::note(match is_own {
         true => {
             "Next: read the file. The programs it names run without `haft trust`, because it is your own."
         }

@@ -23,7 +23,7 @@ pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
         || args.response_format.is_some();
     let several_words = |text: &String| text.contains(char::is_whitespace);
     if !is_task && output::can_chat() && !args.session.as_ref().is_some_and(several_words) {
-        return chat::run(shared, chat::Begin::Session(args.session.clone()));
+        return chat::run(shared, chat::StartSession::Existing(args.session.clone()));
     }
     run_task(shared, args)
 }
@@ -37,8 +37,8 @@ pub(crate) fn run_task(shared: &Shared, args: &Resume) -> Result<Exit, Failure> 
         .ok_or_else(|| Failure::usage("sessions need a state folder: set HOME"))?;
     let found = session_and_prompt(&sessions, &settings, args);
     let (id, prompt) = found.inspect_err(|_| session::note_model(&settings))?;
-    let looked = sessions.load(&id).map_err(failure)?;
-    let settings = in_its_folder(shared, settings, &looked.info.work_dir)?;
+    let stored = sessions.load(&id).map_err(failure)?;
+    let settings = in_its_folder(shared, settings, &stored.info.work_dir)?;
     settings.open_to_tools()?;
     let format = agent::response_format(&settings, args.response_format.as_deref())?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;

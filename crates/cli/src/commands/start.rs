@@ -1,6 +1,6 @@
 //! `haft` without a command: starts a chat, or explains what is missing for one.
 
-use super::chat::{self, Begin};
+use super::chat::{self, StartSession};
 use crate::args::Shared;
 use crate::args::agent::Chat;
 use crate::exit::{Exit, Failure};
@@ -25,10 +25,10 @@ pub(crate) fn run(shared: &Shared, args: &Chat) -> Result<Exit, Failure> {
         return Err(Failure::usage("a chat needs a terminal")
             .hint("use `haft run \"PROMPT\"` to run one task without a terminal"));
     }
-    let begin = match (&args.resume, args.continue_latest) {
-        (Some(session), _) => Begin::Session(session.clone()),
-        (None, true) => Begin::Session(None),
-        (None, false) => Begin::New,
+    let start = match (&args.resume, args.continue_latest) {
+        (Some(session), _) => StartSession::Existing(session.clone()),
+        (None, true) => StartSession::Existing(None),
+        (None, false) => StartSession::New,
     };
-    chat::run(shared, begin)
+    chat::run(shared, start)
 }

@@ -11,15 +11,6 @@
     reason = "tests fail loudly, and look at the machine themselves"
 )]
 
-#[path = "../../src"]
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "what the command needs of it and the stage does not"
-)]
-mod command {
-    pub(crate) mod chat;
-}
 mod forms;
 mod looks;
 mod questions;
@@ -27,7 +18,6 @@ mod script;
 mod seat;
 mod talk;
 
-use command::chat;
 use seat::Seat;
 
 /// Environment variable that makes this test the chat itself.

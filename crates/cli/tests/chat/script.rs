@@ -1,9 +1,5 @@
 //! An agent with a scripted model; everything else is real.
 
-use crate::chat::{
-    self, ChatEvent, Driver, Events, Greeting, LastExchange, QuestionContext, Setup,
-    TerminalFeatures,
-};
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use haft::commands::CommandLocation;
@@ -15,6 +11,10 @@ use haft::{
     RuleDraft, RuleFile, RuleLocation, RuleOwner, Runtime, Verdict,
 };
 use haft_agent::{AgentEvent, EventKind, Usage};
+use haft_chat::{
+    ChatEvent, Driver, EndReason, EventStream, Greeting, LastExchange, QuestionContext, Setup,
+    TerminalFeatures,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -103,7 +103,7 @@ pub(crate) fn play(script: &Path) -> i32 {
         .build()
         .unwrap();
     let ended = runtime.block_on(async {
-        let (person, questions) = chat::chat_approver();
+        let (person, requests) = haft_chat::approver();
         let actor = Arc::new(Actor::new(&script, person));
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
@@ -115,31 +115,31 @@ pub(crate) fn play(script: &Path) -> i32 {
                 folder: "/work".to_owned(),
                 sandbox: "sandbox full".to_owned(),
                 notes: vec!["a note on trust".to_owned()],
-                before: script
+                last_exchange: script
                     .before
                     .clone()
                     .map(|(prompt, answer)| LastExchange { prompt, answer }),
             },
-            features: TerminalFeatures::detect(
+            terminal: TerminalFeatures::detect(
                 is_terminal,
                 variable("TERM").as_deref(),
                 colour,
                 true,
             ),
-            history: Some(script.state.join("history")),
-            scratch: Some(script.state.clone()),
+            history_file: Some(script.state.join("history")),
+            scratch_folder: Some(script.state.clone()),
             editor: std::env::var_os("EDITOR"),
-            context: QuestionContext {
-                file: None,
+            question_context: QuestionContext {
+                rules_file: None,
                 sandbox: Some("sandbox: full, no network".to_owned()),
             },
         };
-        chat::run(actor, setup, questions).await.unwrap()
+        haft_chat::run(actor, setup, requests).await.unwrap()
     });
     runtime.shutdown_background();
     match ended {
-        chat::Ended::Quit => 0,
-        chat::Ended::Signal(number) => 128 + i32::from(number),
+        EndReason::Quit => 0,
+        EndReason::Signal(number) => 128 + i32::from(number),
     }
 }
 
@@ -191,7 +191,7 @@ impl Actor {
                 let children = ["child", "behind"].into_iter();
                 let seen = ChatEvent {
                     kind: EventKind::Tool(event.kind.clone()),
-                    child: children.map(str::to_owned).find(|who| is_of(who)),
+                    sub_agent: children.map(str::to_owned).find(|who| is_of(who)),
                     is_background: is_of("behind"),
                 };
                 if seen.is_background {
@@ -307,7 +307,7 @@ impl Hand {
     fn tell(&self, event: AgentEvent) {
         let _ = self.sink.send(ChatEvent {
             kind: EventKind::Agent(event),
-            child: None,
+            sub_agent: None,
             is_background: false,
         });
     }
@@ -356,7 +356,7 @@ impl Hand {
                     };
                     let _ = behind.send(ChatEvent {
                         kind: EventKind::Agent(event),
-                        child: None,
+                        sub_agent: None,
                         is_background: true,
                     });
                 };
@@ -433,7 +433,7 @@ impl Drop for Hand {
     }
 }
 
-fn streamed(seen: mpsc::UnboundedReceiver<ChatEvent>) -> Events {
+fn streamed(seen: mpsc::UnboundedReceiver<ChatEvent>) -> EventStream {
     let next = async |mut seen: mpsc::UnboundedReceiver<ChatEvent>| {
         seen.recv().await.map(|one| (one, seen))
     };
@@ -442,7 +442,7 @@ fn streamed(seen: mpsc::UnboundedReceiver<ChatEvent>) -> Events {
 
 #[async_trait]
 impl Driver for Actor {
-    async fn prompt(&self, text: String) -> Result<Events, String> {
+    async fn prompt(&self, text: String) -> Result<EventStream, String> {
         self.log(&json!({ "prompt": text }));
         self.left.store(false, std::sync::atomic::Ordering::Relaxed);
         let Some(steps) = self.prompts.lock().unwrap().next() else {
@@ -459,11 +459,11 @@ impl Driver for Actor {
         Ok(streamed(seen))
     }
 
-    fn background(&self) -> Events {
+    fn background_events(&self) -> EventStream {
         streamed(self.happened.lock().unwrap().take().unwrap())
     }
 
-    async fn command(&self, line: String) -> Result<Events, String> {
+    async fn run_command(&self, line: String) -> Result<EventStream, String> {
         let (hand, seen) = self.stage();
         tokio::spawn(async move {
             hand.call("own", "bash", &json!({ "command": line })).await;
@@ -515,15 +515,15 @@ impl Driver for Actor {
             .collect()
     }
 
-    async fn sessions(&self) -> Result<Vec<String>, String> {
+    async fn list_sessions(&self) -> Result<Vec<String>, String> {
         Ok(vec!["s1  yesterday  fix the test".to_owned()])
     }
 
-    fn session(&self) -> Option<String> {
+    fn session_id(&self) -> Option<String> {
         (self.usage().total() > 0).then(|| "s2".to_owned())
     }
 
-    fn output(&self, call_id: &str) -> Option<String> {
+    fn reply_text(&self, call_id: &str) -> Option<String> {
         let calls = self.journal.calls();
         let (_, outcome) = calls
             .into_iter()
@@ -532,7 +532,7 @@ impl Driver for Actor {
         Some(reply["content"][0]["text"].as_str()?.to_owned())
     }
 
-    fn folder(&self) -> Option<FilePath> {
+    fn work_folder(&self) -> Option<FilePath> {
         self.runtime.scope().resolve(".", Access::Read).ok()
     }
 }

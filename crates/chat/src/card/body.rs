@@ -1,0 +1,290 @@
+//! Excerpts of a result: a diff, the end of an output, the beginning of an error.
+
+use super::{Call, CallResult, Length};
+use crate::styled_text::{Line, Style};
+use haft::ops::text::diff::unified;
+use haft::truncate::format_size;
+use serde_json::Value;
+
+/// Maximum rows of a diff or of new content.
+const MAX_DIFF_ROWS: usize = 12;
+
+const MAX_OUTPUT_ROWS: usize = 5;
+
+/// Maximum rows of output of a command that the user ran.
+const MAX_LONG_OUTPUT_ROWS: usize = 40;
+
+const MAX_ERROR_ROWS: usize = 6;
+
+/// Part of a long text to show.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Beginning,
+    End,
+}
+
+/// Maximum number of rows, and a hint at the key that shows the rest.
+#[derive(Clone, Copy)]
+pub(crate) struct RowLimit {
+    max_rows: usize,
+    hint: &'static str,
+}
+
+impl RowLimit {
+    /// No limit.
+    pub(crate) const NONE: Self = Self {
+        max_rows: usize::MAX,
+        hint: "",
+    };
+
+    fn new(length: Length, short: usize) -> Self {
+        match length {
+            Length::Short => Self {
+                max_rows: short,
+                hint: " (Ctrl-O shows all)",
+            },
+            Length::ShortWithoutHint => Self {
+                max_rows: short,
+                hint: "",
+            },
+            Length::Long | Length::Whole => Self::NONE,
+        }
+    }
+}
+
+/// Facts in the header of a finished call.
+pub(super) fn facts(call: &Call, result: &CallResult) -> Vec<(String, Style)> {
+    let mut facts = Vec::new();
+    let number = |name: &str| result.details.get(name).and_then(Value::as_u64);
+    if let Some(ended) = result.details.get("ended").and_then(Value::as_str) {
+        facts.push((ended.replace('_', " "), Style::RED));
+    } else if let Some(code) = exit_code(result).filter(|code| *code != 0) {
+        facts.push((format!("exit {code}"), Style::RED));
+    } else if result.is_error {
+        facts.push(("failed".to_owned(), Style::RED));
+    }
+    if let Some(diff) = diff_of(call, result).filter(|_| !result.is_error) {
+        let count = |sign: char| {
+            let rows = diff.lines().skip(2);
+            rows.filter(|row| row.starts_with(sign)).count()
+        };
+        facts.push((format!("+{} −{}", count('+'), count('-')), Style::DIM));
+    } else if let Some(matches) = number("matches") {
+        let (one, many) = match call.arguments.get("pattern") {
+            Some(_) if number("searched").is_some() => ("match", "matches"),
+            _ => ("entry", "entries"),
+        };
+        let name = if matches == 1 { one } else { many };
+        facts.push((format!("{matches} {name}"), Style::DIM));
+    } else if let Some(content) = content(call).filter(|_| !result.is_error) {
+        let verb = match result.details.get("created") {
+            Some(Value::Bool(true)) => "new, ",
+            _ => "",
+        };
+        let lines = content.lines().count();
+        let name = if lines == 1 { "line" } else { "lines" };
+        facts.push((format!("{verb}{lines} {name}"), Style::DIM));
+    } else if exit_code(result).is_none() && !result.is_error && result.bytes > 0 {
+        facts.push((format_size(result.bytes), Style::DIM));
+    }
+    facts
+}
+
+/// The exit code, if the call was a command.
+pub(super) fn exit_code(result: &CallResult) -> Option<i64> {
+    result.details.get("exit_code").and_then(Value::as_i64)
+}
+
+/// Lines below the header.
+pub(super) fn result_lines(call: &Call, result: &CallResult, length: Length) -> Vec<Line> {
+    let output = result.output.as_deref().unwrap_or_else(|| &call.tail);
+    let output = readable_part(output);
+    if exit_code(result).is_some() || call.is_command() {
+        let text = without_exit_code(&output);
+        let rows = terminal_lines(&text);
+        let rows: Vec<&str> = rows
+            .into_iter()
+            .filter(|row| *row != "(no output)")
+            .collect();
+        let bound = match length {
+            Length::Long => RowLimit::new(Length::Short, MAX_LONG_OUTPUT_ROWS),
+            _ => RowLimit::new(length, MAX_OUTPUT_ROWS),
+        };
+        let style = if result.is_error {
+            Style::RED
+        } else {
+            Style::DIM
+        };
+        return indented(limit_rows(&rows, bound, Part::End, |row| {
+            (row.to_owned(), style)
+        }));
+    }
+    if result.is_error {
+        let bound = RowLimit::new(length, MAX_ERROR_ROWS);
+        let rows = terminal_lines(&output);
+        let look = |row: &str| (row.to_owned(), Style::RED);
+        // Prose may be wrapped between words, unlike the rows of a file.
+        let flowing = |line: Line| line.wrapping_at_words().indented("  ", Style::PLAIN);
+        let shown = limit_rows(&rows, bound, Part::Beginning, look);
+        return shown.into_iter().map(flowing).collect();
+    }
+    if let Some(diff) = diff_of(call, result) {
+        return indented(diff_lines(&diff, RowLimit::new(length, MAX_DIFF_ROWS)));
+    }
+    if let Some(content) = content(call) {
+        let bound = RowLimit::new(length, MAX_DIFF_ROWS);
+        let rows = terminal_lines(content);
+        let look = |row: &str| (format!("+{row}"), Style::GREEN);
+        return indented(limit_rows(&rows, bound, Part::Beginning, look));
+    }
+    match length {
+        Length::Whole => indented(limit_rows(
+            &terminal_lines(&output),
+            RowLimit::NONE,
+            Part::End,
+            |row| (row.to_owned(), Style::PLAIN),
+        )),
+        _ => Vec::new(),
+    }
+}
+
+/// The diff that a call made or wants to make, if its result or arguments contain one.
+pub(super) fn diff_of(call: &Call, result: &CallResult) -> Option<String> {
+    if let Some(Value::String(diff)) = result.details.get("diff") {
+        return (!diff.is_empty()).then(|| diff.clone());
+    }
+    requested_diff(&call.arguments)
+}
+
+/// The diff that the arguments of an edit describe.
+pub(crate) fn requested_diff(arguments: &Value) -> Option<String> {
+    let text = |names: [&str; 2]| {
+        names
+            .iter()
+            .find_map(|name| arguments.get(*name).and_then(Value::as_str))
+    };
+    let old = text(["old_text", "old_string"])?;
+    let new = text(["new_text", "new_string"])?;
+    let path = text(["path", "file_path"]).unwrap_or("file");
+    // Edited pieces rarely end with a newline, and that is not a change.
+    let ended = |text: &str| format!("{text}\n");
+    let diff = unified(&ended(old), &ended(new), path, 1000);
+    (!diff.is_empty()).then_some(diff)
+}
+
+/// Content of a file that a call writes.
+fn content(call: &Call) -> Option<&str> {
+    let has_path = ["path", "file_path"]
+        .iter()
+        .any(|name| call.arguments.get(*name).is_some());
+    let content = call.arguments.get("content").and_then(Value::as_str);
+    content.filter(|_| has_path)
+}
+
+/// Colours a unified diff, and removes the file names above it.
+pub(crate) fn diff_lines(diff: &str, bound: RowLimit) -> Vec<Line> {
+    // Split at `\n` only: carriage returns belong to the rows of the file.
+    let text = diff.strip_suffix('\n').unwrap_or(diff);
+    let rows: Vec<&str> = text.split('\n').collect();
+    let names = rows.iter().take_while(|row| !row.starts_with("@@")).count();
+    // A single hunk needs no `@@` line.
+    let places = rows.iter().filter(|row| row.starts_with("@@")).count();
+    let skipped = names + usize::from(places == 1);
+    let rows: Vec<&str> = rows.into_iter().skip(skipped).collect();
+    limit_rows(&rows, bound, Part::Beginning, |row| {
+        let style = match row.chars().next() {
+            Some('+') => Style::GREEN,
+            Some('-') => Style::RED,
+            Some('@') => Style::CYAN,
+            Some('\\') => Style::DIM,
+            _ => Style::PLAIN,
+        };
+        (row.to_owned(), style)
+    })
+}
+
+fn indented(lines: Vec<Line>) -> Vec<Line> {
+    let lines = lines.into_iter();
+    lines
+        .map(|line| line.with_margin(Line::plain("  ")))
+        .collect()
+}
+
+/// Limits the rows, and says how many are hidden.
+fn limit_rows(
+    rows: &[&str],
+    RowLimit { max_rows, hint }: RowLimit,
+    part: Part,
+    look: impl Fn(&str) -> (String, Style),
+) -> Vec<Line> {
+    let more = rows.len().saturating_sub(max_rows);
+    let left_out = || {
+        let name = if more == 1 { "line" } else { "lines" };
+        let text = match part {
+            Part::Beginning => format!("+{more} more {name}{hint}"),
+            Part::End => format!("… {more} {name} before{hint}"),
+        };
+        Line::new(&text, Style::DIM)
+    };
+    let shown = |row: &&str| {
+        let (text, style) = look(row);
+        Line::verbatim(&text, style)
+    };
+    let mut out: Vec<Line> = Vec::new();
+    match part {
+        Part::Beginning => {
+            out.extend(rows.iter().take(max_rows).map(shown));
+            out.extend((more > 0).then(left_out));
+        }
+        Part::End => {
+            out.extend((more > 0).then(left_out));
+            out.extend(rows.iter().skip(more).map(shown));
+        }
+    }
+    out
+}
+
+/// The lines of a text as a terminal shows them: text overwritten after a carriage return
+/// is removed, and so are empty lines at the end.
+pub(super) fn terminal_lines(text: &str) -> Vec<&str> {
+    let text = text.trim_end();
+    if text.is_empty() {
+        return Vec::new();
+    }
+    text.split('\n')
+        .map(|line| {
+            let line = line.trim_end_matches('\r');
+            line.rsplit('\r').next().unwrap_or(line)
+        })
+        .collect()
+}
+
+/// The readable parts of a reply that is a JSON document.
+fn readable_part(output: &str) -> String {
+    let document = match output.trim_start().starts_with('{') {
+        true => serde_json::from_str::<Value>(output).ok(),
+        false => None,
+    };
+    let Some(Value::Object(document)) = document else {
+        return output.to_owned();
+    };
+    let words: Vec<&str> = ["output", "stdout", "stderr", "error", "message", "content"]
+        .iter()
+        .filter_map(|name| document.get(*name).and_then(Value::as_str))
+        .filter(|words| !words.is_empty())
+        .collect();
+    if words.is_empty() {
+        output.to_owned()
+    } else {
+        words.join("\n")
+    }
+}
+
+/// Removes the line with the exit code: it is in the header.
+fn without_exit_code(output: &str) -> String {
+    let trimmed = output.trim_end();
+    match trimmed.rsplit_once('\n') {
+        Some((before, last)) if last.starts_with("Exit code: ") => before.trim_end().to_owned(),
+        _ => trimmed.to_owned(),
+    }
+}

@@ -1,0 +1,261 @@
+//! An approval question: the whole call, sanitized, with the length of long arguments.
+
+#[cfg(test)]
+mod tests;
+
+use crate::card::{RowLimit, diff_lines, requested_diff};
+use crate::styled_text::{Line, Style, plain_text};
+use haft::ops::text::decode::visible;
+use haft::{Access, Question, Resource, Subject};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Texts with more characters than this are shown with their length.
+const SHOW_LENGTH_FROM: usize = 60;
+
+/// Maximum characters of an argument that is not a command or path, before the user asks
+/// for all.
+const MAX_BRIEF_ARGUMENT: usize = 400;
+
+/// Facts that every question of a session shows.
+#[derive(Debug, Clone, Default)]
+pub struct QuestionContext {
+    /// File that the user can add a suggested rule to.
+    pub rules_file: Option<PathBuf>,
+    /// Description of the sandbox that the call would run in.
+    pub sandbox: Option<String>,
+}
+
+/// Level of detail for the arguments of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Commands and paths in full, other long arguments truncated.
+    Brief,
+    /// Everything.
+    Full,
+}
+
+/// Formats an approval question as plain text, for a terminal with this many columns.
+/// Control characters from the model or the tool are escaped.
+pub fn question_text(
+    question: &Question,
+    context: &QuestionContext,
+    detail: Detail,
+    columns: usize,
+) -> String {
+    plain_text(&question_lines(question, context, detail, columns), columns)
+}
+
+pub(crate) fn question_lines(
+    question: &Question,
+    context: &QuestionContext,
+    detail: Detail,
+    columns: usize,
+) -> Vec<Line> {
+    let tool = Style::BOLD.and(Style::YELLOW);
+    let mut out = vec![match question.confirm {
+        Some(_) => Line::new(&question.tool, tool)
+            .and(" is running and asks before it continues:", Style::PLAIN),
+        None => Line::new("Allow ", Style::PLAIN)
+            .and(&question.tool, tool)
+            .and(&format!(" to {}?", action(question)), Style::PLAIN),
+    }];
+    if let Some(agent) = &question.agent {
+        out.push(fact("agent", agent));
+    }
+    if let Some(text) = &question.confirm {
+        out.extend(block("question", text, None, columns));
+    }
+    let mut printed: Vec<String> = Vec::new();
+    for resource in &question.resources {
+        let (name, whole) = match resource {
+            Resource::Command(line) => ("command", line.clone()),
+            Resource::Program(argv) => ("program", Value::from(argv.clone()).to_string()),
+            Resource::Path(path, _) => ("path", path.clone()),
+            Resource::Host(host) => ("host", host.clone()),
+            _ => continue,
+        };
+        out.extend(block(name, &whole, None, columns));
+        printed.push(whole);
+    }
+    let change = requested_diff(&question.arguments);
+    if let Some(diff) = &change {
+        out.extend(diff_block(diff, columns));
+    }
+    if let Value::Object(arguments) = &question.arguments {
+        let in_change = ["old_text", "new_text", "old_string", "new_string"];
+        for (name, value) in arguments {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let is_printed = printed.contains(&value)
+                || (change.is_some() && in_change.contains(&name.as_str()));
+            if !is_printed {
+                let most = (detail == Detail::Brief).then_some(MAX_BRIEF_ARGUMENT);
+                out.extend(block(name, &value, most, columns));
+            }
+        }
+    }
+    out.extend(asking_rules(question));
+    if let Some(sandbox) = &context.sandbox {
+        out.push(fact(
+            "sandbox",
+            sandbox.strip_prefix("sandbox: ").unwrap_or(sandbox),
+        ));
+    }
+    if let Some(rule) = &question.suggestion {
+        let file = context
+            .rules_file
+            .as_ref()
+            .map(|file| file.display().to_string());
+        let file = file.as_deref().unwrap_or("haft.yaml");
+        out.push(fact(
+            "always",
+            &format!("- {rule} first under policy in {file}"),
+        ));
+    }
+    out
+}
+
+/// The action of a call, as the end of the question.
+fn action(question: &Question) -> &'static str {
+    let mut resources = question.resources.iter();
+    let action = resources.find_map(|resource| match resource {
+        Resource::Command(_) => Some("run this command"),
+        Resource::Program(_) => Some("run this program"),
+        Resource::Path(_, Access::Read) => Some("read this path"),
+        Resource::Path(..) => Some("change this file"),
+        Resource::Host(_) => Some("connect to this host"),
+        _ => None,
+    });
+    let has_arguments = question
+        .arguments
+        .as_object()
+        .is_some_and(|all| !all.is_empty());
+    action.unwrap_or(match has_arguments {
+        true => "run with these arguments",
+        false => "run",
+    })
+}
+
+/// Whether [`Detail::Full`] would show more than [`Detail::Brief`].
+pub(crate) fn has_more(question: &Question, columns: usize) -> bool {
+    let context = QuestionContext::default();
+    question_lines(question, &context, Detail::Brief, columns)
+        != question_lines(question, &context, Detail::Full, columns)
+}
+
+/// The rules that ask for approval, each with what it applies to.
+fn asking_rules(question: &Question) -> Vec<Line> {
+    let mut asking: Vec<(String, Vec<String>)> = Vec::new();
+    for part in question.judgement.decisive() {
+        let by = part.by.to_string();
+        match asking.iter_mut().find(|(known, _)| *known == by) {
+            Some((_, things)) => things.push(short_subject(part)),
+            None => asking.push((by, vec![short_subject(part)])),
+        }
+    }
+    asking
+        .into_iter()
+        .map(|(by, things)| {
+            let more = match things.len().saturating_sub(3) {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            let things: Vec<String> = things.into_iter().take(3).collect();
+            // A rule about the whole call needs no subject.
+            let about = match things.join("; ") {
+                call if call == Subject::Call.to_string() => String::new(),
+                things => format!(", about {things}{more}"),
+            };
+            fact("asked by", &format!("{by}{about}"))
+        })
+        .collect()
+}
+
+/// The subject of a part, shortened: it is shown in full above.
+fn short_subject(part: &haft::JudgedPart) -> String {
+    let text = part.subject.to_string();
+    match text.char_indices().nth(SHOW_LENGTH_FROM) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// A fact about the call: `name: words`.
+pub(crate) fn fact(name: &str, words: &str) -> Line {
+    Line::new(&format!("  {name}: "), Style::DIM)
+        .and(words, Style::PLAIN)
+        .hanging(4)
+}
+
+fn diff_block(diff: &str, columns: usize) -> Vec<Line> {
+    let mut out = vec![Line::new("  change:", Style::DIM)];
+    for line in diff_lines(diff, RowLimit::NONE) {
+        out.extend(barred(&line, columns));
+    }
+    out
+}
+
+/// A named text: its lines, wrapped, each behind a bar, so that none can be mistaken for a
+/// line of haft.
+pub(super) fn block(name: &str, whole: &str, most: Option<usize>, columns: usize) -> Vec<Line> {
+    let count = whole.chars().count();
+    let cut = most.filter(|most| count > *most);
+    let text: String = match cut {
+        Some(most) => whole.chars().take(most).collect(),
+        None => whole.to_owned(),
+    };
+    let mut notes = Vec::new();
+    if count > SHOW_LENGTH_FROM {
+        notes.push(format!("{count} characters"));
+    }
+    if let Some(most) = cut {
+        notes.push(format!("first {most} shown"));
+    }
+    let non_ascii = non_ascii(&text);
+    if !non_ascii.is_empty() {
+        notes.push(format!("not ASCII: {non_ascii}"));
+    }
+    let notes = match notes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", notes.join("; ")),
+    };
+    let mut out = vec![Line::new(&format!("  {name}{notes}:"), Style::DIM).hanging(4)];
+    for row in text.split('\n') {
+        out.extend(barred(&Line::plain(&row.replace('\t', "\\t")), columns));
+    }
+    out
+}
+
+/// Wraps a line and puts a bar before each row. All spaces are kept.
+fn barred(line: &Line, columns: usize) -> Vec<Line> {
+    let bar = || Line::new("  |", Style::DIM);
+    if line.is_empty() {
+        return vec![bar()];
+    }
+    line.broken_at(columns.saturating_sub(4).max(8))
+        .into_iter()
+        .map(|piece| piece.with_margin(bar().and(" ", Style::PLAIN)))
+        .collect()
+}
+
+/// The first few non-ASCII characters with their code points: they may look like others.
+fn non_ascii(text: &str) -> String {
+    let mut seen: Vec<char> = Vec::new();
+    for c in text.chars().filter(|c| !c.is_ascii()) {
+        if !seen.contains(&c) {
+            seen.push(c);
+        }
+        if seen.len() > 8 {
+            break;
+        }
+    }
+    let named = |c: &char| format!("{} U+{:04X}", visible(&c.to_string()), u32::from(*c));
+    let mut names: Vec<String> = seen.iter().take(8).map(named).collect();
+    if seen.len() > 8 {
+        names.push("…".to_owned());
+    }
+    names.join(", ")
+}

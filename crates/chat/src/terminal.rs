@@ -1,0 +1,204 @@
+//! The terminal: its modes and keys, and restoring it however the chat ends.
+
+use crossterm::event::{self, Event};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// Bracketed paste.
+const ENTER: &str = "\x1b[?2004h";
+/// Ends a frame, a style, bracketed paste and a hidden cursor.
+const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
+
+/// Maximum time until the thread that reads keys notices that it must pause.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Wait for a key that is known to be available.
+const KEY_WAIT: Duration = Duration::from_millis(1);
+
+/// The terminal in raw mode; restored when dropped.
+pub(crate) struct Terminal {
+    out: File,
+    /// Panic messages, printed after the terminal is restored.
+    panics: Arc<Mutex<Vec<String>>>,
+    is_raw: bool,
+}
+
+impl Terminal {
+    pub(crate) fn enter() -> io::Result<Self> {
+        let mut terminal = Self {
+            out: unbuffered_stdout()?,
+            panics: Arc::default(),
+            is_raw: false,
+        };
+        // A message in the middle of a frame would garble the screen. A tool may panic
+        // without harm, and the reply of its call says so.
+        let panics = Arc::clone(&terminal.panics);
+        std::panic::set_hook(Box::new(move |panic| {
+            let mut panics = panics.lock().unwrap_or_else(PoisonError::into_inner);
+            panics.push(panic.to_string());
+        }));
+        terminal.enter_raw_mode()?;
+        Ok(terminal)
+    }
+
+    /// Enters raw mode, at the start and after another program has used the terminal.
+    pub(crate) fn enter_raw_mode(&mut self) -> io::Result<()> {
+        enable_raw_mode()?;
+        self.is_raw = true;
+        self.out.write_all(ENTER.as_bytes())
+    }
+
+    /// Restores the terminal for another program.
+    pub(crate) fn restore(&mut self) -> io::Result<()> {
+        self.is_raw = false;
+        let left = self.out.write_all(LEAVE.as_bytes());
+        disable_raw_mode()?;
+        left
+    }
+}
+
+/// Stops haft as a job of the shell. The signal may reach other threads a little later, so
+/// the caller waits for SIGCONT.
+pub(crate) fn suspend() -> io::Result<()> {
+    let signal = rustix::process::Signal::TSTP;
+    Ok(rustix::process::kill_current_process_group(signal)?)
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.is_raw {
+            // An error cannot be reported if the terminal is gone.
+            let _ = self.restore();
+        }
+        // Not while unwinding: changing the hook then panics again.
+        if !std::thread::panicking() {
+            let _ = std::panic::take_hook();
+        }
+        let panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        for panic in panics.iter() {
+            let shown = haft::ops::text::decode::visible(panic);
+            let _ = writeln!(self.out, "{shown}");
+        }
+    }
+}
+
+/// Stdout without a buffer: a frame must not be shown in parts.
+pub(crate) fn unbuffered_stdout() -> io::Result<File> {
+    Ok(File::from(rustix::io::dup(io::stdout())?))
+}
+
+/// Size of the terminal in columns and rows.
+pub(crate) fn size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    // A terminal without a known size reports 0.
+    let or = |given: Option<u16>, usual: usize| match given.map(usize::from) {
+        None | Some(0) => usual,
+        Some(given) => given,
+    };
+    let columns = or(size.map(|size| size.ws_col), 80);
+    (columns, or(size.map(|size| size.ws_row), 24))
+}
+
+enum StdinState {
+    Idle,
+    Ready,
+    /// The terminal is closed.
+    Closed,
+}
+
+/// Waits for a key, up to `POLL_INTERVAL`.
+fn poll_stdin() -> StdinState {
+    let stdin = io::stdin();
+    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let moment = POLL_INTERVAL.try_into().ok();
+    match rustix::event::poll(&mut keys, moment.as_ref()) {
+        Ok(0) | Err(Errno::INTR) => return StdinState::Idle,
+        Ok(_) => {}
+        Err(_) => return StdinState::Closed,
+    }
+    let is_gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    match keys.first() {
+        Some(key) if key.revents().intersects(is_gone) => StdinState::Closed,
+        _ => StdinState::Ready,
+    }
+}
+
+/// Terminal input, read by a separate thread.
+pub(crate) struct InputReader {
+    events: mpsc::UnboundedReceiver<(Instant, Event)>,
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// Locked while the thread reads.
+    reading: Mutex<()>,
+    is_paused: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl InputReader {
+    pub(crate) fn listen() -> Self {
+        let (sender, events) = mpsc::unbounded_channel();
+        let gate = Arc::new(Gate::default());
+        let shared = Arc::clone(&gate);
+        std::thread::spawn(move || {
+            while !shared.is_over.load(Ordering::SeqCst) {
+                let reading = shared.reading.lock();
+                if shared.is_paused.load(Ordering::SeqCst) {
+                    drop(reading);
+                    std::thread::sleep(POLL_INTERVAL / 10);
+                    continue;
+                }
+                // Without a terminal crossterm would poll in a busy loop.
+                match poll_stdin() {
+                    StdinState::Idle => continue,
+                    StdinState::Closed => break,
+                    StdinState::Ready => {}
+                }
+                while let Ok(true) = event::poll(KEY_WAIT) {
+                    let Ok(event) = event::read() else { return };
+                    if sender.send((Instant::now(), event)).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Self { events, gate }
+    }
+
+    /// Returns the next event, or `None` when the terminal is closed.
+    pub(crate) async fn next(&mut self) -> Option<(Instant, Event)> {
+        self.events.recv().await
+    }
+
+    /// Drops input that was not handled yet.
+    pub(crate) fn forget(&mut self) {
+        while self.events.try_recv().is_ok() {}
+    }
+
+    /// Stops reading until [`Self::resume`]: another program uses the terminal.
+    pub(crate) fn pause(&self) {
+        self.gate.is_paused.store(true, Ordering::SeqCst);
+        drop(self.gate.reading.lock());
+    }
+
+    /// Continues reading, and drops input from the meantime.
+    pub(crate) fn resume(&mut self) {
+        self.forget();
+        self.gate.is_paused.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Drop for InputReader {
+    fn drop(&mut self) {
+        self.gate.is_over.store(true, Ordering::SeqCst);
+    }
+}
