@@ -220,7 +220,7 @@ pub(crate) async fn agent(
     let new = NewSession {
         id: Some(agent.session().to_owned()),
         kind: SessionKind::Agent,
-        work_dir: settings.work_dir.clone(),
+        work_dir: settings.paths.work_dir.clone(),
         toolset: settings.toolset.clone(),
         provider: id.provider,
         model: id.model,

@@ -1,32 +1,33 @@
 //! The effective configuration, and where each value comes from.
 
-pub(crate) mod approve;
 mod broad_folders;
 mod channels;
 pub(crate) mod commands;
+mod file;
 pub(crate) mod files;
 pub(crate) mod format;
-mod keys;
+pub(crate) mod keys;
 mod layer;
 pub(crate) mod mcp;
 pub(crate) mod model;
+mod node;
 pub(crate) mod paths;
+pub(crate) mod permissions;
 pub(crate) mod plugins;
 mod policy;
 pub(crate) mod provider;
 mod read;
+mod reader;
 pub(crate) mod redact;
-mod sandbox;
-pub(crate) mod schema;
+mod setting;
 mod sources;
 pub(crate) mod template;
-mod value;
+mod variables;
 pub(crate) mod web;
 mod withheld;
-mod yaml;
 
-pub(crate) use keys::{APPROVE, MODES};
-pub(crate) use paths::FolderChoice;
+pub(crate) use file::{APPROVE, MODES};
+pub(crate) use paths::{FolderChoice, Paths};
 pub(crate) use sources::FILE;
 
 use crate::args::Shared;
@@ -37,9 +38,9 @@ use haft::ops::scope::FileRules;
 use haft::truncate::format_size;
 use haft::{Approve, Policy};
 use haft_web::Channel;
-use paths::NamedPath;
 use serde_json::Value;
-use sources::{Given, Origin, Sources};
+use setting::{Number, OneOf, Whole};
+use sources::{Entry, Given, Origin, Sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -50,20 +51,9 @@ pub(crate) struct Settings {
     pub(crate) toolset: String,
     /// `None` for the toolset's default.
     pub(crate) preset: Option<String>,
-    pub(crate) work_dir: PathBuf,
-    pub(crate) folder_choice: FolderChoice,
-    /// The folder the user works in, unless a project's file moves it.
-    pub(crate) started: PathBuf,
-    /// The process's current folder, if `--dir` or `HAFT_DIR` names another one. Its code
-    /// is no more trusted than the project's.
-    pub(crate) current: Option<PathBuf>,
+    pub(crate) paths: Paths,
     /// Limit of each call; zero for none.
     pub(crate) timeout: Duration,
-    pub(crate) roots: Vec<PathBuf>,
-    /// Paths in `tools.protect`, and every file that could be a configuration file.
-    pub(crate) protect: Vec<PathBuf>,
-    /// Whether `tools.protect` lists anything.
-    pub(crate) protects: bool,
     pub(crate) rules: FileRules,
     /// Name of the sandbox mode that `rules` come from.
     pub(crate) mode: String,
@@ -97,37 +87,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Checks that tools may use the work folder.
-    ///
-    /// # Errors
-    /// If it is a home folder or a system folder and the user did not choose it.
-    pub(crate) fn open_to_tools(&self) -> Result<(), Failure> {
-        match broad_folders::describe(&self.work_dir) {
-            Some(description) if self.folder_choice == FolderChoice::Default => {
-                Err(broad_folders::refusal(&self.work_dir, description))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the project's folder: the one haft was started in. If that is a home
-    /// folder or `/` and the user chose another folder to work in, it is the work folder.
-    pub(crate) fn project(&self) -> &Path {
-        let is_elsewhere =
-            self.folder_choice == FolderChoice::User && self.started != self.work_dir;
-        if is_elsewhere && broad_folders::holds_home(&self.started) {
-            &self.work_dir
-        } else {
-            &self.started
-        }
-    }
-
     /// Returns the text of a key as written in its file, if it contains variables, whose
     /// values must not be shown.
     pub(crate) fn as_written(&self, key: &str) -> Option<&str> {
         let shown = self.shown.iter().find(|shown| shown.key == key)?;
         let written = shown.value.as_str()?;
-        value::variables(written).next().map(|_| written)
+        variables::variables(written).next().map(|_| written)
     }
 }
 
@@ -157,7 +122,7 @@ pub(crate) fn check(text: &str, path: &Path) -> Result<(), Failure> {
         return Err(Failure::at(&shown, &message));
     }
     let layer = layer::Layer::parse(layer::Role::Named, path, &shown, text.to_owned())?;
-    policy::check(&layer)
+    policy::rules(&layer).map(|_| ())
 }
 
 /// Reads another program's file; `None` if it does not exist. Such files may be large:
@@ -173,33 +138,81 @@ pub(crate) fn is_secret(variable: &str) -> bool {
 
 /// Returns the names of the variables in a text.
 pub(crate) fn variables(text: &str) -> Vec<String> {
-    value::variables(text).map(str::to_owned).collect()
+    variables::variables(text).map(str::to_owned).collect()
 }
 
 /// Parses a YAML document.
 pub(crate) fn yaml_value(text: &str, shown: &str) -> Result<Value, Failure> {
-    let node = yaml::parse(text).map_err(|malformed| {
-        let place = match malformed.at {
-            Some(at) => format!("{shown}:{}:{}", at.line, at.column),
-            None => shown.to_owned(),
-        };
-        Failure::at(&place, &malformed.message)
-    })?;
-    Ok(sources::plain(&node))
+    let node = node::parse(text).map_err(|malformed| malformed.failure(shown))?;
+    Ok(node.plain())
 }
 
-/// Returns the preset, which must belong to the toolset. A project may choose it freely:
-/// it decides which tools are offered, not what they may touch.
-fn preset(sources: &Sources<'_>, toolset: &str) -> Result<Option<Given>, Failure> {
-    let given = sources.first("tools.preset")?;
-    if let (Some(given), Some(toolset)) = (&given, haft::toolsets::by_name(toolset))
-        && let Err(mut error) = toolset.preset(Some(text(given)))
+/// What reading the settings says beside them: warnings, and the rows of `haft config
+/// show`.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    warnings: Vec<String>,
+    shown: Vec<Shown>,
+}
+
+impl Notes {
+    fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    fn show<T>(&mut self, key: &'static str, given: &Given<'_, T>) {
+        self.show_value(key, given.written.clone(), given.from.to_string());
+    }
+
+    fn show_value(&mut self, key: &'static str, value: Value, from: String) {
+        self.shown.push(Shown { key, value, from });
+    }
+
+    /// Shows a list, unless it is empty.
+    fn show_names<N: Into<Value>>(
+        &mut self,
+        key: &'static str,
+        names: impl IntoIterator<Item = N>,
+        from: &[Origin],
+    ) {
+        let names: Vec<Value> = names.into_iter().map(Into::into).collect();
+        if !names.is_empty() {
+            self.show_value(key, names.into(), joined(from));
+        }
+    }
+
+    /// Returns a value, or warns that it is left out because a variable is not set.
+    fn skip_unset<'a, T>(&mut self, (_, given): Entry<'a, T>, what: &str) -> Option<Given<'a, T>> {
+        given
+            .ready()
+            .map_err(|failure| self.warn(format!("{}: skipped this {what}", failure.message)))
+            .ok()
+    }
+}
+
+/// Returns the toolset, and the preset, which must belong to it. A project may choose both
+/// freely: they decide which tools are offered, not what they may touch.
+fn toolset(sources: &Sources, notes: &mut Notes) -> Result<(String, Option<String>), Failure> {
+    let toolset = sources.first(|file| &file.tools.toolset)?;
+    let toolset = toolset.unwrap_or_else(|| Given::default(OneOf::default("standard"), "standard"));
+    notes.show("tools.toolset", &toolset);
+    let found = haft::toolsets::by_name(&toolset.value.0);
+    let preset = sources.first(|file| &file.tools.preset)?;
+    if let (Some(given), Some(toolset)) = (&preset, &found)
+        && let Err(mut error) = toolset.preset(Some(&given.value))
     {
-        error.name = written(given).to_owned();
+        error.name = given.text().to_owned();
         let failure = Failure::usage(format!("{}: {error}", given.from));
         return Err(failure.hint("use --preset NAME to choose another one for this run"));
     }
-    Ok(given)
+    match &preset {
+        Some(preset) => notes.show("tools.preset", preset),
+        None => {
+            let own = found.and_then(|toolset| Some(toolset.presets.first()?.name));
+            notes.show("tools.preset", &Given::default((), own));
+        }
+    }
+    Ok((toolset.value.0, preset.map(|preset| preset.value)))
 }
 
 /// Whether a preset includes the web tools.
@@ -211,10 +224,30 @@ pub(crate) fn lists_web(toolset: &str, preset: Option<&str>) -> bool {
 
 /// Whether only the project, and not the user, chose a preset with the web tools. Calls
 /// then need approval: the address of a page can carry away what the model has read.
-fn web_by_project(sources: &Sources<'_>, toolset: &str) -> Result<bool, Failure> {
-    let (person, project) = sources.apart("tools.preset")?;
-    let lists = |given: &Given| lists_web(toolset, Some(text(given)));
+fn web_by_project(sources: &Sources, toolset: &str) -> Result<bool, Failure> {
+    let (person, project) = sources.apart(|file| &file.tools.preset)?;
+    let lists = |given: &Given<'_, String>| lists_web(toolset, Some(&given.value));
     Ok(project.as_ref().is_some_and(lists) && !person.as_ref().is_some_and(lists))
+}
+
+/// Returns the time limit of calls: the user's, which the project can shorten.
+fn timeout(sources: &Sources, notes: &mut Notes) -> Result<Duration, Failure> {
+    let given = sources.stricter(
+        |file| &file.tools.timeout,
+        Given::default(Number(0.0), 0),
+        // Zero means no limit.
+        |seconds| {
+            if seconds.0 > 0.0 {
+                -seconds.0
+            } else {
+                f64::NEG_INFINITY
+            }
+        },
+        notes,
+        "tools.timeout VALUE is ignored: a project's file may only shorten it",
+    )?;
+    notes.show("tools.timeout", &given);
+    Ok(Duration::try_from_secs_f64(given.value.0).unwrap_or_default())
 }
 
 /// Reads flags, variables and configuration files.
@@ -233,105 +266,46 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let current = env::current_folder()?;
     let start = paths::start_folder(flags, &current)?;
     let started = start.0.clone();
-    let mut sources = Sources::read(flags, &current, &start.0, folders.config.as_deref())?;
+    let mut sources = Sources::read(flags, &current, &started, folders.config.as_deref())?;
     let trust = Trust::load(folders.state.as_deref(), &started, flags.trust);
-    let mut warnings = Vec::new();
-    let variables = sources.withhold(&trust, &mut warnings)?;
-    let mut shown = Vec::new();
-    let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
-
-    let toolset = given_or(sources.first("tools.toolset")?, "standard".into());
-    show(
-        "tools.toolset",
-        toolset.written.clone(),
-        toolset.from.to_string(),
-    );
-    let preset = preset(&sources, text(&toolset))?;
-    let own = haft::toolsets::by_name(text(&toolset))
-        .and_then(|toolset| toolset.presets.first().map(|preset| preset.name));
-    let in_force = given_or(preset.clone(), own.into());
-    show("tools.preset", in_force.written, in_force.from.to_string());
-
-    let (work_dir, from, folder_choice) = paths::work_dir(&sources, start, home)?;
-    show("tools.work_dir", work_dir.shown.into(), from.to_string());
-    let work_dir = work_dir.path;
-    let timeout = timeout(&sources, &mut warnings)?;
-    show(
-        "tools.timeout",
-        timeout.written.clone(),
-        timeout.from.to_string(),
-    );
-    let (roots, from) = paths::roots(&sources, home, &mut warnings)?;
-    show("tools.roots", shown_paths(&roots), from.to_string());
-    let mut bases = vec![work_dir.as_path()];
-    if started != work_dir {
-        bases.push(&started);
-    }
-    let (protect, from) = paths::protect(&sources, &bases, home)?;
-    show("tools.protect", shown_paths(&protect), joined(&from));
-
-    let concurrency = given_or(sources.first("max_tool_concurrency")?, 4.into());
-    let protects = !protect.is_empty();
-    let protect = protect
-        .into_iter()
-        .map(|place| place.path)
-        // A tool that could write configuration files would decide what the next session
-        // allows.
-        .chain(sources.searched_files.iter().cloned())
-        .collect();
-    show(
-        "max_tool_concurrency",
-        concurrency.written.clone(),
-        concurrency.from.to_string(),
-    );
-    let (rules, mode, from) = mode(&sources, &mut warnings)?;
-    show("sandbox", mode.clone().into(), joined(&from));
-    let commands = commands::commands(&sources, &mut warnings, &mut shown)?;
-    let files = files::load(&sources, text(&toolset), &mut warnings, &mut shown)?;
-    let channels = channels::load(&sources, &mut warnings, &mut shown)?;
-    let mut web = web::load(&sources, home, &mut warnings, &mut shown)?;
-    web.by_project = web_by_project(&sources, text(&toolset))?;
-    let plugins = plugins::load(&sources, &flags.plugin, &current, &mut warnings)?;
-    if !plugins.is_empty() {
-        let labels: Vec<&str> = plugins.iter().map(|plugin| plugin.label.as_str()).collect();
-        let from: Vec<&str> = plugins.iter().map(|plugin| plugin.from.as_str()).collect();
-        shown.push(Shown {
-            key: "tools.plugins",
-            value: labels.into(),
-            from: from.join(", "),
-        });
-    }
-    let mcp = mcp::load(&sources, &mut warnings, &mut shown)?;
-    let model_of_project = model::of_project(&sources);
+    let notes = &mut Notes::default();
+    let variables = sources.withhold(&trust, notes)?;
+    let sources = &sources;
+    let (toolset, preset) = toolset(sources, notes)?;
+    let paths = Paths::load(sources, start, &current, home, notes)?;
+    let timeout = timeout(sources, notes)?;
+    let concurrency = sources.first(|file| &file.max_tool_concurrency)?;
+    let concurrency = concurrency.unwrap_or_else(|| Given::default(Whole(4), 4));
+    notes.show("max_tool_concurrency", &concurrency);
+    let (rules, mode) = permissions::sandbox(sources, notes)?;
+    let commands = commands::load(sources, notes)?;
+    let files = files::load(sources, &toolset, notes)?;
+    let channels = channels::load(sources, notes)?;
+    let mut web = web::load(sources, home, notes)?;
+    web.by_project = web_by_project(sources, &toolset)?;
+    let plugins = plugins::load(sources, &flags.plugin, &current, notes)?;
+    let mcp = mcp::load(sources, notes)?;
+    let model_of_project = model::of_project(sources);
     let is_model_trusted = model_of_project
         .as_ref()
         .is_none_or(|item| trust.allows(item));
-    let model = model::load(&sources, is_model_trusted, home, &mut warnings, &mut shown);
-    let interrupt_on = model::interrupt_on(&sources, &mut shown)?;
-    let mut show = |key, value: Value, from: String| shown.push(Shown { key, value, from });
-    let policy = policy::load(&sources, &mut warnings)?;
-    show("policy", policy::shown(&policy), policy::from(&policy));
-    let (approve, name, from) = approve::load(&sources, &mut warnings)?;
-    show("approve", name.into(), from.to_string());
-    let log = given_or(sources.first("log")?, "warn".into());
-    show("log", log.written.clone(), log.from.to_string());
-    // Most notes are about the project's file, so the project must not silence them.
-    let quiet = commands::user_only(&sources, "quiet", false.into(), &mut warnings)?;
-    show("quiet", quiet.written.clone(), quiet.from.to_string());
+    let model = model::load(sources, is_model_trusted, home, notes);
+    let interrupt_on = model::interrupt_on(sources, notes)?;
+    let policy = policy::load(sources, notes)?;
+    let approve = permissions::approve(sources, notes)?;
+    let log = sources.first(|file| &file.log)?;
+    let log = log.unwrap_or_else(|| Given::default(OneOf::default("warn"), "warn"));
+    notes.show("log", &log);
+    let quiet = sources.first(|file| &file.quiet)?;
+    let quiet = quiet.unwrap_or_else(|| Given::default(false, false));
+    notes.show("quiet", &quiet);
 
-    let proxy_password = web.proxy_password();
     Ok(Settings {
-        toolset: text(&toolset).to_owned(),
-        preset: preset.map(|preset| text(&preset).to_owned()),
-        work_dir,
-        folder_choice,
-        current: Some(current).filter(|current| paths::is_another_project(current, &started)),
-        started,
-        timeout: Duration::try_from_secs_f64(timeout.value.as_f64().unwrap_or_default())
-            .unwrap_or_default(),
-        roots: roots.into_iter().map(|root| root.path).collect(),
-        protect,
-        protects,
+        secrets: sources.secrets().chain(web.proxy_password()).collect(),
+        toolset,
+        preset,
+        paths,
+        timeout,
         rules,
         mode,
         commands,
@@ -346,104 +320,13 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
         trust: flags.trust,
         policy,
         approve,
-        log: text(&log).to_owned(),
-        quiet: quiet.value.as_bool().unwrap_or_default(),
-        concurrency: concurrency
-            .value
-            .as_u64()
-            .and_then(|calls| usize::try_from(calls).ok())
-            .unwrap_or(4),
+        log: log.value.0,
+        quiet: quiet.value,
+        concurrency: usize::try_from(concurrency.value.0).unwrap_or(4),
         folders,
-        secrets: sources
-            .layers
-            .iter()
-            .flat_map(|layer| &layer.entries)
-            .flat_map(|entry| redact::secrets(entry.key.name, &entry.node))
-            .chain(proxy_password)
-            .collect(),
-        warnings,
-        shown,
+        warnings: std::mem::take(&mut notes.warnings),
+        shown: std::mem::take(&mut notes.shown),
     })
-}
-
-/// Returns the sandbox rules: the user's, which the project can make stricter.
-fn mode(
-    sources: &Sources<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<(FileRules, String, Vec<Origin>), Failure> {
-    let (person, project) = sources.apart("sandbox")?;
-    let person = given_or(person, "workspace".into());
-    let rules = sandbox::rules(text(&person));
-    let Some(project) = project else {
-        return Ok((rules, written(&person).to_owned(), vec![person.from]));
-    };
-    let both = rules.tightened(sandbox::rules(text(&project)));
-    if both == rules && text(&project) != text(&person) {
-        warnings.push(format!(
-            "{}: sandbox {} is ignored: a project's file may only tighten",
-            project.from,
-            written(&project),
-        ));
-        return Ok((rules, written(&person).to_owned(), vec![person.from]));
-    }
-    // Combining two different modes can give rules that match neither of them.
-    Ok(if both == sandbox::rules(text(&project)) {
-        (both, written(&project).to_owned(), vec![project.from])
-    } else {
-        let name = format!("{} and {}", written(&person), written(&project));
-        (both, name, vec![person.from, project.from])
-    })
-}
-
-/// Returns the time limit: the user's, which the project can shorten.
-fn timeout(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, Failure> {
-    let (person, project) = sources.apart("tools.timeout")?;
-    let person = given_or(person, 0.into());
-    let Some(project) = project else {
-        return Ok(person);
-    };
-    // Zero means no limit.
-    let length = |given: &Given| match given.value.as_f64() {
-        Some(seconds) if seconds > 0.0 => seconds,
-        _ => f64::INFINITY,
-    };
-    if length(&project) < length(&person) {
-        return Ok(project);
-    }
-    if length(&project) > length(&person) {
-        warnings.push(format!(
-            "{}: tools.timeout {} is ignored: a project's file may only shorten it",
-            project.from, project.value
-        ));
-    }
-    Ok(person)
-}
-
-fn given_or(given: Option<Given>, default: Value) -> Given {
-    given.unwrap_or(Given {
-        written: default.clone(),
-        value: default,
-        from: Origin::Default,
-    })
-}
-
-fn text(given: &Given) -> &str {
-    given.value.as_str().unwrap_or_default()
-}
-
-fn written(given: &Given) -> &str {
-    given.written.as_str().unwrap_or_default()
-}
-
-/// Returns paths as they are shown, without duplicates: one text may stand for two paths.
-fn shown_paths(paths: &[NamedPath]) -> Value {
-    let mut shown: Vec<&str> = Vec::new();
-    for path in paths {
-        if !shown.contains(&path.shown.as_str()) {
-            shown.push(&path.shown);
-        }
-    }
-    shown.into()
 }
 
 fn joined(origins: &[Origin]) -> String {

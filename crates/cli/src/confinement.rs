@@ -88,7 +88,7 @@ pub(crate) fn approval_reason(settings: &Settings) -> Option<String> {
         Executor::Ssh(host) => Some(format!("commands run on {host} without a sandbox")),
         // Probed last, because it starts a process.
         Executor::Local => {
-            let reason = if settings.protects {
+            let reason = if settings.paths.protects {
                 "tools.protect cannot be enforced for commands on this machine (`haft doctor`)"
             } else if hides_paths(settings) {
                 "paths that rules deny cannot be hidden from commands on this machine (`haft doctor`)"

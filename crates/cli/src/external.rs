@@ -54,7 +54,7 @@ pub(crate) fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
         }
     }
     items.extend(servers::of_project(settings));
-    let (found, problems) = tools_folder::look(&settings.started, Tier::Project);
+    let (found, problems) = tools_folder::look(&settings.paths.started, Tier::Project);
     let built_in = built_in(settings);
     items.extend(own_tools::needing_trust(settings));
     for tool in found {
@@ -80,7 +80,7 @@ fn built_in(settings: &Settings) -> Vec<String> {
 pub(crate) fn load(settings: &Settings) -> External {
     let mut external = External::default();
     let state = settings.folders.state.as_deref();
-    let trust = Trust::load(state, &settings.started, settings.trust);
+    let trust = Trust::load(state, &settings.paths.started, settings.trust);
     let mut waiting = Vec::new();
     for plugin in &settings.plugins {
         let line = line(plugin, settings);
@@ -127,7 +127,7 @@ pub(crate) fn load(settings: &Settings) -> External {
         .extend(own.into_iter().flat_map(tools_folder::links));
     external.warnings.extend(problems);
     let mut asked = Vec::new();
-    let (project, problems) = tools_folder::look(&settings.started, Tier::Project);
+    let (project, problems) = tools_folder::look(&settings.paths.started, Tier::Project);
     external.warnings.extend(problems);
     for tool in project {
         let item = tool.item();
@@ -190,11 +190,11 @@ fn untrusted_note(waiting: &[Item], all: &[Item], trust: &Trust) -> String {
 
 fn folders(settings: &Settings) -> Folders<'_> {
     Folders {
-        started: settings.project(),
-        current: settings.current.as_deref(),
-        work_dir: &settings.work_dir,
+        started: settings.paths.project(),
+        current: settings.paths.current.as_deref(),
+        work_dir: &settings.paths.work_dir,
         config: settings.folders.config.as_deref(),
-        roots: &settings.roots,
+        roots: &settings.paths.roots,
         state: settings.folders.state.as_deref(),
     }
 }
@@ -240,7 +240,7 @@ impl External {
 
 /// Returns a check that an item is still what was trusted.
 fn trust_check(item: Item, settings: &Settings) -> Check {
-    let (everything, project) = (settings.trust, settings.started.clone());
+    let (everything, project) = (settings.trust, settings.paths.started.clone());
     let state = settings.folders.state.clone();
     Arc::new(move || {
         let trust = Trust::load(state.as_deref(), &project, everything);
@@ -443,7 +443,7 @@ fn program(
         installer,
         arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment: Some(environment(&plugin.environment, settings)),
-        dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
+        dir: Some(line.dir).filter(|dir| *dir != settings.paths.work_dir),
         protocol: plugin.protocol,
         timeout: plugin.timeout,
         start_timeout: plugin.start_timeout,

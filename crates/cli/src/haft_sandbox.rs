@@ -86,12 +86,13 @@ pub(crate) fn find(settings: &Settings) -> Option<PathBuf> {
         return Some(beside);
     }
     let path = std::env::join_paths(env::paths("PATH")).ok()?;
-    let mut avoid = vec![settings.work_dir.clone()];
+    let mut avoid = vec![settings.paths.work_dir.clone()];
     avoid.extend(
         settings
+            .paths
             .roots
             .iter()
-            .map(|root| settings.work_dir.join(root)),
+            .map(|root| settings.paths.work_dir.join(root)),
     );
     look_up(NAME.as_ref(), Some(&path), &avoid)
 }

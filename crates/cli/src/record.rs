@@ -50,7 +50,7 @@ impl Records {
             new: NewSession {
                 id: None,
                 kind,
-                work_dir: settings.work_dir.clone(),
+                work_dir: settings.paths.work_dir.clone(),
                 toolset: settings.toolset.clone(),
                 provider: String::new(),
                 model: String::new(),

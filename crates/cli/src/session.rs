@@ -84,7 +84,7 @@ pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
 pub(crate) fn build(settings: &Settings, offer: Offer) -> Result<Runtime, Failure> {
     let mut builder = builder(settings, offer, None, None)?;
     let is_confined = settings.rules.writing != Writing::Anywhere;
-    if is_confined && settings.open_to_tools().is_err() {
+    if is_confined && settings.paths.open_to_tools().is_err() {
         builder = builder.rules(FileRules {
             writing: Writing::Nothing,
             ..settings.rules
@@ -100,7 +100,7 @@ pub(crate) fn build_with(
     approver: Option<Arc<dyn Approver>>,
     record: Option<Record>,
 ) -> Result<Runtime, Failure> {
-    settings.open_to_tools()?;
+    settings.paths.open_to_tools()?;
     let builder = builder(settings, offer, approver, record)?;
     finish(settings, builder)
 }
@@ -120,7 +120,7 @@ pub(crate) fn build_for_agent(
     approver: Arc<dyn Approver>,
     saved: SessionState,
 ) -> Result<Runtime, Failure> {
-    settings.open_to_tools()?;
+    settings.paths.open_to_tools()?;
     let builder = builder(settings, Offer::Preset, Some(approver), None)?;
     let SessionState { id, state, files } = saved;
     let files = files.into_iter().map(|file| Kept {
@@ -139,16 +139,16 @@ fn builder(
     record: Option<Record>,
 ) -> Result<haft::Builder, Failure> {
     let mut builder = Runtime::builder()
-        .dir(&settings.work_dir)
+        .dir(&settings.paths.work_dir)
         .toolset(&settings.toolset)
-        .roots(settings.roots.clone())
+        .roots(settings.paths.roots.clone())
         .rules(settings.rules)
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
         .concurrency(settings.concurrency)
         .backend(file_backend::backing(settings)?)
         .policy(settings.policy.clone())
-        .rules_begin(&settings.started)
+        .rules_begin(&settings.paths.started)
         .approve(settings.approve)
         .interrupt_on(settings.interrupt_on.clone());
     if matches!(settings.files.execution, Execution::Local) || !has_virtual_paths(&settings.toolset)
@@ -166,7 +166,7 @@ fn builder(
         }
     }
     builder = builder
-        .protect([settings.protect.clone(), external.protect].concat())
+        .protect([settings.paths.protect.clone(), external.protect].concat())
         .programs_run(local_commands(Network::On, &[]))
         .programs_read(external.readable)
         .inert(external::folders_of(settings))
@@ -366,12 +366,9 @@ pub(crate) fn note_interrupts(settings: &Settings, runtime: &Runtime) {
     }
     let unknown = settings.interrupt_on.iter();
     for name in unknown.filter(|name| !known.contains(name)) {
-        let near = haft::ops::text::spelling::closest(name, known.iter().cloned(), 1);
-        let suggestion = near.first();
-        let suggestion = suggestion.map(|near| format!("; did you mean \"{near}\"?"));
+        let hint = haft::ops::text::spelling::hint(name, &known);
         let line = format!(
-            "warning: tools.interrupt_on: unknown tool \"{name}\", so this entry has no effect{}",
-            suggestion.unwrap_or_default()
+            "warning: tools.interrupt_on: unknown tool \"{name}\", so this entry has no effect{hint}"
         );
         output::note(&haft::ops::text::decode::visible(&line));
     }
@@ -380,13 +377,9 @@ pub(crate) fn note_interrupts(settings: &Settings, runtime: &Runtime) {
 /// Error for an unknown tool name, with the closest known name.
 pub(crate) fn unknown_tool(runtime: &Runtime, name: &str) -> Failure {
     let names = runtime.tools().names();
-    let near = haft::ops::text::spelling::closest(name, names.iter().cloned(), 1);
-    let suggestion = near
-        .first()
-        .map(|near| format!("; did you mean \"{near}\"?"))
-        .unwrap_or_default();
+    let hint = haft::ops::text::spelling::hint(name, &names);
     let name = haft::ops::text::brief(name, 100);
-    Failure::usage(format!("unknown tool \"{name}\"{suggestion}")).hint(format!(
+    Failure::usage(format!("unknown tool \"{name}\"{hint}")).hint(format!(
         "toolset {} has: {}",
         runtime.toolset(),
         haft::ops::text::few(&names, 60)

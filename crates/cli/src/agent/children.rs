@@ -46,7 +46,7 @@ pub(super) async fn with_children(
     let records = sessions.map(|sessions| {
         let recorded = ChildRecords {
             sessions: sessions.clone(),
-            work_dir: settings.work_dir.clone(),
+            work_dir: settings.paths.work_dir.clone(),
             toolset: settings.toolset.clone(),
         };
         Arc::new(recorded) as Arc<dyn Records>

@@ -78,7 +78,7 @@ pub(super) async fn collect(
         note(settings, &[error.to_string()]);
     }
     let config = settings.folders.config.as_deref();
-    let project = instructions(runtime, &settings.work_dir, config).await;
+    let project = instructions(runtime, &settings.paths.work_dir, config).await;
     note(settings, &project.warnings);
     let memory = haft_agent::memory(runtime, &model.memory).await;
     note(settings, &memory.warnings);
@@ -110,12 +110,12 @@ fn folders(settings: &Settings, model: &model::Model) -> Vec<SkillFolder> {
         folders.push(SkillFolder::usual(config.join("skills")));
     }
     let state = settings.folders.state.as_deref();
-    let trust = Trust::load(state, &settings.started, settings.trust);
+    let trust = Trust::load(state, &settings.paths.started, settings.trust);
     for (path, written) in named_by_project(settings) {
         let shown = visible(&written);
-        let problem = match skills_in(&settings.started, &path, &written) {
+        let problem = match skills_in(&settings.paths.started, &path, &written) {
             SkillFolderContent::Skills(item) if trust.allows(&item) => {
-                folders.push(SkillFolder::within(&settings.started, path));
+                folders.push(SkillFolder::within(&settings.paths.started, path));
                 continue;
             }
             SkillFolderContent::Skills(_) => {
@@ -141,7 +141,7 @@ pub(crate) fn skills_of_project(settings: &Settings) -> Vec<Item> {
     let named = named_by_project(settings).into_iter();
     named
         .filter_map(
-            |(path, written)| match skills_in(&settings.started, &path, &written) {
+            |(path, written)| match skills_in(&settings.paths.started, &path, &written) {
                 SkillFolderContent::Skills(item) => Some(*item),
                 SkillFolderContent::TooMany | SkillFolderContent::Nothing => None,
             },
@@ -152,7 +152,7 @@ pub(crate) fn skills_of_project(settings: &Settings) -> Vec<Item> {
 /// Returns the project's skill folders without duplicates, each with the text that names
 /// it: the default one and those in the project's file.
 fn named_by_project(settings: &Settings) -> Vec<(PathBuf, String)> {
-    let usual = settings.started.join(PROJECT_SKILLS);
+    let usual = settings.paths.started.join(PROJECT_SKILLS);
     let mut all = vec![(usual, PROJECT_SKILLS.to_owned())];
     let named = settings
         .model

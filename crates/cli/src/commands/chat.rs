@@ -46,7 +46,7 @@ pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure>
             Past::Session(Box::new(sessions.resume(&id).map_err(failure)?))
         }
     };
-    settings.open_to_tools()?;
+    settings.paths.open_to_tools()?;
     let is_resumed = matches!(past, Past::Session(_));
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let chosen = settings.model.clone()?;
@@ -61,7 +61,7 @@ pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure>
             agent,
             chosen,
             sessions: sessions.clone(),
-            work_dir: settings.work_dir.clone(),
+            work_dir: settings.paths.work_dir.clone(),
             has_unfinished_run: AtomicBool::new(has_unfinished_run),
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
@@ -169,10 +169,10 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
         false => settings.mode.clone(),
     };
     let home = settings.folders.home.as_deref();
-    let folder = match home.and_then(|home| settings.work_dir.strip_prefix(home).ok()) {
+    let folder = match home.and_then(|home| settings.paths.work_dir.strip_prefix(home).ok()) {
         Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
         Some(below) => format!("~/{}", below.display()),
-        None => settings.work_dir.display().to_string(),
+        None => settings.paths.work_dir.display().to_string(),
     };
     let config = settings.folders.config.as_ref();
     Setup {

@@ -1,7 +1,7 @@
 //! `haft config`: shows the effective settings and the schema of the file.
 
 use crate::args::{Config, Shared};
-use crate::config::{Shown, schema};
+use crate::config::{Shown, keys};
 use crate::exit::{Exit, Failure};
 use crate::{output, session, text};
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub(crate) fn run(shared: &Shared, command: &Config) -> Result<Exit, Failure> {
         }
         Config::Schema => {
             // Serialising cannot fail: all keys are strings.
-            let schema = serde_json::to_string_pretty(&schema::schema()).unwrap_or_default();
+            let schema = serde_json::to_string_pretty(&keys::schema()).unwrap_or_default();
             output::text(&schema)?;
         }
     }

@@ -166,7 +166,7 @@ async fn attempt(runtime: &Runtime) -> Result<Duration, String> {
 fn work_dir(settings: &Settings) -> String {
     match settings.as_written("tools.work_dir") {
         Some(written) => written.to_owned(),
-        None => settings.work_dir.to_string_lossy().into_owned(),
+        None => settings.paths.work_dir.to_string_lossy().into_owned(),
     }
 }
 

@@ -29,7 +29,9 @@ fn describe(server: &Server, settings: &Settings) -> String {
     let written = &server.configured.written;
     match &server.configured.connection {
         Connection::Program { .. } => {
-            let program = server.configured.written_program(Some(&settings.started));
+            let program = server
+                .configured
+                .written_program(Some(&settings.paths.started));
             let program = program.unwrap_or_default();
             let none = Vec::new();
             let mut words = vec![shell_word(&program)];

@@ -39,7 +39,7 @@ pub(crate) fn run_task(shared: &Shared, args: &Resume) -> Result<Exit, Failure> 
     let (id, prompt) = found.inspect_err(|_| session::note_model(&settings))?;
     let stored = sessions.load(&id).map_err(failure)?;
     let settings = in_its_folder(shared, settings, &stored.info.work_dir)?;
-    settings.open_to_tools()?;
+    settings.paths.open_to_tools()?;
     let format = agent::response_format(&settings, args.response_format.as_deref())?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let taken = sessions.resume(&id).map_err(failure)?;
@@ -93,7 +93,7 @@ pub(crate) fn session_and_prompt(
 ) -> Result<(String, Option<String>), Failure> {
     let newest = || {
         sessions
-            .newest(&settings.work_dir)
+            .newest(&settings.paths.work_dir)
             .map_err(failure)?
             .ok_or_else(|| {
                 Failure::usage("no session found for this folder")
@@ -116,7 +116,7 @@ pub(crate) fn in_its_folder(
     settings: Settings,
     folder: &std::path::Path,
 ) -> Result<Settings, Failure> {
-    if settings.work_dir == folder || shared.dir.is_some() {
+    if settings.paths.work_dir == folder || shared.dir.is_some() {
         return Ok(settings);
     }
     let shared = Shared {
@@ -125,7 +125,7 @@ pub(crate) fn in_its_folder(
     };
     let mut settings = crate::config::load(&shared)?;
     // The folder comes from the record; the user did not choose it now.
-    settings.folder_choice = FolderChoice::Default;
+    settings.paths.folder_choice = FolderChoice::Default;
     session::note_warnings(&settings);
     Ok(settings)
 }

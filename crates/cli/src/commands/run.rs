@@ -28,7 +28,7 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         return resume::run_task(shared, &resume);
     }
     let settings = session::settings_of_agent(shared)?;
-    settings.open_to_tools()?;
+    settings.paths.open_to_tools()?;
     let format = agent::response_format(&settings, args.response_format.as_deref())?;
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let prompt = prompt(args.prompt.as_deref())?;

@@ -49,7 +49,7 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
         }
         Command::Export { session, format } => export::run(&sessions, session, format)?,
         Command::Output { call, session } => {
-            let folders = (state, settings.work_dir.as_path());
+            let folders = (state, settings.paths.work_dir.as_path());
             outputs::show(&sessions, folders, call, session.as_deref())?;
         }
         Command::Files {

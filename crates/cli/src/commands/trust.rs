@@ -16,7 +16,11 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
         trust: true,
         ..shared.clone()
     })?;
-    let trust = Trust::load(settings.folders.state.as_deref(), &settings.started, false);
+    let trust = Trust::load(
+        settings.folders.state.as_deref(),
+        &settings.paths.started,
+        false,
+    );
     if args.revoke {
         if !trust.has_trusted() {
             output::text("This folder was not trusted.\n")?;
@@ -31,7 +35,7 @@ pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {
     for problem in &problems {
         output::note(problem);
     }
-    let folder = visible(&settings.started.display().to_string());
+    let folder = visible(&settings.paths.started.display().to_string());
     if items.is_empty() {
         output::text(&format!("Nothing in {folder} needs trust.\n"))?;
         return Ok(Exit::Done);

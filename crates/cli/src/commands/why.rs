@@ -3,7 +3,7 @@
 
 use super::call::arguments::{self, Arguments};
 use crate::args::{Shared, Why};
-use crate::config::{Settings, approve};
+use crate::config::{Settings, permissions};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
@@ -86,7 +86,7 @@ fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
             "\nwrite each command with literal words, or change the rule that denies it\n",
         );
     }
-    let name = approve::name(settings.approve);
+    let name = permissions::approve_name(settings.approve);
     let outcome = outcome(settings.approve, explained);
     out.push_str(&format!("\napprove {name}: {outcome}\n"));
     let mut remedies: Vec<&str> = refused(explained)
@@ -178,7 +178,7 @@ fn as_json(tool: &str, settings: &Settings, explained: &Explained) -> Value {
             json!({ "why": refused.what, "remedy": refused.remedy })
         }),
         "rules": parts,
-        "approve": approve::name(settings.approve),
+        "approve": permissions::approve_name(settings.approve),
         "outcome": outcome(settings.approve, explained),
         "suggestion": explained.suggestion.as_ref().map(ToString::to_string),
         "sandbox": settings.mode,

@@ -1,207 +1,158 @@
 //! Channels for messages. They contain keys and send data off this machine, so only the
 //! user can configure them; a project may only add a console.
 
-use super::redact;
-use super::sources::{Listed, Origin, Sources};
-use super::{Shown, joined};
+use super::Notes;
+use super::setting::{Filled, Names, OneOf};
+use super::sources::{Given, Sources};
 use crate::exit::Failure;
-use haft::ops::text::spelling::closest;
 use haft_web::Secret;
 use haft_web::channels::{Channel, Email, Encryption};
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Default port for submitting mail.
-const SUBMISSION_PORT: u64 = 587;
+const SUBMISSION_PORT: u16 = 587;
+
+/// A channel.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+#[schemars(tag = "kind")]
+pub(crate) enum ChannelEntry {
+    /// A Telegram bot.
+    Telegram {
+        /// Token of the bot.
+        token: Filled,
+        /// Address to use instead of the service's own.
+        base_url: Option<Filled>,
+    },
+    /// A Slack app.
+    Slack {
+        /// Token of the app.
+        token: Filled,
+        /// Address to use instead of the service's own.
+        base_url: Option<Filled>,
+    },
+    /// A Discord bot.
+    Discord {
+        /// Token of the bot.
+        token: Filled,
+        /// Address to use instead of the service's own.
+        base_url: Option<Filled>,
+    },
+    /// A URL that accepts messages.
+    Webhook {
+        /// The URL.
+        #[serde(alias = "base_url")]
+        url: Filled,
+        /// Sent as a bearer token.
+        token: Option<Filled>,
+    },
+    /// A mail server.
+    Email(EmailEntry),
+    /// The user's terminal.
+    Console,
+}
+
+/// A mail server and the sender.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EmailEntry {
+    /// Host name of the server.
+    host: Filled,
+    /// Port of the server.
+    port: Option<Filled>,
+    /// User name, if the server requires signing in.
+    username: Option<Filled>,
+    /// Password; required with a user name.
+    password: Option<Filled>,
+    /// Sender, such as `Haft <haft@example.org>`.
+    from: Filled,
+    /// Encryption; by default it depends on the port.
+    tls: Option<OneOf<Encryptions>>,
+    /// Accepted as in other channels, without effect.
+    #[serde(rename = "base_url")]
+    #[schemars(skip)]
+    _base_url: Option<Filled>,
+}
+
+#[derive(Debug)]
+enum Encryptions {}
+
+impl Names for Encryptions {
+    const NAMES: &'static [&'static str] = &["auto", "tls", "starttls", "none"];
+}
 
 /// Reads the channels.
 pub(crate) fn load(
-    sources: &Sources<'_>,
-    warnings: &mut Vec<String>,
-    shown: &mut Vec<Shown>,
+    sources: &Sources,
+    notes: &mut Notes,
 ) -> Result<BTreeMap<String, Channel>, Failure> {
     let mut channels = BTreeMap::new();
     let mut from = Vec::new();
-    let mut all = sources.entries("tools.channels");
+    let mut all = sources.all(|file| &file.tools.channels)?;
     // The user's channels come first, so a project cannot replace one.
-    all.sort_by_key(|channel| channel.is_project);
-    for Listed {
-        name,
-        is_project,
-        from: origin,
-        value,
-        written,
-    } in all
-    {
-        if channels.contains_key(&name) {
+    all.sort_by_key(|(_, channel)| channel.is_project());
+    for entry in all {
+        let name = entry.0;
+        if channels.contains_key(name) {
             continue;
         }
-        let value = match value {
-            Ok(value) => value,
-            // A broken channel does not stop users who do not need it.
-            Err(failure) => {
-                warnings.push(format!("{}: skipped this channel", failure.message));
-                continue;
-            }
+        // A broken channel does not stop users who do not need it.
+        let Some(given) = notes.skip_unset(entry, "channel") else {
+            continue;
         };
-        let reader = Reader {
-            from: &origin,
-            name: &name,
-            written: &written,
-        };
-        let channel = reader.channel(&value)?;
+        let (origin, is_project) = (given.from.clone(), given.is_project());
+        let channel = channel(given)?;
         if is_project && !matches!(channel, Channel::Console) {
-            warnings.push(format!(
+            notes.warn(format!(
                 "{origin}: tools.channels.{name} is ignored: only your own haft.yaml or --config can set it"
             ));
             continue;
         }
         from.push(origin);
-        channels.insert(name, channel);
+        channels.insert(name.to_owned(), channel);
     }
     let names: Vec<&str> = channels.keys().map(String::as_str).collect();
-    if !names.is_empty() {
-        shown.push(Shown {
-            key: "tools.channels",
-            value: names.into(),
-            from: joined(&from),
-        });
-    }
+    notes.show_names("tools.channels", names, &from);
     Ok(channels)
 }
 
-struct Reader<'a> {
-    from: &'a Origin,
-    name: &'a str,
-    written: &'a Value,
-}
-
-impl Reader<'_> {
-    /// Creates an error. It never contains values, which may be keys.
-    fn wrong(&self, what: &str) -> Failure {
-        Failure::usage(format!(
-            "{}: tools.channels.{}: {what}",
-            self.from, self.name
-        ))
-    }
-
-    fn channel(&self, value: &Value) -> Result<Channel, Failure> {
-        let Value::Object(map) = value else {
-            return Err(self.wrong("a channel must be a map with a kind"));
-        };
-        let kind = self.text(map, "kind")?.ok_or_else(|| {
-            self.wrong(&format!(
-                "kind is missing; valid kinds: {}",
-                Channel::KINDS.join(", ")
-            ))
-        })?;
-        let service = ["kind", "token", "base_url"];
-        let base_url = || self.text(map, "base_url");
-        match kind.as_str() {
-            "telegram" => {
-                self.only(map, &service)?;
-                let (token, base_url) = (self.secret(map, "token")?, base_url()?);
-                Ok(Channel::Telegram { token, base_url })
-            }
-            "slack" => {
-                self.only(map, &service)?;
-                let (token, base_url) = (self.secret(map, "token")?, base_url()?);
-                Ok(Channel::Slack { token, base_url })
-            }
-            "discord" => {
-                self.only(map, &service)?;
-                let (token, base_url) = (self.secret(map, "token")?, base_url()?);
-                Ok(Channel::Discord { token, base_url })
-            }
-            "webhook" => {
-                self.only(map, &["kind", "url", "base_url", "token"])?;
-                let url = match base_url()? {
-                    Some(url) if !map.contains_key("url") => Secret::new(url),
-                    _ => self.secret(map, "url")?,
-                };
-                let token = self.text(map, "token")?.map(Secret::new);
-                Ok(Channel::Webhook { url, token })
-            }
-            "email" => self.email(map),
-            "console" => self.only(map, &["kind"]).map(|()| Channel::Console),
-            other => {
-                let known = Channel::KINDS.iter().map(|kind| (*kind).to_owned());
-                let near = closest(other, known, 1);
-                let is_plain = self.written["kind"] == other;
-                let suggestion = near
-                    .first()
-                    .filter(|_| is_plain)
-                    .map(|near| format!("; did you mean \"{near}\"?"));
-                Err(self.wrong(&format!(
-                    "unknown kind \"{}\"{}",
-                    // A variable may hold a secret.
-                    redact::text("kind", self.written["kind"].as_str().unwrap_or_default()),
-                    suggestion.unwrap_or_default()
-                )))
-            }
-        }
-    }
-
-    fn email(&self, map: &Map<String, Value>) -> Result<Channel, Failure> {
-        self.only(
-            map,
-            &[
-                "kind", "host", "port", "username", "password", "from", "tls", "base_url",
-            ],
-        )?;
-        let needed = |key: &str| {
-            self.text(map, key)?
-                .ok_or_else(|| self.wrong(&format!("{key} is missing")))
-        };
-        let port = match map.get("port") {
-            None => Some(SUBMISSION_PORT),
-            Some(Value::Number(port)) => port.as_u64(),
-            Some(Value::String(port)) => port.trim().parse().ok(),
-            Some(_) => None,
-        };
-        let port = port
-            .and_then(|port| u16::try_from(port).ok())
-            .filter(|port| *port > 0)
-            .ok_or_else(|| self.wrong("port must be a number from 1 to 65535"))?;
-        let encryption = match self.text(map, "tls")? {
-            None => Encryption::Auto,
-            Some(name) => Encryption::by_name(&name)
-                .ok_or_else(|| self.wrong("tls must be auto, tls, starttls or none"))?,
-        };
-        Ok(Channel::Email(Email {
-            host: needed("host")?,
-            port,
-            username: self.text(map, "username")?,
-            password: self.text(map, "password")?.map(Secret::new),
-            from: needed("from")?,
-            encryption,
-        }))
-    }
-
-    fn only(&self, map: &Map<String, Value>, known: &[&str]) -> Result<(), Failure> {
-        match map.keys().find(|key| !known.contains(&key.as_str())) {
-            None => Ok(()),
-            Some(other) => Err(self.wrong(&format!(
-                "unknown key \"{other}\"; known keys: {}",
-                known.join(", ")
-            ))),
-        }
-    }
-
-    fn text(&self, map: &Map<String, Value>, key: &str) -> Result<Option<String>, Failure> {
-        match map.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if !text.trim().is_empty() => {
-                Ok(Some(text.trim().to_owned()))
-            }
-            Some(Value::Number(number)) => Ok(Some(number.to_string())),
-            Some(_) => Err(self.wrong(&format!("{key} must be text"))),
-        }
-    }
-
-    fn secret(&self, map: &Map<String, Value>, key: &str) -> Result<Secret, Failure> {
-        let text = self.text(map, key)?;
-        text.map(Secret::new)
-            .ok_or_else(|| self.wrong(&format!("{key} is missing")))
-    }
+fn channel(given: Given<'_, ChannelEntry>) -> Result<Channel, Failure> {
+    let wrong = given.wrong("port must be a number from 1 to 65535");
+    let secret = |text: Filled| Secret::new(text.0);
+    let text = |text: Option<Filled>| text.map(|text| text.0);
+    Ok(match given.value {
+        ChannelEntry::Telegram { token, base_url } => Channel::Telegram {
+            token: secret(token),
+            base_url: text(base_url),
+        },
+        ChannelEntry::Slack { token, base_url } => Channel::Slack {
+            token: secret(token),
+            base_url: text(base_url),
+        },
+        ChannelEntry::Discord { token, base_url } => Channel::Discord {
+            token: secret(token),
+            base_url: text(base_url),
+        },
+        ChannelEntry::Webhook { url, token } => Channel::Webhook {
+            url: secret(url),
+            token: token.map(secret),
+        },
+        ChannelEntry::Email(email) => Channel::Email(Email {
+            host: email.host.0,
+            port: match email.port {
+                None => SUBMISSION_PORT,
+                Some(port) => port.0.parse().ok().filter(|port| *port > 0).ok_or(wrong)?,
+            },
+            username: text(email.username),
+            password: email.password.map(secret),
+            from: email.from.0,
+            encryption: email
+                .tls
+                .and_then(|name| Encryption::by_name(&name.0))
+                .unwrap_or(Encryption::Auto),
+        }),
+        ChannelEntry::Console => Channel::Console,
+    })
 }

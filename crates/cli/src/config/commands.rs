@@ -1,13 +1,34 @@
 //! Settings for commands: network, environment, and where they run. A project's file can
 //! only take permissions away.
 
+use super::Notes;
+use super::setting::{Filled, OneOf, or_name};
 use super::sources::{Given, Sources};
-use super::{Shown, given_or, text, written};
 use crate::exit::Failure;
 use haft::ops::executor::sandbox::Network;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::fmt;
 use std::path::PathBuf;
+
+/// Where commands run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+#[schemars(tag = "kind", transform = or_name)]
+pub(crate) enum ExecutorEntry {
+    /// On this machine.
+    Local,
+    /// On another machine, over ssh.
+    Ssh {
+        /// Name for ssh.
+        ssh: Filled,
+        /// Folder on that machine that corresponds to the work folder.
+        dir: Option<Filled>,
+        /// Extra ssh options, `Name=value`.
+        #[serde(default)]
+        options: Vec<String>,
+    },
+}
 
 /// Effective settings for commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,117 +66,35 @@ impl fmt::Display for Host {
 }
 
 /// Reads the settings.
-pub(crate) fn commands(
-    sources: &Sources<'_>,
-    warnings: &mut Vec<String>,
-    shown: &mut Vec<Shown>,
-) -> Result<Commands, Failure> {
-    let network = network(sources, warnings)?;
-    let granted = user_only(sources, "tools.env", Value::Array(Vec::new()), warnings)?;
-    let executor = user_only(sources, "executor", "local".into(), warnings)?;
-    let commands = Commands {
-        network: if text(&network) == "on" {
-            Network::On
-        } else {
-            Network::Off
+pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Commands, Failure> {
+    let off = Given::default(OneOf::default("off"), "off");
+    let network = sources.stricter(
+        |file| &file.network,
+        off,
+        |network| if network.0 == "off" { 1.0 } else { 0.0 },
+        notes,
+        "network VALUE is ignored: a project's file may only tighten",
+    )?;
+    let is_on = network.value.0 == "on";
+    notes.show("network", &network);
+    let granted = sources.first(|file| &file.tools.env)?;
+    let granted = granted.unwrap_or_else(|| Given::default(Vec::new(), Vec::<String>::new()));
+    notes.show("tools.env", &granted);
+    let executor = sources.first(|file| &file.executor)?;
+    let executor = executor.unwrap_or_else(|| Given::default(ExecutorEntry::Local, "local"));
+    notes.show("executor", &executor);
+    let shown = executor.written["ssh"].as_str().map(str::to_owned);
+    Ok(Commands {
+        network: if is_on { Network::On } else { Network::Off },
+        granted: granted.value,
+        executor: match executor.value {
+            ExecutorEntry::Local => Executor::Local,
+            ExecutorEntry::Ssh { ssh, dir, options } => Executor::Ssh(Host {
+                shown: shown.unwrap_or_else(|| ssh.0.clone()),
+                name: ssh.0,
+                dir: dir.map(|dir| PathBuf::from(dir.0)),
+                options,
+            }),
         },
-        granted: granted
-            .value
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|name| Some(name.as_str()?.to_owned()))
-            .collect(),
-        executor: executor_of(&executor)?,
-    };
-    for (key, given) in [
-        ("network", network),
-        ("tools.env", granted),
-        ("executor", executor),
-    ] {
-        shown.push(Shown {
-            key,
-            value: given.written,
-            from: given.from.to_string(),
-        });
-    }
-    Ok(commands)
-}
-
-/// Returns whether commands get network access: only if the user enables it and the
-/// project does not disable it.
-fn network(sources: &Sources<'_>, warnings: &mut Vec<String>) -> Result<Given, Failure> {
-    let (person, project) = sources.apart("network")?;
-    let person = given_or(person, "off".into());
-    match project {
-        Some(project) if text(&project) == "off" => Ok(project),
-        Some(project) if text(&person) == "off" => {
-            warnings.push(format!(
-                "{}: network {} is ignored: a project's file may only tighten",
-                project.from,
-                written(&project)
-            ));
-            Ok(person)
-        }
-        _ => Ok(person),
-    }
-}
-
-/// Returns a value that only the user can set; a project's value causes a warning.
-pub(super) fn user_only(
-    sources: &Sources<'_>,
-    key: &str,
-    default: Value,
-    warnings: &mut Vec<String>,
-) -> Result<Given, Failure> {
-    let (person, project) = sources.apart(key)?;
-    if let Some(project) = project {
-        warnings.push(format!(
-            "{}: {key} is ignored: only your own haft.yaml can set it",
-            project.from
-        ));
-    }
-    Ok(given_or(person, default))
-}
-
-fn executor_of(given: &Given) -> Result<Executor, Failure> {
-    let wrong = |what: &str| {
-        Err(Failure::usage(format!(
-            "{}: executor must be local or {{ ssh: HOST, dir: FOLDER, options: [NAME=VALUE] }}{what}",
-            given.from
-        )))
-    };
-    let map = match &given.value {
-        Value::String(name) if name == "local" => return Ok(Executor::Local),
-        Value::Object(map) => map,
-        _ => return wrong(""),
-    };
-    if let Some(other) = map
-        .keys()
-        .find(|key| !["ssh", "dir", "options"].contains(&key.as_str()))
-    {
-        return wrong(&format!(", not \"{other}\""));
-    }
-    let text = |key: &str| match map.get(key) {
-        None => Ok(None),
-        Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.clone())),
-        Some(_) => wrong(&format!("; {key} must be text")).map(|_: Executor| None),
-    };
-    let options = match map.get("options") {
-        None => Vec::new(),
-        Some(Value::Array(all)) if all.iter().all(Value::is_string) => all
-            .iter()
-            .filter_map(|option| Some(option.as_str()?.to_owned()))
-            .collect(),
-        Some(_) => return wrong("; options must be a list of texts"),
-    };
-    match text("ssh")? {
-        None => wrong(""),
-        Some(name) => Ok(Executor::Ssh(Host {
-            shown: given.written["ssh"].as_str().unwrap_or(&name).to_owned(),
-            name,
-            dir: text("dir")?.map(PathBuf::from),
-            options,
-        })),
-    }
+    })
 }

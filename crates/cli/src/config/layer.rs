@@ -1,19 +1,23 @@
-//! One configuration file, read and checked: all keys are known and all values have the
-//! right type. Other modules interpret the values.
+//! One configuration file, read and checked. Every value in it is expanded here, so that
+//! nothing gets a value that was withheld.
 
-use super::keys::{self, Key, SECTION};
-use super::value;
-use super::yaml::{self, Content, Node, Position};
+use super::file::File;
+use super::node::{self, Content, Node, Position};
+use super::reader::{self, FoundValue, Problem, Values};
+use super::setting::Setting;
+use super::sources::{Origin, Readable};
 use super::{read, redact};
+use crate::env;
 use crate::exit::Failure;
-use haft::ops::text::brief;
 use haft::ops::text::decode::visible;
-use haft::ops::text::spelling::closest;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Owner of a file, which decides what it may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
+    /// Flags and variables of this run, in the form of a file.
+    Explicit,
     /// The project's, in the work folder; it can only tighten.
     Project,
     /// The user's own, for all folders.
@@ -31,19 +35,16 @@ pub(crate) struct Layer {
     pub(crate) shown: String,
     /// Folder that relative paths start from.
     pub(crate) folder: PathBuf,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) file: File,
+    /// The settings of `file`, by number.
+    pub(crate) values: Vec<FoundValue>,
+    /// Numbers of values that use variables which the file may not read, or that the file
+    /// may not set.
+    pub(crate) withheld: BTreeSet<usize>,
     /// Text of the file.
     pub(crate) text: String,
-    /// Keys whose values were withheld because they use variables that the file may not
-    /// read.
-    pub(crate) withheld: Vec<&'static str>,
-}
-
-/// A key that a file sets.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: &'static Key,
-    pub(crate) node: Node,
+    /// For [`Role::Explicit`], the flag or variable of each value by its line.
+    pub(crate) origins: Vec<Origin>,
 }
 
 /// Whether a project's file is a link out of the project. Reading it would show the
@@ -67,7 +68,7 @@ impl Layer {
         // followed.
         let real = match role {
             Role::Project => haft::ops::scope::real(path),
-            Role::User | Role::Named => None,
+            _ => None,
         };
         let follow = match real {
             Some(_) => read::Links::Refused,
@@ -86,137 +87,119 @@ impl Layer {
         shown: &str,
         text: String,
     ) -> Result<Self, Failure> {
+        let place = |at: Position| format!("{shown}:{}:{}", at.line, at.column);
+        let root =
+            node::parse(&text).map_err(|malformed| syntax_error(&malformed, shown, &text))?;
+        if !root.is_null() && !matches!(root.content, Content::Map(_)) {
+            let message = format!("the file must be a map of settings, got {}", root.kind());
+            return Err(Failure::at(&place(root.at), &message));
+        }
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        let mut layer = Self {
-            role,
+        let layer = Self::read(role, &root).map_err(|problem| {
+            let at = problem.at.unwrap_or(root.at);
+            Failure::at(&place(at), &problem.to_string())
+        })?;
+        Ok(Self {
             shown: shown.to_owned(),
             folder,
-            entries: Vec::new(),
-            text: String::new(),
-            withheld: Vec::new(),
+            text,
+            ..layer
+        })
+    }
+
+    /// Reads the settings in a tree.
+    pub(crate) fn read(role: Role, root: &Node) -> Result<Self, Problem> {
+        let values = Values::default();
+        let file = match root.is_null() {
+            true => File::default(),
+            false => reader::read(root, "", &values)?,
         };
-        let root = yaml::parse(&text).map_err(|malformed| layer.malformed(&malformed, &text))?;
-        match root.content {
-            Content::Map(entries) => layer.add_entries(None, entries)?,
-            _ if root.is_null() => {}
-            _ => {
-                return Err(layer.problem(
-                    root.at,
-                    &format!("the file must be a map of settings, got {}", root.kind()),
-                ));
-            }
+        Ok(Self {
+            role,
+            file,
+            values: values.into_inner(),
+            shown: String::new(),
+            folder: PathBuf::new(),
+            withheld: BTreeSet::new(),
+            text: String::new(),
+            origins: Vec::new(),
+        })
+    }
+
+    /// Returns a value, unless it is withheld.
+    pub(crate) fn found<T>(&self, setting: &Setting<T>) -> Option<&FoundValue> {
+        match self.withheld.contains(&setting.number) {
+            true => None,
+            false => self.values.get(setting.number),
         }
-        layer.text = text;
-        Ok(layer)
     }
 
-    fn add_entries(
-        &mut self,
-        section: Option<&str>,
-        entries: Vec<(yaml::Name, Node)>,
-    ) -> Result<(), Failure> {
-        for (name, node) in entries {
-            if section.is_none() && name.text == SECTION {
-                match node.content {
-                    Content::Map(inner) => self.add_entries(Some(SECTION), inner)?,
-                    _ if node.is_null() => {}
-                    _ => {
-                        return Err(self.problem(
-                            node.at,
-                            &format!("{SECTION} must be a map, got {}", node.kind()),
-                        ));
-                    }
-                }
-                continue;
-            }
-            let dotted = match section {
-                Some(section) => format!("{section}.{}", name.text),
-                None => name.text.clone(),
-            };
-            let found = keys::key(&dotted).filter(|key| key.parts().0 == section);
-            let Some(key) = found else {
-                return Err(self.unknown(section, &name));
-            };
-            // A key without a value counts as unset: its value was commented out.
-            if node.is_null() {
-                continue;
-            }
-            value::check(key, &node).map_err(|wrong| self.problem(wrong.at, &wrong.message))?;
-            self.entries.push(Entry { key, node });
+    /// Expands the variables in a value and reads it.
+    pub(crate) fn value<T: Readable>(&self, found: &FoundValue) -> Result<T, Failure> {
+        self.read_node(&found.path, &self.expanded(found)?)
+    }
+
+    /// Reads a value without expanding variables.
+    pub(crate) fn as_written<T: Readable>(&self, found: &FoundValue) -> Result<T, Failure> {
+        self.read_node(&found.path, &found.node)
+    }
+
+    /// Expands the variables in a value.
+    pub(crate) fn expanded(&self, found: &FoundValue) -> Result<Node, Failure> {
+        // What the user typed is meant literally.
+        if self.role == Role::Explicit {
+            return Ok(found.node.clone());
         }
-        Ok(())
+        found.node.expanded(&env::text).map_err(|(at, variable)| {
+            let path = &found.path;
+            self.problem(
+                at,
+                &format!("{path} needs variable {variable}, which is not set"),
+            )
+        })
     }
 
-    /// Returns the value of a key.
-    pub(crate) fn get(&self, name: &str) -> Option<&Node> {
-        self.entries
-            .iter()
-            .find(|entry| entry.key.name == name)
-            .map(|entry| &entry.node)
+    pub(crate) fn read_node<T: Readable>(&self, path: &str, node: &Node) -> Result<T, Failure> {
+        reader::read(node, path, &Values::default())
+            .map_err(|problem| self.problem(problem.at.unwrap_or(node.at), &problem.to_string()))
     }
 
-    /// `haft.yaml:7:3`
-    pub(crate) fn at(&self, at: Position) -> String {
-        format!("{}:{}:{}", self.shown, at.line, at.column)
+    /// Returns the origin of a value.
+    pub(crate) fn origin(&self, at: Position) -> Origin {
+        let index = usize::try_from(at.line).unwrap_or(usize::MAX);
+        let explicit = self.origins.get(index).cloned();
+        explicit.unwrap_or_else(|| Origin::File(self.shown.clone(), at.line))
     }
 
     /// Creates an error at a position in the file.
     pub(crate) fn problem(&self, at: Position, message: &str) -> Failure {
-        Failure::at(&self.at(at), message)
+        let place = format!("{}:{}:{}", self.shown, at.line, at.column);
+        Failure::at(&place, message)
     }
+}
 
-    fn unknown(&self, section: Option<&str>, name: &yaml::Name) -> Failure {
-        let within = section
-            .map(|section| format!(" in {section}"))
-            .unwrap_or_default();
-        let mut message = format!(
-            "unknown key \"{}\"{within}",
-            visible(&brief(&name.text, 100))
-        );
-        let near = closest(&name.text, keys::names_in(section), 1);
-        // The right name at the wrong level is as common as a typo.
-        let elsewhere = keys::KEYS
-            .iter()
-            .find(|key| key.parts().1 == name.text)
-            .map(|key| key.name);
-        match (elsewhere, near.first()) {
-            (Some(elsewhere), _) if elsewhere.contains('.') => {
-                message.push_str(&format!("; it belongs under {SECTION}, as {elsewhere}"));
-            }
-            (Some(_), _) => {
-                message.push_str(&format!("; it belongs at the top level, beside {SECTION}"));
-            }
-            (None, Some(near)) => message.push_str(&format!("; did you mean \"{near}\"?")),
-            (None, None) => {}
+/// Creates an error that also shows the line, which a parser's message needs to be
+/// understood.
+fn syntax_error(malformed: &node::Malformed, shown: &str, text: &str) -> Failure {
+    let mut failure = malformed.failure(shown);
+    let Some(at) = malformed.at else {
+        return failure;
+    };
+    let index = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
+    if let Some(line) = text.lines().nth(index) {
+        let (line, hidden) = redact::source_line(line);
+        let number = at.line.to_string();
+        failure.message.push_str(&format!("\n {number} | {line}"));
+        if !hidden && at.column < 120 {
+            let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or_default();
+            // Tabs are kept, so that the caret is below the right column.
+            let before = line.chars().take(column);
+            let before: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let margin = " ".repeat(number.len());
+            failure
+                .message
+                .push_str(&format!("\n {margin} | {before}^"));
         }
-        self.problem(name.at, &message)
     }
-
-    /// Creates an error that also shows the line, which a parser's message needs to be
-    /// understood.
-    fn malformed(&self, malformed: &yaml::Malformed, text: &str) -> Failure {
-        let Some(at) = malformed.at else {
-            return Failure::at(&self.shown, &malformed.message);
-        };
-        let mut failure = self.problem(at, &malformed.message);
-        let index = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
-        if let Some(line) = text.lines().nth(index) {
-            let (line, hidden) = redact::source_line(line);
-            let number = at.line.to_string();
-            failure.message.push_str(&format!("\n {number} | {line}"));
-            if !hidden && at.column < 120 {
-                let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or_default();
-                // Tabs are kept, so that the caret is below the right column.
-                let before: String = line
-                    .chars()
-                    .take(column)
-                    .map(|c| if c == '\t' { '\t' } else { ' ' })
-                    .collect();
-                failure
-                    .message
-                    .push_str(&format!("\n {} | {before}^", " ".repeat(number.len())));
-            }
-        }
-        failure
-    }
+    failure
 }

@@ -1,41 +1,77 @@
 //! MCP servers in the configuration. A project's servers are only read here; whether they
 //! are used depends on trust.
 
-use super::plugins::{self, Environment, Owner, located, located_folder, texts};
-use super::sources::{Listed, Origin, Sources};
-use super::value;
-use super::{Shown, joined};
+use super::plugins::{Environment, Owner, from_home, located, located_folder};
+use super::setting::{Names, OneOf, Seconds, TextOr, Word};
+use super::sources::{Given, Sources};
+use super::{Notes, variables};
 use crate::env;
 use crate::exit::Failure;
-use haft::ops::text::spelling::closest;
 use haft_mcp::client::{Endpoint, HttpTransport, Identity};
 use haft_web::Secret;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Keys of a server.
-const KEYS: [&str; 12] = [
-    "command", "args", "env", "cwd", "url", "headers", "uri", "oauth", "type", "timeout", "tools",
-    "enabled",
-];
+/// A server: a program or an address.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServerEntry {
+    /// Program to start as the server.
+    command: Option<TextOr<Vec<Word>>>,
+    /// Arguments of the program.
+    args: Option<Vec<Word>>,
+    /// Additional environment variables.
+    env: Option<Environment>,
+    /// Folder to run it in.
+    cwd: Option<String>,
+    /// URL of a server that uses streamable HTTP.
+    url: Option<String>,
+    /// URL of a server that uses streamable HTTP or SSE.
+    uri: Option<String>,
+    /// HTTP headers of each request.
+    headers: Option<BTreeMap<String, String>>,
+    /// Identity to sign in with, if haft cannot register itself.
+    oauth: Option<OauthEntry>,
+    /// How to reach the server.
+    #[serde(rename = "type")]
+    kind: Option<OneOf<ServerKinds>>,
+    /// Seconds to wait for progress of a call.
+    timeout: Option<Seconds>,
+    /// If set, only these tools are used.
+    tools: Option<Vec<Word>>,
+    /// Whether the server is used.
+    enabled: Option<bool>,
+}
 
-/// Accepted values of `type`, including the spellings of other programs owner settings
-/// users paste.
-const TYPES: [(&str, ServerKind); 6] = [
-    ("stdio", ServerKind::Stdio),
-    ("http", ServerKind::Http),
-    ("streamable-http", ServerKind::Http),
-    ("streamable_http", ServerKind::Http),
-    ("streamableHttp", ServerKind::Http),
-    ("sse", ServerKind::Sse),
-];
+/// Identity to sign in with.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OauthEntry {
+    /// Id of the client.
+    client_id: Option<String>,
+    /// Secret of the client.
+    client_secret: Option<String>,
+    /// URL of a document that describes the client.
+    metadata_url: Option<String>,
+}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ServerKind {
-    Stdio,
-    Http,
-    Sse,
+#[derive(Debug)]
+enum ServerKinds {}
+
+/// Includes the spellings of other programs whose settings users paste.
+impl Names for ServerKinds {
+    const NAMES: &'static [&'static str] = &[
+        "stdio",
+        "http",
+        "sse",
+        "streamable-http",
+        "streamable_http",
+        "streamableHttp",
+    ];
 }
 
 /// A configured MCP server.
@@ -70,7 +106,7 @@ impl Configured {
             other => other.as_str(),
         };
         let written = written.unwrap_or_default();
-        Some(value::shown_path(written, below.unwrap_or(program)))
+        Some(variables::shown_path(written, below.unwrap_or(program)))
     }
 }
 
@@ -94,319 +130,155 @@ pub(crate) enum Connection {
 }
 
 /// Reads the servers, the user's before the project's.
-pub(crate) fn load(
-    sources: &Sources<'_>,
-    warnings: &mut Vec<String>,
-    shown: &mut Vec<Shown>,
-) -> Result<Vec<Configured>, Failure> {
+pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configured>, Failure> {
     let mut servers: Vec<Configured> = Vec::new();
     let mut from = Vec::new();
-    let mut all = sources.entries("tools.mcp");
-    all.sort_by_key(|server| server.is_project);
-    for listed in all {
-        let Listed {
-            name,
-            is_project,
-            from: origin,
-            value,
-            written,
-        } = listed;
+    let mut all = sources.all(|file| &file.tools.mcp)?;
+    all.sort_by_key(|(_, server)| server.is_project());
+    for entry in all {
+        let (name, given) = &entry;
+        let (name, origin) = (*name, given.from.clone());
         if servers.iter().any(|server| server.name == name) {
-            if is_project {
-                warnings.push(format!(
+            if given.is_project() {
+                notes.warn(format!(
                     "{origin}: tools.mcp.{name} is ignored: your own haft.yaml has a server of this name"
                 ));
             }
             continue;
         }
-        let value = match value {
-            Ok(value) => value,
-            Err(failure) => {
-                warnings.push(format!("{}: skipped this MCP server", failure.message));
-                continue;
-            }
+        let Some(given) = notes.skip_unset(entry, "MCP server") else {
+            continue;
         };
-        let reader = Reader {
-            key: &format!("tools.mcp.{name}"),
-            folder: folder_of(sources, &origin),
-            from: &origin,
-        };
-        if let Some(mut server) = reader.server(&name, &value)? {
-            if server.connection.is_haft_again() {
-                warnings.push(format!(
-                    "{origin}: skipped MCP server {name}: it is haft itself with these settings and would start itself endlessly; add `--config FILE` to its args"
-                ));
-                continue;
-            }
-            server.owner = Owner::of(sources.role_of(&origin));
-            server.written = written;
-            from.push(origin);
-            servers.push(server);
+        if name.trim().is_empty() {
+            return Err(given.wrong("the server's name is empty"));
         }
+        let Some(server) = server(name, &given, &given.value)? else {
+            continue;
+        };
+        if server.connection.is_haft_again() {
+            notes.warn(format!(
+                "{origin}: skipped MCP server {name}: it is haft itself with these settings and would start itself endlessly; add `--config FILE` to its args"
+            ));
+            continue;
+        }
+        from.push(origin);
+        servers.push(server);
     }
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-    if !names.is_empty() {
-        shown.push(Shown {
-            key: "tools.mcp",
-            value: names.into(),
-            from: joined(&from),
-        });
-    }
+    notes.show_names("tools.mcp", names, &from);
     Ok(servers)
 }
 
-fn folder_of(sources: &Sources<'_>, origin: &Origin) -> PathBuf {
-    match origin {
-        Origin::File(shown, _) => sources.folder_of(shown).unwrap_or_default(),
-        _ => PathBuf::new(),
-    }
-}
-
-/// Returns the server in `execution`, which runs code.
-pub(crate) fn of_execution(
-    sources: &Sources<'_>,
-    from: &Origin,
-    value: &Value,
+/// Returns a server; `None` if it is disabled.
+pub(super) fn server<T>(
+    name: &str,
+    given: &Given<'_, T>,
+    entry: &ServerEntry,
 ) -> Result<Option<Configured>, Failure> {
-    let reader = Reader {
-        key: "execution",
-        folder: folder_of(sources, from),
-        from,
-    };
-    reader.server("execution", value)
-}
-
-struct Reader<'a> {
-    key: &'a str,
-    folder: PathBuf,
-    from: &'a Origin,
-}
-
-impl Reader<'_> {
-    /// Creates an error. It never contains values, which may be keys.
-    fn wrong(&self, what: &str) -> Failure {
-        Failure::usage(format!("{}: {}: {what}", self.from, self.key))
+    let connection = connection(entry, given.folder()).map_err(|what| {
+        given
+            .wrong(&what)
             .hint("write { command: …, args: […], env: {…} } or { url: … }")
+    })?;
+    let timeout = entry.timeout.map(|limit| limit.0);
+    if timeout.is_some_and(|seconds| seconds < 0.001) {
+        return Err(given.wrong("timeout must be a number of seconds, above 0"));
     }
+    let words = |words: &Vec<Word>| words.iter().map(|word| word.0.clone()).collect();
+    let server = Configured {
+        name: name.to_owned(),
+        connection,
+        timeout: timeout.map(Duration::from_secs_f64),
+        only: entry.tools.as_ref().map(words),
+        owner: Owner::of(given.role()),
+        folder: given.folder().to_owned(),
+        written: given.written.clone(),
+        from: given.from.to_string(),
+    };
+    Ok(Some(server).filter(|_| entry.enabled != Some(false)))
+}
 
-    /// Reads a server; `None` if it is disabled.
-    fn server(&self, name: &str, value: &Value) -> Result<Option<Configured>, Failure> {
-        let Value::Object(map) = value else {
-            return Err(self.wrong("a server must be a map"));
-        };
-        if name.trim().is_empty() {
-            return Err(self.wrong("the server's name is empty"));
+/// Returns how to reach a server. Errors never contain values, which may be keys.
+fn connection(entry: &ServerEntry, folder: &Path) -> Result<Connection, String> {
+    let kind = entry.kind.as_ref().map(|kind| kind.0.as_str());
+    let not = |what: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, is_given)| *is_given)
+    {
+        Some((key, _)) => Err(format!("{what} cannot have {key}")),
+        None => Ok(()),
+    };
+    match (&entry.command, &entry.url, &entry.uri) {
+        (Some(command), None, None) if matches!(kind, None | Some("stdio")) => {
+            not(
+                "a server with a command",
+                &[
+                    ("headers", entry.headers.is_some()),
+                    ("oauth", entry.oauth.is_some()),
+                ],
+            )?;
+            program(entry, command, folder)
         }
-        if let Some(key) = map.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let near = closest(key, KEYS.map(str::to_owned), 1);
-            let suggestion = match near.first() {
-                Some(near) => format!("; did you mean \"{near}\"?"),
-                None => format!("; known keys: {}", KEYS.join(", ")),
+        (None, Some(url), None) | (None, None, Some(url)) if kind != Some("stdio") => {
+            not(
+                "a server with a url",
+                &[
+                    ("args", entry.args.is_some()),
+                    ("env", entry.env.is_some()),
+                    ("cwd", entry.cwd.is_some()),
+                ],
+            )?;
+            let wire = match kind {
+                Some("sse") => HttpTransport::Events,
+                None if entry.uri.is_some() => HttpTransport::Either,
+                _ => HttpTransport::Streamable,
             };
-            return Err(self.wrong(&format!("unknown key \"{key}\"{suggestion}")));
+            address(entry, url.trim(), wire)
         }
-        let server = Configured {
-            name: name.to_owned(),
-            connection: self.connection(map)?,
-            timeout: self.timeout(map)?,
-            only: match map.get("tools") {
-                None | Some(Value::Null) => None,
-                Some(_) => Some(self.texts(map, "tools")?),
-            },
-            owner: Owner::User,
-            folder: self.folder.clone(),
-            written: Value::Null,
-            from: self.from.to_string(),
-        };
-        match map.get("enabled") {
-            None | Some(Value::Null | Value::Bool(true)) => Ok(Some(server)),
-            Some(Value::Bool(false)) => Ok(None),
-            Some(_) => Err(self.wrong("enabled must be true or false")),
+        (None, None, None) => Err("command or url is missing".to_owned()),
+        (Some(_), None, None) | (None, Some(_), None) | (None, None, Some(_)) => {
+            Err("type does not match: stdio needs command, http and sse need url".to_owned())
         }
-    }
-
-    fn connection(&self, map: &Map<String, Value>) -> Result<Connection, Failure> {
-        let kind = match map.get("type") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(given)) => {
-                let known = TYPES.iter().find(|(name, _)| name == given);
-                let (_, kind) =
-                    known.ok_or_else(|| self.wrong("type must be stdio, http or sse"))?;
-                Some(*kind)
-            }
-            Some(_) => return Err(self.wrong("type must be stdio, http or sse")),
-        };
-        let is_given = |key: &&str| map.get(*key).is_some_and(|value| !value.is_null());
-        let ways: Vec<&str> = ["command", "url", "uri"]
-            .into_iter()
-            .filter(is_given)
-            .collect();
-        match (ways.as_slice(), kind) {
-            (["command"], None | Some(ServerKind::Stdio)) => {
-                self.not(map, &["headers", "oauth"], "a server with a command")?;
-                self.program(map)
-            }
-            ([way @ ("url" | "uri")], None | Some(ServerKind::Http | ServerKind::Sse)) => {
-                self.not(map, &["args", "env", "cwd"], "a server with a url")?;
-                let wire = match (kind, *way) {
-                    (Some(ServerKind::Sse), _) => HttpTransport::Events,
-                    (Some(ServerKind::Http), _) => HttpTransport::Streamable,
-                    (_, "uri") => HttpTransport::Either,
-                    _ => HttpTransport::Streamable,
-                };
-                self.address(map, way, wire)
-            }
-            ([], _) => Err(self.wrong("command or url is missing")),
-            ([_], _) => {
-                Err(self.wrong("type does not match: stdio needs command, http and sse need url"))
-            }
-            _ => Err(self.wrong("only one of command, url and uri is allowed")),
-        }
-    }
-
-    fn not(&self, map: &Map<String, Value>, keys: &[&str], what: &str) -> Result<(), Failure> {
-        match keys.iter().find(|key| map.contains_key(**key)) {
-            Some(key) => Err(self.wrong(&format!("{what} cannot have {key}"))),
-            None => Ok(()),
-        }
-    }
-
-    fn program(&self, map: &Map<String, Value>) -> Result<Connection, Failure> {
-        let missing = || self.wrong("command must be a program");
-        let (program, mut arguments) = match map.get("command") {
-            Some(Value::String(program)) => (program.trim().to_owned(), Vec::new()),
-            Some(Value::Array(_)) => {
-                let mut words = self.texts(map, "command")?.into_iter();
-                (words.next().ok_or_else(missing)?, words.collect())
-            }
-            _ => return Err(missing()),
-        };
-        if program.is_empty() {
-            return Err(missing());
-        }
-        arguments.extend(plugins::arguments(map).map_err(|what| self.wrong(&what))?);
-        let dir = match map.get("cwd") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(dir)) => Some(located_folder(dir, &self.folder)),
-            Some(_) => return Err(self.wrong("cwd must be a folder")),
-        };
-        Ok(Connection::Program {
-            program: located(&program, &self.folder),
-            arguments,
-            environment: Environment::read(map).map_err(|what| self.wrong(&what))?,
-            dir,
-        })
-    }
-
-    fn address(
-        &self,
-        map: &Map<String, Value>,
-        key: &str,
-        wire: HttpTransport,
-    ) -> Result<Connection, Failure> {
-        let Some(Value::String(url)) = map.get(key) else {
-            return Err(self.wrong(&format!("{key} must be a URL")));
-        };
-        let mut headers = Vec::new();
-        match map.get("headers") {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(given)) => {
-                for (name, value) in given {
-                    let Value::String(value) = value else {
-                        return Err(self.wrong(&format!("header {name} must be text")));
-                    };
-                    headers.push((name.clone(), Secret::new(value)));
-                }
-            }
-            Some(_) => return Err(self.wrong("headers must be a map")),
-        }
-        Endpoint::address(url.trim(), headers.clone(), wire)
-            .map_err(|error| self.wrong(&format!("{key}: {error}")))?;
-        Ok(Connection::Address {
-            url: url.trim().to_owned(),
-            headers,
-            wire,
-            identity: self.identity(map)?,
-        })
-    }
-
-    /// Reads the identity to sign in with, for servers that do not let haft register
-    /// itself.
-    fn identity(&self, map: &Map<String, Value>) -> Result<Identity, Failure> {
-        let mut identity = Identity::default();
-        let given = match map.get("oauth") {
-            None | Some(Value::Null) => return Ok(identity),
-            Some(Value::Object(given)) => given,
-            Some(_) => return Err(self.wrong("oauth must be a map")),
-        };
-        for (name, value) in given {
-            let Value::String(text) = value else {
-                return Err(self.wrong(&format!("oauth.{name} must be text")));
-            };
-            match name.as_str() {
-                "client_id" => identity.client_id = Some(text.clone()),
-                "client_secret" => identity.client_secret = Some(Secret::new(text)),
-                "metadata_url" => identity.metadata_url = Some(text.clone()),
-                _ => {
-                    let known = "client_id, client_secret, metadata_url";
-                    return Err(self.wrong(&format!(
-                        "unknown key \"{name}\" in oauth; known keys: {known}"
-                    )));
-                }
-            }
-        }
-        if identity.client_secret.is_some() && identity.client_id.is_none() {
-            return Err(self.wrong("oauth.client_secret needs oauth.client_id"));
-        }
-        Ok(identity)
-    }
-
-    fn timeout(&self, map: &Map<String, Value>) -> Result<Option<Duration>, Failure> {
-        let seconds = match map.get("timeout") {
-            None | Some(Value::Null) => return Ok(None),
-            Some(seconds) => seconds.as_f64(),
-        };
-        seconds
-            .filter(|seconds| (0.001..=86_400.0).contains(seconds))
-            .map(|seconds| Some(Duration::from_secs_f64(seconds)))
-            .ok_or_else(|| self.wrong("timeout must be a number of seconds, up to a day"))
-    }
-
-    fn texts(&self, map: &Map<String, Value>, key: &str) -> Result<Vec<String>, Failure> {
-        texts(map, key).map_err(|what| self.wrong(&what))
+        _ => Err("only one of command, url and uri is allowed".to_owned()),
     }
 }
 
-/// JSON Schema of a server, for editors.
-pub(super) fn schema() -> Value {
-    let texts = json!({ "type": "array", "items": { "type": "string" } });
-    let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
-    json!({
-        "type": "object",
-        "properties": {
-            "command": { "description": "Program to start as the server", "anyOf": [{ "type": "string" }, texts] },
-            "args": texts,
-            "env": { "description": "Additional environment variables", "anyOf": [map, texts] },
-            "cwd": { "description": "Folder to run it in", "type": "string" },
-            "url": { "description": "URL of a server that uses streamable HTTP", "type": "string" },
-            "uri": { "description": "URL of a server that uses streamable HTTP or SSE", "type": "string" },
-            "headers": map,
-            "oauth": {
-                "description": "Identity to sign in with, if haft cannot register itself",
-                "type": "object",
-                "properties": {
-                    "client_id": { "type": "string" },
-                    "client_secret": { "type": "string" },
-                    "metadata_url": { "type": "string" },
-                },
-                "additionalProperties": false,
-            },
-            "type": { "enum": TYPES.map(|(name, _)| name) },
-            "timeout": { "description": "Seconds to wait for progress of a call", "type": "number" },
-            "tools": { "description": "If set, only these tools are used", "type": "array", "items": { "type": "string" } },
-            "enabled": { "type": "boolean" },
-        },
-        "additionalProperties": false,
+fn program(
+    entry: &ServerEntry,
+    command: &TextOr<Vec<Word>>,
+    folder: &Path,
+) -> Result<Connection, String> {
+    let mut words = match command {
+        TextOr::Text(program) => vec![program.trim().to_owned()],
+        TextOr::Full(words) => words.iter().map(|word| word.0.clone()).collect(),
+    }
+    .into_iter();
+    let program = words.next().filter(|program| !program.is_empty());
+    let own = entry.args.iter().flatten().map(|word| from_home(&word.0));
+    Ok(Connection::Program {
+        program: located(&program.ok_or("command must be a program")?, folder),
+        arguments: words.chain(own).collect(),
+        environment: entry.env.clone().unwrap_or_default(),
+        dir: entry.cwd.as_ref().map(|dir| located_folder(dir, folder)),
+    })
+}
+
+fn address(entry: &ServerEntry, url: &str, wire: HttpTransport) -> Result<Connection, String> {
+    let secret = |(name, value): (&String, &String)| (name.clone(), Secret::new(value));
+    let headers: Vec<_> = entry.headers.iter().flatten().map(secret).collect();
+    Endpoint::address(url, headers.clone(), wire).map_err(|error| format!("url: {error}"))?;
+    let mut identity = Identity::default();
+    if let Some(oauth) = &entry.oauth {
+        if oauth.client_secret.is_some() && oauth.client_id.is_none() {
+            return Err("oauth.client_secret needs oauth.client_id".to_owned());
+        }
+        identity.client_id.clone_from(&oauth.client_id);
+        identity.client_secret = oauth.client_secret.as_ref().map(Secret::new);
+        identity.metadata_url.clone_from(&oauth.metadata_url);
+    }
+    Ok(Connection::Address {
+        url: url.to_owned(),
+        headers,
+        wire,
+        identity,
     })
 }
 

@@ -2,10 +2,10 @@
 //! models and tighten limits. Where the conversation is sent needs the user's trust, even
 //! if it is this machine.
 
-use super::layer::Role;
 use super::provider::{self, ForProvider, Levels};
-use super::sources::{Given, Origin, Sources};
-use super::{Shown, format, joined, redact, text, value};
+use super::setting::Whole;
+use super::sources::{Given, Pick, Readable, Sources};
+use super::{Notes, format, redact, variables};
 use crate::exit::Failure;
 use crate::trust::{Item, Pin};
 use haft::ops::text::brief;
@@ -73,15 +73,21 @@ struct ProjectDestination {
 /// Collects what the project sets about the destination. Choosing a model of the user's
 /// provider does not count. Choosing another provider does: the user may have no account
 /// there, and any program could be listening on this machine.
-fn project_destination(sources: &Sources<'_>, levels: &Levels) -> ProjectDestination {
+fn project_destination(sources: &Sources, levels: &Levels) -> ProjectDestination {
     let own = levels.of_user();
     let is_own = |provider: &str| own.as_deref() == Some(provider);
     let (mut written, mut differing) = (Vec::new(), Vec::new());
-    for name in DESTINATION_KEYS {
-        let Some(value) = sources.written_by_project(name) else {
+    for (name, value) in [
+        ("provider", sources.of_project(|file| &file.provider)),
+        ("base_url", sources.of_project(|file| &file.base_url)),
+        ("api_key", sources.of_project(|file| &file.api_key)),
+        ("replay", sources.of_project(|file| &file.replay)),
+    ] {
+        let Some(value) = value else {
             continue;
         };
-        if name != "provider" || !sources.of_project(name).is_some_and(|value| is_own(&value)) {
+        let project = || Some(sources.apart(|file| &file.provider).ok()?.1?.value.0);
+        if name != "provider" || !project().is_some_and(|provider| is_own(&provider)) {
             differing.push(name.to_owned());
         }
         written.push((name.to_owned(), value));
@@ -95,20 +101,13 @@ fn project_destination(sources: &Sources<'_>, levels: &Levels) -> ProjectDestina
         }
         written.push((name, shown.clone()));
     };
-    if let Some(shown) = sources.written_by_project("model") {
-        named(
-            "model".to_owned(),
-            sources.of_project("model").as_deref(),
-            &shown,
-        );
+    if let Ok((_, Some(model))) = sources.apart(|file| &file.model) {
+        named("model".to_owned(), Some(&model.value), &model.written);
     }
-    for (listed, _) in sources.items("subagents") {
-        if let (true, Ok(value)) = (listed.is_project, &listed.value) {
-            named(
-                model_of_subagent(&listed.written),
-                value["model"].as_str(),
-                &listed.written["model"],
-            );
+    for (_, given) in sources.all(|file| &file.subagents).unwrap_or_default() {
+        if let (true, Ok(value)) = (given.is_project(), &given.value) {
+            let name = model_of_subagent(&given.written);
+            named(name, value["model"].as_str(), &given.written["model"]);
         }
     }
     ProjectDestination { written, differing }
@@ -122,7 +121,7 @@ fn model_of_subagent(spec: &Value) -> String {
 
 /// Returns the item that the user must trust before the project can choose the
 /// destination.
-pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
+pub(crate) fn of_project(sources: &Sources) -> Option<Item> {
     let destination = project_destination(sources, &Levels::read(sources));
     if destination.differing.is_empty() {
         return None;
@@ -138,8 +137,8 @@ pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let replay = sources.written_by_project("replay");
-    let replay = replay.and_then(|file| Some(sources.project()?.join(file.as_str()?)));
+    let replay = sources.of_project(|file| &file.replay);
+    let replay = replay.and_then(|file| Some(sources.project()?.folder.join(file.as_str()?)));
     Some(Item {
         kind: "model",
         name: "provider".to_owned(),
@@ -152,92 +151,140 @@ pub(crate) fn of_project(sources: &Sources<'_>) -> Option<Item> {
     })
 }
 
+/// Settings that the project may choose if it is trusted.
+struct Reader<'a> {
+    sources: &'a Sources,
+    is_project_trusted: bool,
+    /// Keys of the project's file to ignore.
+    ignored: Vec<String>,
+    notes: &'a mut Notes,
+}
+
+impl<'a> Reader<'a> {
+    fn get<T: Readable>(
+        &mut self,
+        name: &'static str,
+        pick: Pick<T>,
+    ) -> Result<Option<Given<'a, T>>, Failure> {
+        let is_restricted =
+            DESTINATION_KEYS.contains(&name) || self.ignored.iter().any(|key| key == name);
+        let given = match !self.is_project_trusted && is_restricted {
+            true => self.sources.apart(pick)?.0,
+            false => self.sources.first(pick)?,
+        };
+        if let Some(given) = &given {
+            let shown = shown_value(name, &given.written);
+            self.notes.show_value(name, shown, given.from.to_string());
+        }
+        Ok(given)
+    }
+
+    /// Returns a limit: the user's, which the project can lower.
+    fn limit<T: Readable>(
+        &mut self,
+        name: &'static str,
+        pick: Pick<T>,
+        number: impl Fn(&T) -> f64,
+    ) -> Result<Option<T>, Failure> {
+        let given = self.sources.lower(pick, number)?;
+        if let Some(given) = &given {
+            self.notes.show(name, given);
+        }
+        Ok(given.map(|given| given.value))
+    }
+}
+
 /// Reads the settings.
 ///
 /// # Errors
 /// If a value needs a variable that is not set. Only commands that need a model fail
 /// then.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "limits are compared, not counted"
+)]
 pub(crate) fn load(
-    sources: &Sources<'_>,
+    sources: &Sources,
     is_project_trusted: bool,
     home: Option<&Path>,
-    warnings: &mut Vec<String>,
-    shown: &mut Vec<Shown>,
+    notes: &mut Notes,
 ) -> Result<Model, Failure> {
     let levels = Levels::read(sources);
     let ignored = match is_project_trusted {
         true => Vec::new(),
-        false => ignored_keys(sources, &levels, warnings),
+        false => ignored_keys(sources, &levels, notes),
     };
-    let mut get = |name: &'static str| -> Result<Option<Given>, Failure> {
-        let is_restricted =
-            DESTINATION_KEYS.contains(&name) || ignored.iter().any(|key| key == name);
-        let given = match !is_project_trusted && is_restricted {
-            true => sources.apart(name)?.0,
-            false => sources.first(name)?,
-        };
-        if let Some(given) = &given {
-            shown.push(Shown {
-                key: name,
-                value: shown_value(name, &given.written),
-                from: given.from.to_string(),
-            });
-        }
-        Ok(given)
+    let mut reader = Reader {
+        sources,
+        is_project_trusted,
+        ignored,
+        notes,
     };
-    let texts = |given: Option<Given>| given.map(|given| text(&given).to_owned());
-    let given_for = |given: Option<Given>| {
-        given.map(|given| ForProvider {
-            value: text(&given).to_owned(),
-            provider: levels.provider_for(&given.from),
-        })
+    let for_provider = |given: Given<'_, String>| ForProvider {
+        provider: levels.provider_for(&given.from),
+        value: given.value,
     };
     // A project that wanted another key and may not read it gets no key at all.
     let is_keyless = is_project_trusted
-        && sources.written_by_project("base_url").is_some()
+        && sources.of_project(|file| &file.base_url).is_some()
         && sources.is_withheld("api_key");
     let mut model = Model {
-        provider: texts(get("provider")?),
-        model: texts(get("model")?),
+        provider: reader
+            .get("provider", |file| &file.provider)?
+            .map(|given| given.value.0),
+        model: reader
+            .get("model", |file| &file.model)?
+            .map(|given| given.value),
         fallback_provider: match is_project_trusted {
             true => levels.of_all(),
             false => levels.of_user(),
         },
-        base_url: given_for(get("base_url")?),
-        api_key: match is_keyless {
-            true => None,
-            false => given_for(get("api_key")?).map(|given| ForProvider {
-                value: Secret::new(given.value),
-                provider: given.provider,
-            }),
-        },
+        base_url: reader
+            .get("base_url", |file| &file.base_url)?
+            .map(for_provider),
         is_keyless,
-        replay: None,
-        system_prompt: texts(get("system_prompt")?),
         ..Model::default()
     };
-    if let Some(given) = get("replay")? {
-        model.replay = Some(relative_to_file(sources, &given));
+    if !is_keyless {
+        let key = reader
+            .get("api_key", |file| &file.api_key)?
+            .map(for_provider);
+        model.api_key = key.map(|key| ForProvider {
+            value: Secret::new(key.value),
+            provider: key.provider,
+        });
     }
-    if let Some(given) = get("response_format")? {
-        let folder = match &given.from {
-            Origin::File(name, _) => sources.folder_of(name),
-            _ => None,
-        };
-        let is_project = sources.role_of(&given.from) == Some(Role::Project);
-        let (folder, place) = (folder.unwrap_or_default(), given.from.to_string());
-        let schema = format::schema(&given.value, &folder, is_project, &place)?;
+    let prompt = reader.get("system_prompt", |file| &file.system_prompt)?;
+    model.system_prompt = prompt.map(|given| given.value);
+    let replay = reader.get("replay", |file| &file.replay)?;
+    model.replay = replay.map(|given| given.folder().join(&given.value));
+    if let Some(given) = reader.get("response_format", |file| &file.response_format)? {
+        let place = given.from.to_string();
+        let schema = format::schema(&given.value, given.folder(), given.is_project(), &place)?;
         model.response_format = Some(schema);
     }
-    model.max_turns = stricter_limit(sources, "max_turns", shown)?.and_then(|value| value.as_u64());
-    model.max_tokens =
-        stricter_limit(sources, "max_tokens", shown)?.and_then(|value| value.as_u64());
-    model.context_window =
-        stricter_limit(sources, "context_window", shown)?.and_then(|value| value.as_u64());
-    model.max_cost = stricter_limit(sources, "max_cost", shown)?.and_then(|value| value.as_f64());
-    model.max_retries =
-        stricter_limit(sources, "max_retries", shown)?.and_then(|value| value.as_u64());
-    lists(sources, home, &ignored, &mut model, shown)?;
+    let turns = reader.limit("max_turns", |file| &file.max_turns, |turns| turns.0 as f64)?;
+    model.max_turns = turns.map(|turns| turns.0);
+    let tokens = reader.limit(
+        "max_tokens",
+        |file| &file.max_tokens,
+        |tokens| tokens.0 as f64,
+    )?;
+    model.max_tokens = tokens.map(|tokens| tokens.0);
+    let window = |window: &Whole<1000>| window.0 as f64;
+    let window = reader.limit("context_window", |file| &file.context_window, window)?;
+    model.context_window = window.map(|tokens| tokens.0);
+    let cost = reader.limit("max_cost", |file| &file.max_cost, |dollars| dollars.0)?;
+    model.max_cost = cost.map(|dollars| dollars.0);
+    let retries = reader.limit(
+        "max_retries",
+        |file| &file.max_retries,
+        |retries| retries.0 as f64,
+    )?;
+    model.max_retries = retries.map(|retries| retries.0);
+    subagents(sources, &reader.ignored, &mut model, reader.notes)?;
+    skills(sources, home, &mut model, reader.notes)?;
+    memory(sources, &mut model, reader.notes)?;
     Ok(model)
 }
 
@@ -252,18 +299,18 @@ fn shown_value(name: &str, value: &Value) -> Value {
 }
 
 /// Returns the keys of the project's file to ignore, with a warning for each.
-fn ignored_keys(sources: &Sources<'_>, levels: &Levels, warnings: &mut Vec<String>) -> Vec<String> {
+fn ignored_keys(sources: &Sources, levels: &Levels, notes: &mut Notes) -> Vec<String> {
     let mut names = project_destination(sources, levels).differing;
     let is_ignored = |name: &str, names: &[String]| names.iter().any(|key| key == name);
     // The model belongs to the provider in the same file.
     if is_ignored("provider", &names)
         && !is_ignored("model", &names)
-        && sources.written_by_project("model").is_some()
+        && sources.of_project(|file| &file.model).is_some()
     {
         names.push("model".to_owned());
     }
     for name in &names {
-        warnings.push(format!(
+        notes.warn(format!(
             "{}: {name} is ignored: it decides which service receives the whole conversation; run `haft trust` to review and allow it, or pass --trust to allow it once",
             super::FILE
         ));
@@ -271,53 +318,21 @@ fn ignored_keys(sources: &Sources<'_>, levels: &Levels, warnings: &mut Vec<Strin
     names
 }
 
-/// Resolves a path relative to the file that contains it.
-fn relative_to_file(sources: &Sources<'_>, given: &Given) -> PathBuf {
-    let folder = match &given.from {
-        Origin::File(name, _) => sources.folder_of(name),
-        _ => None,
-    };
-    folder.unwrap_or_default().join(text(given))
-}
-
-/// Returns a limit: the user's, which the project can lower.
-fn stricter_limit(
-    sources: &Sources<'_>,
-    name: &'static str,
-    shown: &mut Vec<Shown>,
-) -> Result<Option<Value>, Failure> {
-    let (person, project) = sources.apart(name)?;
-    let number = |given: &Given| given.value.as_f64().unwrap_or(f64::INFINITY);
-    let chosen = match (person, project) {
-        (Some(person), Some(project)) if number(&project) < number(&person) => project,
-        (Some(person), _) => person,
-        (None, Some(project)) => project,
-        (None, None) => return Ok(None),
-    };
-    shown.push(Shown {
-        key: name,
-        value: chosen.written.clone(),
-        from: chosen.from.to_string(),
-    });
-    Ok(Some(chosen.value))
-}
-
-fn lists(
-    sources: &Sources<'_>,
-    home: Option<&Path>,
+fn subagents(
+    sources: &Sources,
     ignored: &[String],
     model: &mut Model,
-    shown: &mut Vec<Shown>,
+    notes: &mut Notes,
 ) -> Result<(), Failure> {
-    let mut from = Vec::new();
-    let mut names = Vec::new();
-    for (listed, folder) in sources.items("subagents") {
-        let place = listed.from.to_string();
-        from.push(listed.from);
-        names.push(listed.written["name"].clone());
-        let mut spec = listed.value?;
-        if listed.is_project
-            && ignored.contains(&model_of_subagent(&listed.written))
+    let (mut from, mut names) = (Vec::new(), Vec::new());
+    for (_, given) in sources.all(|file| &file.subagents)? {
+        let given = given.ready()?;
+        let (is_project, folder) = (given.is_project(), given.folder());
+        let name = &given.written["name"];
+        names.push(name.clone());
+        let mut spec = given.value;
+        if is_project
+            && ignored.contains(&model_of_subagent(&given.written))
             && let Some(spec) = spec.as_object_mut()
         {
             // It then uses its parent's model.
@@ -325,114 +340,87 @@ fn lists(
         }
         if let Some(Value::Array(skills)) = spec.get_mut("skills") {
             // A project's skills come from its skill folders, which need trust.
-            skills.retain(|_| !listed.is_project);
+            skills.retain(|_| !is_project);
             for skill in skills.iter_mut() {
                 let path = folder.join(skill.as_str().unwrap_or_default());
                 *skill = path.to_string_lossy().into_owned().into();
             }
         }
-        if let Some(given) = spec.get_mut("response_format") {
-            let name = listed.written["name"].as_str().unwrap_or_default();
+        let place = given.from.to_string();
+        if let Some(schema) = spec.get_mut("response_format") {
+            let name = name.as_str().unwrap_or_default();
             let place = format!("{place}: sub-agent \"{name}\"");
-            *given = format::schema(given, &folder, listed.is_project, &place)?;
+            *schema = format::schema(schema, folder, is_project, &place)?;
         }
+        from.push(given.from);
         model.subagents.push(ConfiguredSubagent {
             spec,
             from: place,
-            is_project: listed.is_project,
+            is_project,
         });
     }
-    if !from.is_empty() {
-        shown.push(Shown {
-            key: "subagents",
-            value: names.into(),
-            from: joined(&from),
-        });
-    }
-    let mut from = Vec::new();
-    let mut paths = Vec::new();
-    for (listed, folder) in sources.items("skills") {
-        let value = listed.value?;
-        let name = value.as_str().unwrap_or_default();
-        let path = match (Path::new(name).strip_prefix("~"), home) {
+    notes.show_names("subagents", names, &from);
+    Ok(())
+}
+
+fn skills(
+    sources: &Sources,
+    home: Option<&Path>,
+    model: &mut Model,
+    notes: &mut Notes,
+) -> Result<(), Failure> {
+    let (mut from, mut paths) = (Vec::new(), Vec::new());
+    for (_, given) in sources.all(|file| &file.skills)? {
+        let given = given.ready()?;
+        let path = match (Path::new(&given.value).strip_prefix("~"), home) {
             (Ok(below), Some(home)) => home.join(below),
-            _ => folder.join(name),
+            _ => given.folder().join(&given.value),
         };
-        from.push(listed.from);
-        let written = listed.written.as_str().unwrap_or_default();
-        paths.push(value::shown_path(written, &path));
-        match listed.is_project {
-            true => model.skills_of_project.push((path, written.to_owned())),
+        paths.push(variables::shown_path(given.text(), &path));
+        match given.is_project() {
+            true => model
+                .skills_of_project
+                .push((path, given.text().to_owned())),
             false => model.skills.push(path),
         }
+        from.push(given.from);
     }
-    if !from.is_empty() {
-        shown.push(Shown {
-            key: "skills",
-            value: paths.into(),
-            from: joined(&from),
-        });
-    }
-    memory(sources, model, shown)
+    notes.show_names("skills", paths, &from);
+    Ok(())
 }
 
 /// Reads the memory files. Their names are those the tools use, so that the model can
 /// update them.
-fn memory(sources: &Sources<'_>, model: &mut Model, shown: &mut Vec<Shown>) -> Result<(), Failure> {
+fn memory(sources: &Sources, model: &mut Model, notes: &mut Notes) -> Result<(), Failure> {
     let (mut from, mut written) = (Vec::new(), Vec::new());
-    for (listed, _) in sources.items("memory") {
-        let value = listed.value?;
-        let path = value.as_str().unwrap_or_default();
+    for (_, given) in sources.all(|file| &file.memory)? {
+        let given = given.ready()?;
+        let by_project = given.is_project();
+        let path = given.value;
         if path.is_empty() || model.memory.iter().any(|file| file.path == path) {
             continue;
         }
-        from.push(listed.from);
-        written.push(listed.written);
-        model.memory.push(MemoryFile {
-            path: path.to_owned(),
-            by_project: listed.is_project,
-        });
+        from.push(given.from);
+        written.push(given.written);
+        model.memory.push(MemoryFile { path, by_project });
     }
-    if !from.is_empty() {
-        shown.push(Shown {
-            key: "memory",
-            value: written.into(),
-            from: joined(&from),
-        });
-    }
+    notes.show_names("memory", written, &from);
     Ok(())
 }
 
 /// Returns the tools whose calls need approval. A project may add to them.
 pub(crate) fn interrupt_on(
-    sources: &Sources<'_>,
-    shown: &mut Vec<Shown>,
+    sources: &Sources,
+    notes: &mut Notes,
 ) -> Result<BTreeSet<String>, Failure> {
-    let mut tools = BTreeSet::new();
-    let mut from = Vec::new();
-    for listed in sources.entries("tools.interrupt_on") {
-        let name = listed.name;
-        match listed.value? {
-            Value::Bool(true) => {
-                tools.insert(name);
-                from.push(listed.from);
-            }
-            Value::Bool(false) => {}
-            _ => {
-                return Err(Failure::usage(format!(
-                    "{}: tools.interrupt_on.{name} must be true or false",
-                    listed.from
-                )));
-            }
+    let (mut tools, mut from) = (BTreeSet::new(), Vec::new());
+    for (name, given) in sources.all(|file| &file.tools.interrupt_on)? {
+        let given = given.ready()?;
+        if given.value {
+            tools.insert(name.to_owned());
+            from.push(given.from);
         }
     }
-    if !tools.is_empty() {
-        let names: Vec<_> = tools.iter().cloned().collect();
-        shown.push(Shown {
-            key: "tools.interrupt_on",
-            value: names.into(),
-            from: joined(&from),
-        });
-    }
+    notes.show_names("tools.interrupt_on", tools.iter().cloned(), &from);
     Ok(tools)
 }

@@ -1,34 +1,104 @@
 //! Paths of a session: the work folder, additional roots, and protected paths.
 
-use super::layer::{Layer, Role};
 use super::sources::{Given, Origin, Sources, in_layer};
-use super::yaml::{Node, Position};
+use super::{Notes, broad_folders, joined};
 use crate::args::Shared;
 use crate::env;
 use crate::exit::Failure;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+/// Paths of a session.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    pub(crate) work_dir: PathBuf,
+    pub(crate) folder_choice: FolderChoice,
+    /// The folder the user works in, unless a project's file moves it.
+    pub(crate) started: PathBuf,
+    /// The process's current folder, if `--dir` or `HAFT_DIR` names another one. Its code
+    /// is no more trusted than the project's.
+    pub(crate) current: Option<PathBuf>,
+    pub(crate) roots: Vec<PathBuf>,
+    /// Paths in `tools.protect`, and every file that could be a configuration file.
+    pub(crate) protect: Vec<PathBuf>,
+    /// Whether `tools.protect` lists anything.
+    pub(crate) protects: bool,
+}
+
+impl Paths {
+    /// Reads the settings. `start` is the folder to start in, `current` that of the process.
+    pub(crate) fn load(
+        sources: &Sources,
+        start: (PathBuf, Origin),
+        current: &Path,
+        home: Option<&Path>,
+        notes: &mut Notes,
+    ) -> Result<Self, Failure> {
+        let started = start.0.clone();
+        let (work_dir, folder_choice) = work_dir(sources, start, home, notes)?;
+        let roots = roots(sources, home, notes)?;
+        let mut bases = vec![work_dir.as_path()];
+        if started != work_dir {
+            bases.push(&started);
+        }
+        let mut protect = protect(sources, &bases, home, notes)?;
+        let protects = !protect.is_empty();
+        // A tool that could write configuration files would decide what the next session
+        // allows.
+        protect.extend(sources.searched_files.iter().cloned());
+        Ok(Self {
+            current: is_another_project(current, &started).then(|| current.to_owned()),
+            work_dir,
+            folder_choice,
+            started,
+            roots,
+            protect,
+            protects,
+        })
+    }
+
+    /// Checks that tools may use the work folder.
+    ///
+    /// # Errors
+    /// If it is a home folder or a system folder and the user did not choose it.
+    pub(crate) fn open_to_tools(&self) -> Result<(), Failure> {
+        match broad_folders::describe(&self.work_dir) {
+            Some(description) if self.folder_choice == FolderChoice::Default => {
+                Err(broad_folders::refusal(&self.work_dir, description))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the project's folder: the one haft was started in. If that is a home
+    /// folder or `/` and the user chose another folder to work in, it is the work folder.
+    pub(crate) fn project(&self) -> &Path {
+        let is_elsewhere =
+            self.folder_choice == FolderChoice::User && self.started != self.work_dir;
+        if is_elsewhere && broad_folders::holds_home(&self.started) {
+            &self.work_dir
+        } else {
+            &self.started
+        }
+    }
+}
+
 /// A path from the configuration.
 #[derive(Debug)]
-pub(crate) struct NamedPath {
-    pub(crate) path: PathBuf,
+struct NamedPath {
+    path: PathBuf,
     /// The path, or its text in the file if that contains variables.
-    pub(crate) shown: String,
+    shown: String,
 }
 
 impl NamedPath {
-    fn new(path: PathBuf, text: &Text) -> Self {
-        let shown = if text.value == text.written {
+    fn new(path: PathBuf, value: &str, written: &str) -> Self {
+        let shown = if value == written {
             path.to_string_lossy().into_owned()
         } else {
-            text.written.clone()
+            written.to_owned()
         };
         Self { path, shown }
-    }
-
-    fn plain(path: PathBuf) -> Self {
-        Self::new(path, &Text::default())
     }
 }
 
@@ -39,13 +109,6 @@ pub(crate) enum FolderChoice {
     User,
     /// The folder haft was started in, or one set in a project's file.
     Default,
-}
-
-/// A text in a file, with variables expanded and as written.
-#[derive(Debug, Default)]
-struct Text {
-    value: String,
-    written: String,
 }
 
 /// Returns the folder in `--dir` or `HAFT_DIR`, or the current folder.
@@ -68,116 +131,103 @@ pub(crate) fn start_folder(flags: &Shared, current: &Path) -> Result<(PathBuf, O
 
 /// Whether the current folder is another project than the one to work in. Clients often
 /// start haft in `/` or the home folder, which do not count as projects.
-pub(crate) fn is_another_project(current: &Path, started: &Path) -> bool {
+fn is_another_project(current: &Path, started: &Path) -> bool {
     let real = |path| haft::ops::scope::real(path);
-    real(current) != real(started) && super::broad_folders::describe(current).is_none()
+    real(current) != real(started) && broad_folders::describe(current).is_none()
 }
 
 /// Returns the work folder and who chose it.
-pub(crate) fn work_dir(
-    sources: &Sources<'_>,
-    start: (PathBuf, Origin),
+fn work_dir(
+    sources: &Sources,
+    (start, from): (PathBuf, Origin),
     home: Option<&Path>,
-) -> Result<(NamedPath, Origin, FolderChoice), Failure> {
-    if start.1 != Origin::Default {
-        return Ok((NamedPath::plain(start.0), start.1, FolderChoice::User));
-    }
-    for layer in &sources.layers {
-        if let Some(node) = layer.get("tools.work_dir") {
-            let given = in_layer(layer, "tools.work_dir", node)?;
-            let text = text(&given.value, &given.written);
-            let dir = resolve(&layer.folder, &text, home, layer, node.at)?;
-            let dir = usable(layer, node, &dir, &text.written)?;
-            check_not_settings_folder(layer, node, &dir, &text.written)?;
-            let chosen = match layer.role {
-                Role::Project => FolderChoice::Default,
-                Role::User | Role::Named => FolderChoice::User,
+    notes: &mut Notes,
+) -> Result<(PathBuf, FolderChoice), Failure> {
+    let given = match from {
+        Origin::Default => sources.first(|file| &file.tools.work_dir)?,
+        _ => None,
+    };
+    let (dir, from, choice) = match given {
+        Some(given) => {
+            let dir = resolve(given.folder(), &given.value, given.text(), home);
+            let dir = usable(&given, &dir.map_err(|what| given.wrong(&what))?)?;
+            let choice = match given.is_project() {
+                true => FolderChoice::Default,
+                false => FolderChoice::User,
             };
-            return Ok((NamedPath::new(dir, &text), given.from, chosen));
+            (
+                NamedPath::new(dir, &given.value, given.text()),
+                given.from,
+                choice,
+            )
         }
-    }
-    Ok((NamedPath::plain(start.0), start.1, FolderChoice::Default))
+        None => {
+            let choice = match from {
+                Origin::Default => FolderChoice::Default,
+                _ => FolderChoice::User,
+            };
+            (NamedPath::new(start, "", ""), from, choice)
+        }
+    };
+    notes.show_value("tools.work_dir", dir.shown.into(), from.to_string());
+    Ok((dir.path, choice))
 }
 
 #[expect(
     clippy::disallowed_methods,
     reason = "the work folder is checked before a scope exists"
 )]
-fn usable(layer: &Layer, node: &Node, dir: &Path, written: &str) -> Result<PathBuf, Failure> {
+fn usable(given: &Given<'_, String>, dir: &Path) -> Result<PathBuf, Failure> {
+    let written = given.text();
     let real = std::fs::canonicalize(dir).ok().filter(|real| real.is_dir());
     let Some(real) = real else {
-        return Err(layer.problem(
-            node.at,
-            &format!("tools.work_dir: folder not found: {written}"),
-        ));
+        return Err(given.wrong(&format!("folder not found: {written}")));
     };
-    if layer.role == Role::Project {
+    if given.is_project() {
         // Compare real paths, because a link in the project may lead anywhere.
-        let project = std::fs::canonicalize(&layer.folder).unwrap_or_else(|_| layer.folder.clone());
-        if !real.starts_with(&project) {
-            let message = format!(
-                "tools.work_dir {written} is outside this folder, which a project's file may not choose"
-            );
-            return Err(layer.problem(node.at, &message));
-        }
+        let folder = given.folder();
+        let project = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        return match real.starts_with(&project) {
+            true => Ok(real),
+            false => Err(given.wrong(&format!(
+                "{written} is outside this folder, which a project's file may not choose"
+            ))),
+        };
+    }
+    let folders = env::folders();
+    let mut own = folders.config.iter().chain(&folders.own);
+    if own.any(|own| haft::ops::scope::real(own).is_some_and(|own| real.starts_with(own))) {
+        let failure = given.wrong(&format!(
+            "{written} is in haft's own settings folder, where tools may not work; \
+             note that relative paths start from the folder of this file"
+        ));
+        return Err(
+            failure.hint("use an absolute path, or remove work_dir to work in the current folder")
+        );
     }
     Ok(real)
 }
 
-/// Rejects haft's own settings folder as a work folder, since no tool may touch it.
-fn check_not_settings_folder(
-    layer: &Layer,
-    node: &Node,
-    dir: &Path,
-    written: &str,
-) -> Result<(), Failure> {
-    let folders = env::folders();
-    let mut own = folders.config.iter().chain(&folders.own);
-    let settings =
-        own.find(|own| haft::ops::scope::real(own).is_some_and(|own| dir.starts_with(own)));
-    if layer.role == Role::Project || settings.is_none() {
-        return Ok(());
-    }
-    let message = format!(
-        "tools.work_dir {written} is in haft's own settings folder, where tools may not work; \
-         note that relative paths start from the folder of this file"
-    );
-    Err(layer
-        .problem(node.at, &message)
-        .hint("use an absolute path, or remove work_dir to work in the current folder"))
-}
-
-/// Returns additional folders with the rights of the work folder. Only the user can add
-/// them.
-pub(crate) fn roots(
-    sources: &Sources<'_>,
+/// Returns additional folders with the rights of the work folder.
+fn roots(
+    sources: &Sources,
     home: Option<&Path>,
-    warnings: &mut Vec<String>,
-) -> Result<(Vec<NamedPath>, Origin), Failure> {
-    for layer in &sources.layers {
-        let Some(node) = layer.get("tools.roots") else {
-            continue;
-        };
-        if layer.role == Role::Project {
-            warnings.push(format!(
-                "{}: tools.roots is ignored: a project's file may only tighten",
-                layer.at(node.at)
-            ));
-            continue;
-        }
-        let given = in_layer(layer, "tools.roots", node)?;
-        let mut roots = Vec::new();
-        for text in texts(&given) {
-            let root = resolve(&layer.folder, &text, home, layer, node.at)?;
+    notes: &mut Notes,
+) -> Result<Vec<PathBuf>, Failure> {
+    let (mut roots, mut from) = (Vec::new(), Origin::Default);
+    if let Some(given) = sources.first(|file| &file.tools.roots)? {
+        for (value, written) in texts(&given) {
+            let root = resolve(given.folder(), value, written, home);
+            let root = root.map_err(|what| given.wrong(&what))?;
             if !root.is_dir() {
-                let message = format!("tools.roots: folder not found: {}", text.written);
-                return Err(layer.problem(node.at, &message));
+                return Err(given.wrong(&format!("folder not found: {written}")));
             }
-            roots.push(NamedPath::new(root, &text));
+            roots.push(NamedPath::new(root, value, written));
         }
-        return Ok((roots, given.from));
+        from = given.from;
     }
-    Ok((Vec::new(), Origin::Default))
+    notes.show_value("tools.roots", shown(&roots), from.to_string());
+    Ok(roots.into_iter().map(|root| root.path).collect())
 }
 
 /// Variable that lists protected paths. It comes from the `ah` toolset but applies to
@@ -185,35 +235,35 @@ pub(crate) fn roots(
 const PROTECT_VARIABLE: &str = "AH_PROTECT_DIRS";
 
 /// Returns the protected paths: those in all files and in the variable.
-pub(crate) fn protect(
-    sources: &Sources<'_>,
+fn protect(
+    sources: &Sources,
     bases: &[&Path],
     home: Option<&Path>,
-) -> Result<(Vec<NamedPath>, Vec<Origin>), Failure> {
+    notes: &mut Notes,
+) -> Result<Vec<PathBuf>, Failure> {
     let mut places: Vec<NamedPath> = Vec::new();
+    let mut add = |place: NamedPath| {
+        if !places.iter().any(|known| known.path == place.path) {
+            places.push(place);
+        }
+    };
     let mut origins = Vec::new();
     for layer in &sources.layers {
-        let Some(node) = layer.get("tools.protect") else {
+        let Some(given) = in_layer(layer, |file| &file.tools.protect)? else {
             continue;
         };
-        let given = in_layer(layer, "tools.protect", node)?;
-        for text in texts(&given) {
-            if text.value.contains(['*', '?', '['])
-                && !bases.iter().any(|base| base.join(&text.value).exists())
-            {
-                let message = format!(
-                    "tools.protect must list files and folders, not patterns: \"{}\"",
-                    text.written
-                );
-                return Err(layer.problem(node.at, &message));
+        for (value, written) in texts(&given) {
+            let is_there = |base: &&Path| base.join(value).exists();
+            if value.contains(['*', '?', '[']) && !bases.iter().any(is_there) {
+                let what = format!("must list files and folders, not patterns: \"{written}\"");
+                return Err(given.wrong(&what));
             }
             // Relative to every possible work folder: a project that moves the work
             // folder must not remove the user's protection.
             for base in bases {
-                let path = resolve(base, &text, home, layer, node.at)?;
-                if !places.iter().any(|known| known.path == path) {
-                    places.push(NamedPath::new(path, &text));
-                }
+                let path = resolve(base, value, written, home);
+                let path = path.map_err(|what| given.wrong(&what))?;
+                add(NamedPath::new(path, value, written));
             }
         }
         origins.push(given.from);
@@ -231,51 +281,45 @@ pub(crate) fn protect(
                 Some((rest, home)) => home.join(rest),
                 None => base.join(&named),
             };
-            if !places.iter().any(|known| known.path == path) {
-                places.push(NamedPath::plain(path));
-            }
+            add(NamedPath::new(path, "", ""));
         }
     }
-    Ok((places, origins))
+    notes.show_value("tools.protect", shown(&places), joined(&origins));
+    Ok(places.into_iter().map(|place| place.path).collect())
 }
 
-fn text(value: &Value, written: &Value) -> Text {
-    let own = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Text {
-        value: own(value),
-        written: own(written),
+/// Returns paths as they are shown, without duplicates: one text may stand for two paths.
+fn shown(paths: &[NamedPath]) -> Value {
+    let mut shown: Vec<&str> = Vec::new();
+    for path in paths {
+        if !shown.contains(&path.shown.as_str()) {
+            shown.push(&path.shown);
+        }
     }
+    shown.into()
 }
 
-fn texts(given: &Given) -> Vec<Text> {
-    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    items(&given.value)
-        .iter()
-        .zip(&items(&given.written))
-        .map(|(value, written)| text(value, written))
-        .filter(|text| !text.value.is_empty())
-        .collect()
+/// Returns the texts of a list that are not empty, each also as written.
+fn texts<'a>(given: &'a Given<'_, Vec<String>>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let written = given.written.as_array().into_iter().flatten();
+    let written = written.map(|text| text.as_str().unwrap_or_default());
+    let values = given.value.iter().map(String::as_str);
+    values.zip(written).filter(|(value, _)| !value.is_empty())
 }
 
 /// Resolves a path in a configuration file: absolute, below the home folder, or relative
 /// to a base.
 fn resolve(
     base: &Path,
-    text: &Text,
+    value: &str,
+    written: &str,
     home: Option<&Path>,
-    layer: &Layer,
-    at: Position,
-) -> Result<PathBuf, Failure> {
-    let rest = match text.value.strip_prefix('~') {
+) -> Result<PathBuf, String> {
+    let rest = match value.strip_prefix('~') {
         Some("") => "",
         Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
-        _ => return Ok(base.join(&text.value)),
+        _ => return Ok(base.join(value)),
     };
-    match home {
-        Some(home) => Ok(home.join(rest)),
-        None => Err(layer.problem(
-            at,
-            &format!("{} needs a home folder, but HOME is not set", text.written),
-        )),
-    }
+    let home = home.map(|home| home.join(rest));
+    home.ok_or_else(|| format!("{written} needs a home folder, but HOME is not set"))
 }

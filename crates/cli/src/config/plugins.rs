@@ -2,16 +2,55 @@
 //! read here; whether they run depends on trust.
 
 use super::layer::Role;
-use super::sources::{Listed, Origin, Sources};
-use super::value;
+use super::setting::{Filled, Seconds, TextOr, Word, inline_schema};
+use super::sources::Sources;
+use super::{Notes, variables};
 use crate::env;
 use crate::exit::Failure;
 use crate::external::command::{is_interpreter, name_of};
-use crate::external::limit;
 use haft::Protocol;
-use serde_json::{Map, Value};
+use schemars::{JsonSchema, json_schema};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// A program that provides tools.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginEntry {
+    /// The program, relative to this file, or a name in PATH.
+    path: Filled,
+    /// Arguments of the program.
+    #[serde(default)]
+    args: Vec<Word>,
+    /// Additional environment variables.
+    #[serde(default)]
+    env: Environment,
+    /// Folder to run it in.
+    cwd: Option<String>,
+    /// Protocol that it speaks; by default haft finds out.
+    #[serde(default)]
+    protocol: ProtocolName,
+    /// Seconds a call may take; 0 for the default limit.
+    timeout: Option<Seconds>,
+    /// Seconds the handshake may take; 0 for the default limit.
+    start_timeout: Option<Seconds>,
+    /// Whether its tools may replace others of the same name.
+    #[serde(default, rename = "override")]
+    overrides: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ProtocolName {
+    #[default]
+    Auto,
+    Describe,
+    Init,
+}
 
 /// A configured plugin.
 #[derive(Debug, Clone)]
@@ -56,13 +95,13 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// Owner word a value from a file of this role is; one from no file was typed.
+    /// Returns the owner of a value in a file of this role.
     pub(crate) fn of(role: Option<Role>) -> Self {
         match role {
             Some(Role::Project) => Self::Project,
             Some(Role::User) => Self::User,
             Some(Role::Named) => Self::Named,
-            None => Self::Typed,
+            Some(Role::Explicit) | None => Self::Typed,
         }
     }
 }
@@ -79,7 +118,7 @@ pub(crate) struct Environment {
 impl Configured {
     /// Returns the program's path, or its text if that contains variables.
     pub(crate) fn written_program(&self) -> String {
-        value::shown_path(self.written_path(), &self.program)
+        variables::shown_path(self.written_path(), &self.program)
     }
 
     fn written_path(&self) -> &str {
@@ -123,36 +162,56 @@ impl Configured {
 
 /// Reads the plugins: flags first, then the user's file, then the project's.
 pub(crate) fn load(
-    sources: &Sources<'_>,
+    sources: &Sources,
     flags: &[String],
     current: &Path,
-    warnings: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<Vec<Configured>, Failure> {
     let mut all = Vec::new();
     for line in flags {
         all.push(from_flag(line, current)?);
     }
-    let mut listed = sources.items("tools.plugins");
-    listed.sort_by_key(|(item, _)| item.is_project);
-    for (item, folder) in listed {
-        let Listed {
-            from,
-            value,
-            written,
-            ..
-        } = item;
-        match value {
-            Ok(value) => {
-                let reader = Reader { from: &from };
-                let mut plugin = reader.plugin(&value, &folder)?;
-                plugin.owner = Owner::of(sources.role_of(&from));
-                plugin.written = written;
-                plugin.label = label(plugin.written_path(), &plugin.written_arguments());
-                plugin.name.clone_from(&plugin.label);
-                all.push(plugin);
-            }
-            Err(failure) => warnings.push(format!("{}: skipped this plugin", failure.message)),
-        }
+    let mut listed = sources.all(|file| &file.tools.plugins)?;
+    listed.sort_by_key(|(_, plugin)| plugin.is_project());
+    for entry in listed {
+        let Some(given) = notes.skip_unset(entry, "plugin") else {
+            continue;
+        };
+        let (folder, owner) = (given.folder(), Owner::of(given.role()));
+        let empty = given.wrong("the path is empty");
+        let entry = match given.value {
+            TextOr::Full(entry) => entry,
+            TextOr::Text(path) if path.trim().is_empty() => return Err(empty),
+            TextOr::Text(path) => PluginEntry {
+                path: Filled(path.trim().to_owned()),
+                ..PluginEntry::default()
+            },
+        };
+        let mut plugin = Configured {
+            label: String::new(),
+            name: String::new(),
+            program: located(&entry.path.0, folder),
+            arguments: entry.args.iter().map(|word| from_home(&word.0)).collect(),
+            environment: entry.env,
+            protocol: match entry.protocol {
+                ProtocolName::Auto => Protocol::Auto,
+                ProtocolName::Describe => Protocol::Describe,
+                ProtocolName::Init => Protocol::Init,
+            },
+            timeout: entry.timeout.and_then(|limit| haft::time_limit(limit.0)),
+            start_timeout: entry
+                .start_timeout
+                .and_then(|limit| haft::time_limit(limit.0)),
+            overrides: entry.overrides,
+            dir: entry.cwd.map(|dir| located_folder(&dir, folder)),
+            owner,
+            folder: folder.to_owned(),
+            written: given.written,
+            from: given.from.to_string(),
+        };
+        plugin.label = label(plugin.written_path(), &plugin.written_arguments());
+        plugin.name.clone_from(&plugin.label);
+        all.push(plugin);
     }
     let mut unique: Vec<Configured> = Vec::new();
     for plugin in all {
@@ -161,6 +220,11 @@ pub(crate) fn load(
         }
     }
     number_duplicates(&mut unique);
+    if !unique.is_empty() {
+        let labels: Vec<&str> = unique.iter().map(|plugin| plugin.label.as_str()).collect();
+        let from: Vec<&str> = unique.iter().map(|plugin| plugin.from.as_str()).collect();
+        notes.show_value("tools.plugins", labels.into(), from.join(", "));
+    }
     Ok(unique)
 }
 
@@ -221,7 +285,7 @@ pub(super) fn located_folder(path: &str, folder: &Path) -> PathBuf {
 }
 
 /// Replaces `~` at the start by the home folder, since no shell does.
-fn from_home(word: &str) -> String {
+pub(super) fn from_home(word: &str) -> String {
     let below = word.strip_prefix('~');
     let below = below.filter(|below| below.is_empty() || below.starts_with('/'));
     let home = env::folders().home;
@@ -229,12 +293,6 @@ fn from_home(word: &str) -> String {
         (Some(below), Some(home)) => format!("{}{below}", home.trim_end_matches('/')),
         _ => word.to_owned(),
     }
-}
-
-/// Reads the arguments of a program.
-pub(super) fn arguments(map: &Map<String, Value>) -> Result<Vec<String>, String> {
-    let words = texts(map, "args")?;
-    Ok(words.iter().map(|word| from_home(word)).collect())
 }
 
 /// Returns the name of the program, or of the script it runs.
@@ -265,104 +323,6 @@ fn label(program: &str, arguments: &[String]) -> String {
         .collect()
 }
 
-struct Reader<'a> {
-    from: &'a Origin,
-}
-
-impl Reader<'_> {
-    fn wrong(&self, what: &str) -> Failure {
-        Failure::usage(format!("{}: tools.plugins: {what}", self.from))
-    }
-
-    fn plugin(&self, value: &Value, folder: &Path) -> Result<Configured, Failure> {
-        let map = match value {
-            Value::String(path) => &Map::from_iter([("path".to_owned(), path.clone().into())]),
-            Value::Object(map) => map,
-            _ => return Err(self.wrong("a plugin must be a path or a map with a path")),
-        };
-        let known = [
-            "path",
-            "args",
-            "env",
-            "cwd",
-            "protocol",
-            "timeout",
-            "start_timeout",
-            "override",
-        ];
-        if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(self.wrong(&format!(
-                "unknown key \"{other}\"; known keys: {}",
-                known.join(", ")
-            )));
-        }
-        let path = match map.get("path") {
-            Some(Value::String(path)) if !path.trim().is_empty() => path.trim(),
-            _ => return Err(self.wrong("path is missing")),
-        };
-        let arguments = arguments(map).map_err(|what| self.wrong(&what))?;
-        Ok(Configured {
-            label: String::new(),
-            name: String::new(),
-            program: located(path, folder),
-            environment: Environment::read(map).map_err(|what| self.wrong(&what))?,
-            protocol: match map
-                .get("protocol")
-                .map(|protocol| protocol.as_str().unwrap_or_default())
-            {
-                None | Some("auto") => Protocol::Auto,
-                Some("describe") => Protocol::Describe,
-                Some("init") => Protocol::Init,
-                Some(_) => return Err(self.wrong("protocol must be auto, describe or init")),
-            },
-            timeout: self.limit(map, "timeout")?,
-            start_timeout: self.limit(map, "start_timeout")?,
-            overrides: match map.get("override") {
-                None => false,
-                Some(Value::Bool(overrides)) => *overrides,
-                Some(_) => return Err(self.wrong("override must be true or false")),
-            },
-            arguments,
-            dir: match map.get("cwd") {
-                None | Some(Value::Null) => None,
-                Some(Value::String(dir)) => Some(located_folder(dir, folder)),
-                Some(_) => return Err(self.wrong("cwd must be a folder")),
-            },
-            owner: Owner::User,
-            folder: folder.to_owned(),
-            written: Value::Null,
-            from: self.from.to_string(),
-        })
-    }
-
-    fn limit(&self, map: &Map<String, Value>, key: &str) -> Result<Option<Duration>, Failure> {
-        match map.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => limit(value).ok_or_else(|| {
-                self.wrong(&format!(
-                    "{key} must be a number of seconds up to a day (0 for the default limit)"
-                ))
-            }),
-        }
-    }
-}
-
-/// Returns the texts of a list. Numbers and booleans count as text.
-pub(super) fn texts(map: &Map<String, Value>, key: &str) -> Result<Vec<String>, String> {
-    let items = match map.get(key) {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(items)) => items,
-        Some(_) => return Err(format!("{key} must be a list")),
-    };
-    let text = |item: &Value| match item {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(number) => Ok(number.to_string()),
-        Value::Bool(flag) => Ok(flag.to_string()),
-        _ => Err(format!("{key} must be a list of texts")),
-    };
-    items.iter().map(text).collect()
-}
-
 impl Environment {
     /// Returns the variables sorted by name, because their order does not matter.
     pub(crate) fn sorted(&self) -> Self {
@@ -371,25 +331,45 @@ impl Environment {
         sorted.values.sort();
         sorted
     }
+}
 
-    /// Reads `env`: a list of names to pass on, or a map with values.
-    pub(super) fn read(map: &Map<String, Value>) -> Result<Self, String> {
-        let mut environment = Self::default();
-        match map.get("env") {
-            None | Some(Value::Null) => {}
-            Some(Value::Object(values)) => {
-                for (name, value) in values {
-                    let text = match value {
-                        Value::String(text) => text.clone(),
+/// A list of names to pass on, or a map with values.
+impl<'de> Deserialize<'de> for Environment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Variables;
+        impl<'de> Visitor<'de> for Variables {
+            type Value = Environment;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of names, or a map")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Environment, A::Error> {
+                let mut environment = Environment::default();
+                while let Some(Word(name)) = seq.next_element()? {
+                    environment.names.push(name);
+                }
+                Ok(environment)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Environment, A::Error> {
+                let mut environment = Environment::default();
+                while let Some((name, value)) = map.next_entry()? {
+                    let value = match value {
+                        Value::String(text) => text,
                         Value::Null => String::new(),
                         other => other.to_string(),
                     };
-                    environment.values.push((name.clone(), text));
+                    environment.values.push((name, value));
                 }
+                Ok(environment)
             }
-            Some(Value::Array(_)) => environment.names = texts(map, "env")?,
-            Some(_) => return Err("env must be a list of names, or a map".to_owned()),
         }
-        Ok(environment)
+        deserializer.deserialize_any(Variables)
     }
 }
+
+inline_schema!([] Environment, _generator => json_schema!({ "anyOf": [
+    { "type": "object", "additionalProperties": { "type": "string" } },
+    { "type": "array", "items": { "type": "string" } },
+] }));

@@ -1,7 +1,7 @@
 //! Chooses the provider. An address or a key is used only with the provider it was
 //! configured for.
 
-use super::layer::Role;
+use super::layer::{Layer, Role};
 use super::sources::{Origin, Sources, in_layer};
 use crate::env;
 use haft_agent::provider::{Provider, Secret};
@@ -66,34 +66,25 @@ struct Level {
 pub(crate) struct Levels(Vec<Level>);
 
 impl Levels {
-    pub(crate) fn read(sources: &Sources<'_>) -> Self {
-        let prefix_of = |model: &str| prefix(model).map(|(provider, _)| provider);
-        // Only the model can be set by a flag or a variable.
-        let model = sources.explicit("model").ok().flatten();
-        let mut levels = vec![Level {
-            file: None,
-            is_project: false,
-            provider: None,
-            prefix: model.and_then(|model| prefix_of(model.value.as_str()?)),
-            has_address: false,
-        }];
-        for layer in &sources.layers {
-            // A value whose variable is not set still counts as set, but names no
-            // provider.
-            let text = |name: &str| {
-                let given = layer.get(name).map(|node| in_layer(layer, name, node))?;
-                let value = given.ok().map(|given| given.value);
-                Some(value.and_then(|value| Some(value.as_str()?.to_owned())))
-            };
-            levels.push(Level {
-                file: Some(layer.shown.clone()),
-                is_project: layer.role == Role::Project,
-                provider: text("provider").map(Option::unwrap_or_default),
-                prefix: text("model").and_then(|model| prefix_of(&model?)),
-                has_address: layer.get("base_url").is_some(),
-            });
-        }
-        Self(levels)
+    pub(crate) fn read(sources: &Sources) -> Self {
+        let level = |layer: &Layer| Level {
+            file: (layer.role != Role::Explicit).then(|| layer.shown.clone()),
+            is_project: layer.role == Role::Project,
+            // A value whose variable is not set still counts as set, but names no provider.
+            provider: match in_layer(layer, |file| &file.provider) {
+                Ok(given) => given.map(|given| given.value.0),
+                Err(_) => Some(String::new()),
+            },
+            prefix: match in_layer(layer, |file| &file.model) {
+                Ok(Some(model)) => prefix(&model.value).map(|(provider, _)| provider),
+                _ => None,
+            },
+            has_address: match &layer.file.base_url {
+                Some(setting) => layer.found(setting).is_some(),
+                None => false,
+            },
+        };
+        Self(sources.layers.iter().map(level).collect())
     }
 
     /// Returns the provider according to all sources.

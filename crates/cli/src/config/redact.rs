@@ -1,10 +1,8 @@
 //! Hides keys, tokens and passwords in output.
 
-use super::value;
-use super::value::is_reference;
-use super::yaml::{Content, Node};
+use super::node::Node;
+use super::variables::{self, is_reference};
 use crate::env;
-use serde_json::Value;
 
 /// Replaces a hidden value.
 pub(crate) const HIDDEN: &str = "(hidden)";
@@ -31,21 +29,13 @@ fn is_secret_word(name: &str) -> bool {
     name != "max_tokens" && SECRET.iter().any(|word| name.contains(word))
 }
 
-/// Returns the secrets in a value, with variables expanded.
+/// Returns the secrets in the value of a key, with variables expanded.
 pub(crate) fn secrets(name: &str, node: &Node) -> Vec<String> {
-    match &node.content {
-        Content::Scalar(Value::String(text)) if is_secret_word(name) => {
-            value::expand(text, &|name: &str| env::text(name))
-                .into_iter()
-                .collect()
-        }
-        Content::Scalar(_) => Vec::new(),
-        Content::List(items) => items.iter().flat_map(|item| secrets(name, item)).collect(),
-        Content::Map(entries) => entries
-            .iter()
-            .flat_map(|(name, node)| secrets(&name.text, node))
-            .collect(),
-    }
+    let texts = node.texts(name).into_iter();
+    texts
+        .filter(|(name, _)| is_secret_word(name))
+        .filter_map(|(_, text)| variables::expand(text, &env::text).ok())
+        .collect()
 }
 
 /// Returns a text that may be shown. The name of a variable is not a secret.

@@ -1,16 +1,20 @@
 //! Sources of values, in order of precedence: flag, variable, the project's file (or the
 //! one named with `--config`), the user's file.
 
-use super::keys::{self, Key, ValueKind};
+use super::file::File;
+use super::keys;
 use super::layer::{Layer, Role};
-use super::value;
-use super::withheld;
-use super::yaml::{Content, Node};
+use super::node::{Content, Name, Node, Position};
+use super::reader::FoundValue;
+use super::setting::{Setting, Settings};
+use super::{Notes, redact, withheld};
 use crate::args::Shared;
 use crate::env;
 use crate::exit::Failure;
 use crate::trust::{Item, Trust};
+use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -39,32 +43,101 @@ impl fmt::Display for Origin {
 }
 
 /// A value with its source.
-#[derive(Debug, Clone)]
-pub(crate) struct Given {
-    pub(crate) value: Value,
+#[derive(Debug)]
+pub(crate) struct Given<'a, T> {
+    pub(crate) value: T,
     /// The value as written, with variables unexpanded. Only this form is shown: a
     /// variable may hold a secret, and the file that uses it may not be the user's.
     pub(crate) written: Value,
     pub(crate) from: Origin,
+    /// `None` for a default.
+    found: Option<(&'a Layer, &'a FoundValue)>,
 }
 
-/// An entry of a map or list.
-#[derive(Debug)]
-pub(crate) struct Listed {
-    pub(crate) name: String,
-    /// Whether the project's file contains it.
-    pub(crate) is_project: bool,
-    pub(crate) from: Origin,
-    /// The value with variables unexpanded.
-    pub(crate) written: Value,
-    /// The value, or the error from expanding it.
-    pub(crate) value: Result<Value, Failure>,
+impl<'a, T> Given<'a, T> {
+    /// Creates a value for a key that is not set.
+    pub(crate) fn default(value: T, written: impl Into<Value>) -> Self {
+        Self {
+            value,
+            written: written.into(),
+            from: Origin::Default,
+            found: None,
+        }
+    }
+
+    fn new(layer: &'a Layer, found: &'a FoundValue, value: T) -> Self {
+        Self {
+            value,
+            written: found.node.plain(),
+            from: layer.origin(found.node.at),
+            found: Some((layer, found)),
+        }
+    }
+
+    /// Returns the value as written, if it is text.
+    pub(crate) fn text(&self) -> &str {
+        self.written.as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn role(&self) -> Option<Role> {
+        self.found.map(|(layer, _)| layer.role)
+    }
+
+    pub(crate) fn is_project(&self) -> bool {
+        self.role() == Some(Role::Project)
+    }
+
+    /// Returns the folder that relative paths start from.
+    pub(crate) fn folder(&self) -> &'a Path {
+        self.found.map_or(Path::new(""), |(layer, _)| &layer.folder)
+    }
+
+    /// Whether variables were expanded.
+    pub(crate) fn has_variables(&self) -> bool {
+        self.found
+            .is_some_and(|(_, found)| !found.node.variables().is_empty())
+    }
+
+    /// Creates an error about this value. It must not contain the value itself, which may
+    /// be secret.
+    pub(crate) fn wrong(&self, what: &str) -> Failure {
+        match self.found {
+            Some((layer, found)) => {
+                layer.problem(found.node.at, &format!("{}: {what}", found.path))
+            }
+            None => Failure::usage(what),
+        }
+    }
+}
+
+impl<T: Readable> Given<'_, T> {
+    /// Returns the value without expanding variables.
+    pub(crate) fn literal(self) -> Result<Self, Failure> {
+        match self.found {
+            Some((layer, found)) => Ok(Self {
+                value: layer.as_written(found)?,
+                ..self
+            }),
+            None => Ok(self),
+        }
+    }
+}
+
+impl<'a, T> Given<'a, Result<T, Failure>> {
+    /// Returns the value or the error from expanding it.
+    pub(crate) fn ready(self) -> Result<Given<'a, T>, Failure> {
+        Ok(Given {
+            value: self.value?,
+            written: self.written,
+            from: self.from,
+            found: self.found,
+        })
+    }
 }
 
 /// All sources of values.
 #[derive(Debug)]
-pub(crate) struct Sources<'a> {
-    flags: &'a Shared,
+pub(crate) struct Sources {
     /// In order of precedence.
     pub(crate) layers: Vec<Layer>,
     /// Every file that was looked for, whether it exists or not, and the links on the way
@@ -72,15 +145,15 @@ pub(crate) struct Sources<'a> {
     pub(crate) searched_files: Vec<PathBuf>,
 }
 
-impl<'a> Sources<'a> {
+impl Sources {
     /// Reads the files. `folder` is the work folder, unless a file sets another.
     pub(crate) fn read(
-        flags: &'a Shared,
+        flags: &Shared,
         current: &Path,
         folder: &Path,
         config: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let mut layers = Vec::new();
+        let mut layers = vec![explicit(flags)?];
         let mut searched_files = Vec::new();
         let user = config.map(|folder| folder.join(FILE));
         let named = flags
@@ -110,18 +183,18 @@ impl<'a> Sources<'a> {
             layers.extend(Layer::load(Role::User, &user, &user.to_string_lossy())?);
         }
         Ok(Self {
-            flags,
             layers,
             searched_files,
         })
     }
 
-    /// Removes values from the project's file that use variables it may not read. Returns
-    /// the item to trust if the user could allow some of them.
+    /// Withholds settings of the project's file that it may not set, and those that use
+    /// variables it may not read. Returns the item to trust if the user could allow some
+    /// of them.
     pub(crate) fn withhold(
         &mut self,
         trust: &Trust,
-        warnings: &mut Vec<String>,
+        notes: &mut Notes,
     ) -> Result<Option<Item>, Failure> {
         let mut layers = self.layers.iter_mut();
         let Some(layer) = layers.find(|layer| layer.role == Role::Project) else {
@@ -129,164 +202,220 @@ impl<'a> Sources<'a> {
         };
         let item = withheld::of_project(layer);
         let is_trusted = item.as_ref().is_some_and(|item| trust.allows(item));
-        withheld::withhold(layer, is_trusted, warnings)?;
+        withheld::withhold(layer, is_trusted, notes)?;
         Ok(item)
     }
 
-    /// Whether a key of the project's file was removed by [`Self::withhold`].
-    pub(crate) fn is_withheld(&self, name: &str) -> bool {
-        let mut withheld = self.layers.iter().flat_map(|layer| &layer.withheld);
-        withheld.any(|key| *key == name)
+    /// Returns the keys, tokens and passwords in the files.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = String> {
+        self.layers.iter().flat_map(|layer| {
+            let values = layer.values.iter().enumerate();
+            let values = values.filter(|(number, _)| !layer.withheld.contains(number));
+            values.flat_map(|(_, found)| redact::secrets(&found.path, &found.node))
+        })
+    }
+
+    /// Whether a value of the project's file was withheld.
+    pub(crate) fn is_withheld(&self, path: &str) -> bool {
+        self.project().is_some_and(|layer| {
+            let is_this = |number: &usize| {
+                layer
+                    .values
+                    .get(*number)
+                    .is_some_and(|found| found.path == path)
+            };
+            layer.withheld.iter().any(is_this)
+        })
+    }
+
+    /// Returns the project's file, if there is one.
+    pub(crate) fn project(&self) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.role == Role::Project)
     }
 
     /// Returns the value of a key with the highest precedence.
-    pub(crate) fn first(&self, name: &str) -> Result<Option<Given>, Failure> {
-        if let Some(given) = self.explicit(name)? {
-            return Ok(Some(given));
-        }
-        self.in_files(name, |_| true)
+    pub(crate) fn first<T: Readable>(
+        &self,
+        pick: Pick<T>,
+    ) -> Result<Option<Given<'_, T>>, Failure> {
+        self.in_layers(pick, |_| true)
     }
 
     /// Returns the user's value and the project's. A flag or a variable overrides the
     /// project's.
-    pub(crate) fn apart(&self, name: &str) -> Result<(Option<Given>, Option<Given>), Failure> {
-        if let Some(given) = self.explicit(name)? {
-            return Ok((Some(given), None));
-        }
-        Ok((
-            self.in_files(name, |role| role != Role::Project)?,
-            self.in_files(name, |role| role == Role::Project)?,
-        ))
-    }
-
-    /// Returns the value of a key as written in the project's file.
-    pub(crate) fn written_by_project(&self, name: &str) -> Option<Value> {
-        let layer = self.layers.iter().find(|layer| layer.role == Role::Project);
-        layer?.get(name).map(plain)
-    }
-
-    /// Returns a text from the project's file, unless a flag or a variable overrides it.
-    pub(crate) fn of_project(&self, name: &str) -> Option<String> {
-        let (_, project) = self.apart(name).ok()?;
-        Some(project?.value.as_str()?.to_owned())
-    }
-
-    /// Returns the folder of a file, given its name in messages.
-    pub(crate) fn folder_of(&self, shown: &str) -> Option<PathBuf> {
-        let layer = self.layers.iter().find(|layer| layer.shown == shown);
-        layer.map(|layer| layer.folder.clone())
-    }
-
-    /// Returns the folder of the project's file, if there is one.
-    pub(crate) fn project(&self) -> Option<&Path> {
-        let layer = self.layers.iter().find(|layer| layer.role == Role::Project);
-        layer.map(|layer| layer.folder.as_path())
-    }
-
-    /// Returns the role of the file that a value comes from.
-    pub(crate) fn role_of(&self, from: &Origin) -> Option<Role> {
-        let Origin::File(shown, _) = from else {
-            return None;
-        };
-        let layer = self.layers.iter().find(|layer| layer.shown == *shown);
-        layer.map(|layer| layer.role)
-    }
-
-    /// Returns the entries of a map in all files, in order of precedence. Each is
-    /// expanded separately, so an unset variable invalidates only its own entry.
-    pub(crate) fn entries(&self, name: &str) -> Vec<Listed> {
-        let mut all = Vec::new();
-        for layer in &self.layers {
-            let Some(Content::Map(entries)) = layer.get(name).map(|node| &node.content) else {
-                continue;
-            };
-            for (key, node) in entries {
-                let dotted = format!("{name}.{}", key.text);
-                all.push(Listed {
-                    name: key.text.clone(),
-                    is_project: layer.role == Role::Project,
-                    from: Origin::File(layer.shown.clone(), node.at.line),
-                    value: expanded(layer, &dotted, node).map(|node| plain(&node)),
-                    written: plain(node),
-                });
-            }
-        }
-        all
-    }
-
-    /// Returns the items of a list in all files, expanded separately as in
-    /// [`Self::entries`], each with the folder of its file.
-    pub(crate) fn items(&self, name: &str) -> Vec<(Listed, PathBuf)> {
-        let mut all = Vec::new();
-        for layer in &self.layers {
-            let Some(Content::List(items)) = layer.get(name).map(|node| &node.content) else {
-                continue;
-            };
-            for node in items {
-                let listed = Listed {
-                    name: String::new(),
-                    is_project: layer.role == Role::Project,
-                    from: Origin::File(layer.shown.clone(), node.at.line),
-                    value: expanded(layer, name, node).map(|node| plain(&node)),
-                    written: plain(node),
-                };
-                all.push((listed, layer.folder.clone()));
-            }
-        }
-        all
-    }
-
-    /// Returns the items of a list inside a map of one file, expanded separately; `None`
-    /// if it is not a list.
-    pub(crate) fn items_in(
+    #[expect(clippy::type_complexity, reason = "the same type twice")]
+    pub(crate) fn apart<T: Readable>(
         &self,
-        map: &str,
-        entry: &str,
-        file: &str,
-    ) -> Option<Vec<(Origin, Result<Value, Failure>)>> {
-        let layer = self.layers.iter().find(|layer| layer.shown == file)?;
-        let Content::Map(entries) = &layer.get(map)?.content else {
-            return None;
-        };
-        let (_, list) = entries.iter().find(|(key, _)| key.text == entry)?;
-        let Content::List(items) = &list.content else {
-            return None;
-        };
-        let dotted = format!("{map}.{entry}");
-        let item = |node: &Node| {
-            let from = Origin::File(layer.shown.clone(), node.at.line);
-            let value = expanded(layer, &dotted, node).map(|node| plain(&node));
-            (from, value)
-        };
-        Some(items.iter().map(item).collect())
+        pick: Pick<T>,
+    ) -> Result<(Option<Given<'_, T>>, Option<Given<'_, T>>), Failure> {
+        let person = self.in_layers(pick, |role| role != Role::Project)?;
+        match &person {
+            Some(given) if given.role() == Some(Role::Explicit) => Ok((person, None)),
+            _ => Ok((person, self.in_layers(pick, |role| role == Role::Project)?)),
+        }
     }
 
-    /// Returns the value of a flag or a variable.
-    pub(crate) fn explicit(&self, name: &str) -> Result<Option<Given>, Failure> {
-        let Some(key) = keys::key(name) else {
-            return Ok(None);
+    /// Returns the user's value or the default, unless the project's is stricter. If that is
+    /// looser, warns that `VALUE` is ignored, with this message.
+    pub(crate) fn stricter<'a, T: Readable>(
+        &'a self,
+        pick: Pick<T>,
+        default: Given<'a, T>,
+        strictness: impl Fn(&T) -> f64,
+        notes: &mut Notes,
+        ignored: &str,
+    ) -> Result<Given<'a, T>, Failure> {
+        let (person, project) = self.apart(pick)?;
+        let person = person.unwrap_or(default);
+        let Some(project) = project else {
+            return Ok(person);
         };
-        if let Some(flag) = key.flag
-            && let Some(text) = self.flags.text(flag)
-        {
-            return from_text(key, flag, &text, Origin::Flag(flag)).map(Some);
+        let (own, theirs) = (strictness(&person.value), strictness(&project.value));
+        if theirs < own {
+            let value = project.written.as_str().map(str::to_owned);
+            let value = value.unwrap_or_else(|| project.written.to_string());
+            let ignored = ignored.replace("VALUE", &value);
+            notes.warn(format!("{}: {ignored}", project.from));
         }
-        if let Some(variable) = key.variable
-            && let Some(text) = env::text(variable)
-        {
-            return from_text(key, variable, &text, Origin::Variable(variable)).map(Some);
-        }
-        Ok(None)
+        Ok(if theirs > own { project } else { person })
     }
 
-    fn in_files(&self, name: &str, admit: impl Fn(Role) -> bool) -> Result<Option<Given>, Failure> {
+    /// Returns a limit: the user's, which the project can lower.
+    pub(crate) fn lower<T: Readable>(
+        &self,
+        pick: Pick<T>,
+        number: impl Fn(&T) -> f64,
+    ) -> Result<Option<Given<'_, T>>, Failure> {
+        let (person, project) = self.apart(pick)?;
+        Ok(match (person, project) {
+            (Some(person), Some(project)) => {
+                let is_lower = number(&project.value) < number(&person.value);
+                Some(if is_lower { project } else { person })
+            }
+            (person, project) => person.or(project),
+        })
+    }
+
+    /// Returns the settings of a list or a map in all files, in order of precedence, with
+    /// their names. Each is expanded separately, so that an unset variable invalidates only
+    /// its own.
+    pub(crate) fn all<T: Readable, const NAMED: bool>(
+        &self,
+        pick: fn(&File) -> &Settings<T, NAMED>,
+    ) -> Result<Vec<Entry<'_, T>>, Failure> {
+        let layers = self.layers.iter();
+        layers
+            .flat_map(|layer| entries(layer, pick(&layer.file)))
+            .collect()
+    }
+
+    /// Returns a value of the project's file as written.
+    pub(crate) fn of_project<T>(&self, pick: Pick<T>) -> Option<Value> {
+        let layer = self.project()?;
+        let found = layer.found(pick(&layer.file).as_ref()?)?;
+        Some(found.node.plain())
+    }
+
+    fn in_layers<T: Readable>(
+        &self,
+        pick: Pick<T>,
+        admit: impl Fn(Role) -> bool,
+    ) -> Result<Option<Given<'_, T>>, Failure> {
         for layer in self.layers.iter().filter(|layer| admit(layer.role)) {
-            if let Some(node) = layer.get(name) {
-                return in_layer(layer, name, node).map(Some);
+            if let Some(given) = in_layer(layer, pick)? {
+                return Ok(Some(given));
             }
         }
         Ok(None)
     }
+}
+
+/// Chooses a key.
+pub(crate) type Pick<T> = fn(&File) -> &Option<Setting<T>>;
+
+/// The name of a setting in a map, and its value or the error from expanding it.
+pub(crate) type Entry<'a, T> = (&'a str, Given<'a, Result<T, Failure>>);
+
+/// The type of a setting.
+pub(crate) trait Readable: for<'a> Deserialize<'a> + 'static {}
+
+impl<T: for<'a> Deserialize<'a> + 'static> Readable for T {}
+
+/// Returns the settings of a list or a map in one file, as [`Sources::all`] does.
+pub(crate) fn entries<'a, T: Readable, const NAMED: bool>(
+    layer: &'a Layer,
+    settings: &'a Settings<T, NAMED>,
+) -> impl Iterator<Item = Result<Entry<'a, T>, Failure>> {
+    settings.0.iter().filter_map(|(name, setting)| {
+        let found = layer.found(setting)?;
+        let value = match layer.expanded(found) {
+            Ok(node) => layer.read_node(&found.path, &node).map(Ok),
+            Err(unset) => Ok(Err(unset)),
+        };
+        Some(value.map(|value| (name.as_str(), Given::new(layer, found, value))))
+    })
+}
+
+/// Returns the value of a key in one file.
+pub(crate) fn in_layer<T: Readable>(
+    layer: &Layer,
+    pick: Pick<T>,
+) -> Result<Option<Given<'_, T>>, Failure> {
+    let setting = pick(&layer.file).as_ref();
+    let Some(found) = setting.and_then(|setting| layer.found(setting)) else {
+        return Ok(None);
+    };
+    Ok(Some(Given::new(layer, found, layer.value(found)?)))
+}
+
+/// Reads the flags and variables that set keys, as if they were a file.
+fn explicit(flags: &Shared) -> Result<Layer, Failure> {
+    let (mut sections, mut origins, mut texts) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for key in keys::keys() {
+        let flag = key.flag();
+        let flag = flag.and_then(|name| Some((flags.text(name)?, Origin::Flag(name))));
+        let variable = || {
+            let name = key.variable()?;
+            Some((env::text(name)?, Origin::Variable(name)))
+        };
+        let Some((text, origin)) = flag.or_else(variable) else {
+            continue;
+        };
+        let at = Position {
+            line: origins.len() as u64,
+            column: 1,
+        };
+        let name = Name {
+            at,
+            text: key.name.to_owned(),
+        };
+        let node = Node::new(at, Content::Scalar(key.parse(&text)));
+        let section: &mut Vec<(Name, Node)> = sections.entry(key.section).or_default();
+        section.push((name, node));
+        origins.push(origin);
+        texts.push(text);
+    }
+    let at = Position { line: 0, column: 0 };
+    let mut root = sections.remove(&None).unwrap_or_default();
+    for (section, entries) in sections {
+        let text = section.unwrap_or_default().to_owned();
+        root.push((Name { at, text }, Node::new(at, Content::Map(entries))));
+    }
+    let root = Node::new(at, Content::Map(root));
+    let layer = Layer::read(Role::Explicit, &root).map_err(|problem| {
+        let index = problem.at.and_then(|at| usize::try_from(at.line).ok());
+        let index = index.unwrap_or_default();
+        let source = match origins.get(index) {
+            Some(Origin::Flag(name) | Origin::Variable(name)) => name,
+            _ => "",
+        };
+        let text = texts.get(index).map(String::as_str).unwrap_or_default();
+        Failure::usage(format!(
+            "{source} must be {}, got \"{text}\"",
+            problem.expected()
+        ))
+    })?;
+    Ok(Layer { origins, ..layer })
 }
 
 /// Returns a path and all links it leads through.
@@ -302,91 +431,4 @@ fn with_links(path: &Path) -> Vec<PathBuf> {
         all.push(path.clone());
     }
     all
-}
-
-/// Returns the value of a key in one file, with variables expanded.
-pub(crate) fn in_layer(layer: &Layer, name: &str, node: &Node) -> Result<Given, Failure> {
-    let expanded = expanded(layer, name, node)?;
-    if let Some(key) = keys::key(name) {
-        value::check(key, &expanded).map_err(|wrong| {
-            // The unexpanded value was already checked, so a variable is the cause.
-            let written = node.text().unwrap_or_default();
-            let expected = key.kind.expected();
-            let message =
-                format!("{name} must be {expected}, but \"{written}\" expands to something else");
-            layer.problem(wrong.at, &message)
-        })?;
-    }
-    Ok(Given {
-        from: Origin::File(layer.shown.clone(), node.at.line),
-        value: plain(&expanded),
-        written: plain(node),
-    })
-}
-
-fn expanded(layer: &Layer, name: &str, node: &Node) -> Result<Node, Failure> {
-    let content = match &node.content {
-        Content::Scalar(Value::String(text)) => {
-            let text = value::expand(text, &env::text).map_err(|variable| {
-                let message = format!("{name} needs variable {variable}, which is not set");
-                layer.problem(node.at, &message)
-            })?;
-            Content::Scalar(text.into())
-        }
-        Content::List(items) => Content::List(
-            items
-                .iter()
-                .map(|item| expanded(layer, name, item))
-                .collect::<Result<_, _>>()?,
-        ),
-        Content::Map(entries) => Content::Map(
-            entries
-                .iter()
-                .map(|(key, node)| Ok((key.clone(), expanded(layer, name, node)?)))
-                .collect::<Result<_, _>>()?,
-        ),
-        Content::Scalar(other) => Content::Scalar(other.clone()),
-    };
-    Ok(Node {
-        at: node.at,
-        content,
-    })
-}
-
-pub(crate) fn plain(node: &Node) -> Value {
-    match &node.content {
-        Content::Scalar(value) => value.clone(),
-        Content::List(items) => items.iter().map(plain).collect(),
-        Content::Map(entries) => Value::Object(
-            entries
-                .iter()
-                .map(|(name, node)| (name.text.clone(), plain(node)))
-                .collect(),
-        ),
-    }
-}
-
-/// Parses the text of a flag or a variable.
-fn from_text(key: &Key, source: &str, text: &str, from: Origin) -> Result<Given, Failure> {
-    let wrong = || {
-        Failure::usage(format!(
-            "{source} must be {}, got \"{text}\"",
-            key.kind.expected()
-        ))
-    };
-    let value: Value = match key.kind {
-        ValueKind::Truth => match text.trim().to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => true.into(),
-            "0" | "false" | "no" | "off" => false.into(),
-            _ => return Err(wrong()),
-        },
-        ValueKind::Choice(names) if !names.contains(&text.trim()) => return Err(wrong()),
-        ValueKind::Choice(_) => text.trim().into(),
-        _ => text.into(),
-    };
-    Ok(Given {
-        written: value.clone(),
-        value,
-        from,
-    })
 }

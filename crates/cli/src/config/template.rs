@@ -1,7 +1,8 @@
 //! The file that `haft init` writes: every key with its default, commented out. Active
 //! defaults would override the user's own settings for no reason.
 
-use super::keys::{KEYS, Key, SECTION};
+use super::keys::{Key, SECTION, keys};
+use serde_json::Value;
 
 /// Returns the text of a new `haft.yaml`.
 pub(crate) fn template() -> String {
@@ -11,24 +12,31 @@ pub(crate) fn template() -> String {
          ## A project's file can only tighten what the user's own settings allow.\n\n",
     );
     text.push_str(&format!("# {SECTION}:\n"));
-    for key in of_section(Some(SECTION)) {
-        text.push_str(&line("  ", key));
-    }
-    for key in of_section(None) {
-        text.push_str(&line("", key));
+    for key in keys() {
+        let indent = if key.section.is_some() { "  " } else { "" };
+        let default = match &key.schema["default"] {
+            Value::String(text) if !text.is_empty() => text.clone(),
+            other => other.to_string(),
+        };
+        let setting = format!("{indent}{}: {default}", key.name);
+        text.push_str(&format!("# {setting:<26} # {}\n", about(&key)));
     }
     text
 }
 
-fn of_section(section: Option<&str>) -> impl Iterator<Item = &'static Key> {
-    KEYS.iter().filter(move |key| key.parts().0 == section)
+/// Describes a key at the end of a line.
+fn about(key: &Key) -> String {
+    let about = key.schema["description"].as_str().unwrap_or_default();
+    let about = about.trim_end_matches('.');
+    let mut chars = about.chars();
+    match (chars.next(), chars.clone().next()) {
+        // Not for an abbreviation.
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            format!("{}{}", first.to_lowercase(), chars.as_str())
+        }
+        _ => about.to_owned(),
+    }
 }
-
-fn line(indent: &str, key: &Key) -> String {
-    let setting = format!("{indent}{}: {}", key.parts().1, key.default);
-    format!("# {setting:<26} # {}\n", key.about)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,12 +44,9 @@ mod tests {
     #[test]
     fn the_template_fits_a_terminal_and_lists_every_key() {
         let text = template();
-        for key in KEYS {
-            assert!(
-                text.contains(&format!("{}: ", key.parts().1)),
-                "{}",
-                key.name
-            );
+        for key in keys() {
+            assert!(text.contains(&format!("{}: ", key.name)), "{}", key.name);
+            assert!(!key.schema["default"].is_null(), "{}: no default", key.name);
         }
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{line}");

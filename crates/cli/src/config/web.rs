@@ -1,26 +1,53 @@
 //! Settings of the web tools. Only the user can set them; a project can add denied hosts
 //! and disable the tools.
 
-use super::sources::{Listed, Origin, Sources};
-use super::{Shown, joined, redact};
+use super::layer::Role;
+use super::setting::{List, Setting, TextOr};
+use super::sources::{Given, Sources, entries, in_layer};
+use super::{Notes, Origin, joined, redact};
 use crate::exit::Failure;
-use haft::ops::text::spelling::closest;
+use haft::ops::text::spelling;
 use haft_web::Secret;
 use haft_web::guard::HostPatterns;
 use haft_web::search::{Engine, EngineKind};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-const KEY: &str = "tools.web";
+/// Settings of the web tools.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WebEntry {
+    /// Search engines, in the order they are tried.
+    pub(crate) engines: Option<List<TextOr<EngineEntry>>>,
+    /// Hosts, ports and ranges that are reachable beyond the open internet.
+    pub(crate) allow_hosts: Option<Setting<Vec<String>>>,
+    /// Hosts, ports and ranges that are not reachable.
+    #[schemars(extend("x-project" = "tightens"))]
+    pub(crate) deny_hosts: Option<Setting<Vec<String>>>,
+    /// Whether the tools are offered regardless of toolset and preset.
+    // A project may disable them.
+    #[schemars(extend("x-project" = "limited"))]
+    pub(crate) enabled: Option<Setting<bool>>,
+    /// File with certificates to trust.
+    pub(crate) ca_file: Option<Setting<String>>,
+    /// URL of a proxy, such as http://host:port.
+    pub(crate) proxy: Option<Setting<String>>,
+}
 
-const KNOWN: [&str; 6] = [
-    "engines",
-    "allow_hosts",
-    "deny_hosts",
-    "enabled",
-    "ca_file",
-    "proxy",
-];
+/// A search engine.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EngineEntry {
+    /// Name of the engine.
+    kind: String,
+    /// URL of the instance.
+    base_url: Option<String>,
+    /// API key.
+    #[serde(alias = "api_key")]
+    key: Option<String>,
+}
 
 /// Effective settings of the web tools.
 #[derive(Debug, Default)]
@@ -50,260 +77,129 @@ impl Web {
 
 /// Reads the settings.
 pub(crate) fn load(
-    sources: &Sources<'_>,
+    sources: &Sources,
     home: Option<&Path>,
-    warnings: &mut Vec<String>,
-    shown: &mut Vec<Shown>,
+    notes: &mut Notes,
 ) -> Result<Web, Failure> {
-    let mut reader = Reader {
-        sources,
-        home,
-        web: Web::default(),
-        deny: Vec::new(),
-        seen: Vec::new(),
-        shown: Map::new(),
-        from: Vec::new(),
-    };
-    let mut is_disabled = false;
-    for entry in sources.entries(KEY) {
-        check_known(&entry)?;
-        let given = reader.given(&entry)?;
-        if entry.is_project {
-            match (entry.name.as_str(), &given) {
-                ("deny_hosts", value) => reader.deny(&entry, value)?,
-                ("enabled", Value::Bool(false)) => is_disabled = true,
-                (name, _) => warnings.push(format!(
-                    "{}: {KEY}.{name} is ignored: only your own haft.yaml or --config can set it",
-                    entry.from
-                )),
+    let mut web = Web::default();
+    let (mut shown, mut from) = (Map::new(), Vec::new());
+    let mut own = sources
+        .layers
+        .iter()
+        .filter(|layer| layer.role != Role::Project);
+    let engines = own.find_map(|layer| Some((layer, layer.file.tools.web.engines.as_ref()?)));
+    if let Some((layer, engines)) = engines {
+        web.names_engines = true;
+        for entry in entries(layer, engines) {
+            let entry = entry?;
+            from.push(entry.1.from.clone());
+            // A broken engine does not stop users who do not need it.
+            if let Some(given) = notes.skip_unset(entry, "engine") {
+                web.engines.push(engine(&given)?);
             }
-            continue;
         }
-        if entry.name == "deny_hosts" {
-            reader.deny(&entry, &given)?;
-        } else if !reader.seen.contains(&entry.name) {
-            reader.seen.push(entry.name.clone());
-            reader.take(&entry, &given, warnings)?;
-        }
-    }
-    let Reader {
-        mut web,
-        deny,
-        shown: mut values,
-        from,
-        ..
-    } = reader;
-    web.deny = HostPatterns::parse(&deny).map_err(|error| Failure::usage(error.to_string()))?;
-    web.enabled &= !is_disabled;
-    if !web.names_engines {
+        let names: Vec<&str> = web.engines.iter().map(Engine::name).collect();
+        shown.insert("engines".to_owned(), names.into());
+    } else {
         web.engines
             .extend(Engine::new(EngineKind::DuckDuckGo, None, None));
     }
+    let mut show = |name: &str, value: Value, origin: &Origin| {
+        shown.insert(name.to_owned(), value);
+        from.push(origin.clone());
+    };
+    if let Some(given) = sources.first(|file| &file.tools.web.allow_hosts)? {
+        web.allow = hosts(&given)?;
+        show("allow_hosts", given.written, &given.from);
+    }
+    if let Some(given) = sources.first(|file| &file.tools.web.ca_file)? {
+        web.ca_file = Some(file(&given, home)?);
+        show("ca_file", given.written, &given.from);
+    }
+    if let Some(given) = sources.first(|file| &file.tools.web.proxy)? {
+        web.proxy = Some(proxy(&given)?);
+        show(
+            "proxy",
+            redact::text("proxy", given.text()).into(),
+            &given.from,
+        );
+    }
+    let mut deny = Vec::new();
+    for layer in &sources.layers {
+        if let Some(given) = in_layer(layer, |file| &file.tools.web.deny_hosts)? {
+            hosts(&given)?;
+            show("deny_hosts", Value::Null, &given.from);
+            deny.extend(given.value);
+        }
+    }
+    let (person, project) = sources.apart(|file| &file.tools.web.enabled)?;
+    if let Some(given) = person {
+        web.enabled = given.value;
+        show("enabled", given.value.into(), &given.from);
+    }
+    if let Some(given) = project {
+        if given.value {
+            notes.warn(format!(
+                "{}: tools.web.enabled is ignored: only your own haft.yaml or --config can set it",
+                given.from
+            ));
+        } else {
+            web.enabled = false;
+            show("enabled", false.into(), &given.from);
+        }
+    }
+    web.deny = HostPatterns::parse(&deny).map_err(|error| Failure::usage(error.to_string()))?;
     if !deny.is_empty() {
-        values.insert("deny_hosts".to_owned(), deny.into());
+        shown.insert("deny_hosts".to_owned(), deny.into());
     }
-    if is_disabled {
-        values.insert("enabled".to_owned(), false.into());
-    }
-    if !values.is_empty() {
-        shown.push(Shown {
-            key: KEY,
-            value: values.into(),
-            from: joined(&from),
-        });
+    if !shown.is_empty() {
+        notes.show_value("tools.web", shown.into(), joined(&from));
     }
     Ok(web)
 }
 
-fn check_known(entry: &Listed) -> Result<(), Failure> {
-    let name = entry.name.as_str();
-    if KNOWN.contains(&name) {
-        return Ok(());
-    }
-    let near = closest(name, KNOWN.iter().map(|known| (*known).to_owned()), 1);
-    let suggestion = near
-        .first()
-        .map(|near| format!("; did you mean \"{near}\"?"))
-        .unwrap_or_else(|| format!("; known keys: {}", KNOWN.join(", ")));
-    Err(Failure::usage(format!(
-        "{}: unknown key \"{name}\" in {KEY}{suggestion}",
-        entry.from
-    )))
+fn hosts(given: &Given<'_, Vec<String>>) -> Result<HostPatterns, Failure> {
+    HostPatterns::parse(&given.value).map_err(|error| given.wrong(&error.to_string()))
 }
 
-struct Reader<'a> {
-    sources: &'a Sources<'a>,
-    home: Option<&'a Path>,
-    web: Web,
-    deny: Vec<String>,
-    /// Keys already set by a file with higher precedence.
-    seen: Vec<String>,
-    shown: Map<String, Value>,
-    from: Vec<Origin>,
-}
-
-impl Reader<'_> {
-    /// Returns the value of an entry, or the error from expanding it. For `engines` such
-    /// errors are handled per engine.
-    fn given(&self, entry: &Listed) -> Result<Value, Failure> {
-        match &entry.value {
-            Ok(value) => Ok(value.clone()),
-            Err(_) if entry.name == "engines" => Ok(Value::Null),
-            Err(failure) => Err(Failure::usage(failure.message.clone())),
-        }
-    }
-
-    fn wrong(&self, entry: &Listed, what: &str) -> Failure {
-        Failure::usage(format!("{}: {KEY}.{}: {what}", entry.from, entry.name))
-    }
-
-    fn take(
-        &mut self,
-        entry: &Listed,
-        given: &Value,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Failure> {
-        let shown: Value = match entry.name.as_str() {
-            "engines" => {
-                self.engines(entry, warnings)?;
-                let names = self.web.engines.iter().map(Engine::name);
-                names.collect::<Vec<_>>().into()
-            }
-            "allow_hosts" => {
-                self.web.allow = self.hosts(entry, given)?.1;
-                entry.written.clone()
-            }
-            "enabled" => {
-                let expected = || self.wrong(entry, "must be true or false");
-                self.web.enabled = given.as_bool().ok_or_else(expected)?;
-                self.web.enabled.into()
-            }
-            "ca_file" => {
-                self.web.ca_file = Some(self.file(entry, given)?);
-                entry.written.clone()
-            }
-            _ => {
-                self.web.proxy = Some(self.proxy(entry, given)?);
-                let written = entry.written.as_str().unwrap_or_default();
-                redact::text("proxy", written).into()
-            }
-        };
-        self.shown.insert(entry.name.clone(), shown);
-        self.from.push(entry.from.clone());
-        Ok(())
-    }
-
-    fn deny(&mut self, entry: &Listed, given: &Value) -> Result<(), Failure> {
-        let hosts = self.hosts(entry, given)?.0;
-        self.deny.extend(hosts);
-        self.from.push(entry.from.clone());
-        Ok(())
-    }
-
-    fn hosts(&self, entry: &Listed, given: &Value) -> Result<(Vec<String>, HostPatterns), Failure> {
-        let expected = || self.wrong(entry, "must be a list of hosts, host:port or ranges");
-        let hosts: Vec<String> = given
-            .as_array()
-            .ok_or_else(expected)?
-            .iter()
-            .map(|host| host.as_str().map(str::to_owned).ok_or_else(expected))
-            .collect::<Result<_, _>>()?;
-        let entries =
-            HostPatterns::parse(&hosts).map_err(|error| self.wrong(entry, &error.to_string()))?;
-        Ok((hosts, entries))
-    }
-
-    /// Returns a path, relative to the file that contains it.
-    fn file(&self, entry: &Listed, given: &Value) -> Result<PathBuf, Failure> {
-        let given = given
-            .as_str()
-            .map(str::trim)
-            .filter(|text| !text.is_empty());
-        let given = given.ok_or_else(|| self.wrong(entry, "must be the path of a file"))?;
-        if let (Some(below), Some(home)) = (given.strip_prefix("~/"), self.home) {
-            return Ok(home.join(below));
-        }
-        let folder = match &entry.from {
-            Origin::File(shown, _) => self.sources.folder_of(shown),
-            _ => None,
-        };
-        Ok(folder.unwrap_or_default().join(given))
-    }
-
-    fn proxy(&self, entry: &Listed, given: &Value) -> Result<Secret, Failure> {
-        let address = given
-            .as_str()
-            .and_then(|text| url::Url::parse(text.trim()).ok());
-        let fits = address.as_ref().is_some_and(|url| {
-            matches!(url.scheme(), "http" | "https") && url.host_str().is_some()
-        });
-        match fits {
-            true => Ok(Secret::new(given.as_str().unwrap_or_default())),
-            // Not repeated, because it may contain a password.
-            false => Err(self.wrong(entry, "must be a URL such as http://host:port")),
-        }
-    }
-
-    fn engines(&mut self, entry: &Listed, warnings: &mut Vec<String>) -> Result<(), Failure> {
-        self.web.names_engines = true;
-        let Origin::File(file, _) = &entry.from else {
-            return Ok(());
-        };
-        let items = self.sources.items_in(KEY, "engines", file);
-        let items = items.ok_or_else(|| self.wrong(entry, "must be a list of engines"))?;
-        for (from, value) in items {
-            let wrong =
-                |what: &str| Failure::usage(format!("{from}: {KEY}.{}: {what}", entry.name));
-            match value {
-                // A broken engine does not stop users who do not need it.
-                Err(failure) => {
-                    warnings.push(format!("{}: skipped this engine", failure.message));
-                }
-                Ok(value) => self
-                    .web
-                    .engines
-                    .push(engine(&value).map_err(|what| wrong(&what))?),
-            }
-        }
-        Ok(())
+/// Returns a path, relative to the file that contains it.
+fn file(given: &Given<'_, String>, home: Option<&Path>) -> Result<PathBuf, Failure> {
+    let name = given.value.trim();
+    match (name.strip_prefix("~/"), home) {
+        _ if name.is_empty() => Err(given.wrong("must be the path of a file")),
+        (Some(below), Some(home)) => Ok(home.join(below)),
+        _ => Ok(given.folder().join(name)),
     }
 }
 
-/// Reads an engine: a name, or a map with a kind. Errors never contain values, which may
+fn proxy(given: &Given<'_, String>) -> Result<Secret, Failure> {
+    let address = url::Url::parse(given.value.trim()).ok();
+    let fits = |url: &url::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    match address.as_ref().is_some_and(fits) {
+        true => Ok(Secret::new(&given.value)),
+        // Not repeated, because it may contain a password.
+        false => Err(given.wrong("must be a URL such as http://host:port")),
+    }
+}
+
+/// Returns an engine: a name, or a map with a kind. Errors never contain values, which may
 /// be keys.
-fn engine(value: &Value) -> Result<Engine, String> {
-    let kinds = || EngineKind::ALL.map(EngineKind::name).join(", ");
-    let empty = Map::new();
-    let (kind, map) = match value {
-        Value::String(name) => (Some(name.as_str()), &empty),
-        Value::Object(map) => (map.get("kind").and_then(Value::as_str), map),
-        _ => (None, &empty),
+fn engine(given: &Given<'_, TextOr<EngineEntry>>) -> Result<Engine, Failure> {
+    let (kind, base_url, key) = match &given.value {
+        TextOr::Text(kind) => (kind, None, None),
+        TextOr::Full(engine) => (
+            &engine.kind,
+            engine.base_url.as_deref(),
+            engine.key.as_ref(),
+        ),
     };
-    let known = ["kind", "base_url", "key", "api_key"];
-    if let Some(other) = map.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(format!(
-            "unknown key \"{other}\" in an engine; known keys: {}",
-            known.join(", ")
-        ));
-    }
-    let kind = kind.ok_or_else(|| {
-        format!(
-            "an engine must be a name or a map with a kind; valid kinds: {}",
-            kinds()
-        )
-    })?;
+    let known = EngineKind::ALL.map(EngineKind::name);
     let kind = EngineKind::by_name(kind.trim()).ok_or_else(|| {
-        let near = closest(kind, EngineKind::ALL.map(|kind| kind.name().to_owned()), 1);
-        match near.first() {
-            Some(near) => format!("unknown engine; did you mean \"{near}\"?"),
-            None => format!("unknown engine; valid kinds: {}", kinds()),
-        }
+        let hint = match spelling::hint(kind, known) {
+            hint if hint.is_empty() => format!("; valid kinds: {}", known.join(", ")),
+            hint => hint,
+        };
+        given.wrong(&format!("unknown engine{hint}"))
     })?;
-    let text = |key: &str| match map.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(format!("{key} must be text")),
-    };
-    let key = text("key")?.or(text("api_key")?).map(Secret::new);
-    Engine::new(kind, text("base_url")?, key)
+    Engine::new(kind, base_url, key.map(Secret::new)).map_err(|what| given.wrong(&what))
 }

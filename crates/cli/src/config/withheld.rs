@@ -1,60 +1,37 @@
-//! Withholds variables from a project's file. The environment belongs to the user: a
-//! project can read variables only after the user trusts its file, and secrets never.
-//! Values that need such variables are removed here, before anything is expanded, so that
-//! no setting can bypass the check.
+//! Withholds settings from a project's file. The environment belongs to the user: a
+//! project can read variables only after the user trusts its file, and secrets never. A
+//! value that is withheld here cannot be read, so that no setting can bypass the check.
 
-use super::FILE;
-use super::keys::ValueKind;
-use super::layer::{Entry, Layer};
-use super::sources::Origin;
-use super::value;
-use super::yaml::{Content, Node};
+use super::keys::{ProjectRight, project_right};
+use super::layer::Layer;
+use super::node::{Content, Node};
+use super::{FILE, Notes, variables};
 use crate::env;
 use crate::exit::Failure;
 use crate::trust::{Item, Pin};
 use haft_agent::provider::Provider;
 use std::collections::BTreeMap;
 
-/// Settings that tighten. Dropping one would allow more than the file says, so it is an
-/// error instead.
-const TIGHTENING_KEYS: [&str; 7] = [
-    "sandbox",
-    "network",
-    "approve",
-    "execution",
-    "tools.work_dir",
-    "tools.protect",
-    "tools.web.deny_hosts",
-];
-
-/// Settings that a project can never set, trusted or not.
-const USER_ONLY_KEYS: [&str; 5] = [
-    "tools.channels",
-    "tools.web",
-    "tools.env",
-    "tools.roots",
-    "executor",
-];
-
 /// Returns the item to trust for the variables in a project's file; `None` if it uses no
 /// variable that it could be allowed to read.
 pub(crate) fn of_project(layer: &Layer) -> Option<Item> {
     let mut used: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for entry in &layer.entries {
-        if !expands(entry) || USER_ONLY_KEYS.contains(&entry.key.name) {
+    for found in &layer.values {
+        let right = project_right(&found.path);
+        if !matches!(right, ProjectRight::Used | ProjectRight::Tightens) {
             continue;
         }
-        for name in VariableNames::of(&entry.node).expanded {
-            let keys = used.entry(name).or_default();
-            if !is_secret(name) && !keys.contains(&entry.key.name) {
-                keys.push(entry.key.name);
+        let names = found.node.variables().into_iter();
+        for name in names.filter(|name| !is_secret(name)) {
+            let paths = used.entry(name).or_default();
+            if !paths.contains(&found.path.as_str()) {
+                paths.push(&found.path);
             }
         }
     }
-    used.retain(|_, keys| !keys.is_empty());
     let shown = used
         .iter()
-        .map(|(name, keys)| format!("${{{name}}} in {}", keys.join(", ")));
+        .map(|(name, paths)| format!("${{{name}}} in {}", paths.join(", ")));
     let shown = shown.collect::<Vec<_>>().join("; ");
     (!used.is_empty()).then(|| Item {
         kind: "variables",
@@ -71,78 +48,36 @@ pub(crate) fn of_project(layer: &Layer) -> Option<Item> {
     })
 }
 
-/// Removes values that need a variable which the file may not read.
+/// Withholds what the file may not set, and values that need a variable which it may not
+/// read.
 ///
 /// # Errors
-/// If removing a value would allow more than the file says.
+/// If withholding a value would allow more than the file says.
 pub(crate) fn withhold(
     layer: &mut Layer,
     is_trusted: bool,
-    warnings: &mut Vec<String>,
+    notes: &mut Notes,
 ) -> Result<(), Failure> {
-    let shown = layer.shown.clone();
-    let mut judge = |key: &'static str, what: &str, node: &Node| -> Result<bool, Failure> {
-        let Some(refusal) = VariableNames::of(node).refusal(is_trusted) else {
-            return Ok(true);
-        };
-        let from = Origin::File(shown.clone(), node.at.line);
-        if TIGHTENING_KEYS.contains(&what) || TIGHTENING_KEYS.contains(&key) {
-            let message = format!(
-                "{what} cannot be used, and ignoring it would allow more: {}",
-                refusal.why
-            );
-            let place = format!("{from}:{}", node.at.column);
-            return Err(Failure::at(&place, &message).hint(refusal.remedy));
-        }
-        warnings.push(if USER_ONLY_KEYS.contains(&key) {
-            format!("{from}: {what} is ignored: only your own haft.yaml or --config can set it")
-        } else {
-            format!(
-                "{from}: {what} is ignored: {}; {}",
-                refusal.why, refusal.remedy
-            )
-        });
-        Ok(false)
-    };
-    let mut remaining = Vec::new();
-    for mut entry in std::mem::take(&mut layer.entries) {
-        if !expands(&entry) {
-            remaining.push(entry);
-            continue;
-        }
-        let key = entry.key.name;
-        let is_allowed = match (entry.key.kind, &mut entry.node.content) {
-            (ValueKind::List | ValueKind::Texts, Content::List(items)) => {
-                let what = format!("an entry of {key}");
-                for item in std::mem::take(items) {
-                    if judge(key, &what, &item)? {
-                        items.push(item);
-                    }
-                }
-                true
+    for (number, found) in layer.values.iter().enumerate() {
+        let (path, from) = (&found.path, layer.origin(found.node.at));
+        let refusal = VariableNames::of(&found.node).refusal(is_trusted);
+        let ignored = match (project_right(path), refusal) {
+            (ProjectRight::Ignored, _) | (ProjectRight::Limited, Some(_)) => {
+                "only your own haft.yaml or --config can set it".to_owned()
             }
-            (ValueKind::Map, Content::Map(all)) => {
-                for (name, node) in std::mem::take(all) {
-                    if judge(key, &format!("{key}.{}", name.text), &node)? {
-                        all.push((name, node));
-                    }
-                }
-                true
+            (ProjectRight::Literal, _) | (_, None) => continue,
+            (ProjectRight::Tightens, Some(refusal)) => {
+                let why = refusal.why;
+                let message =
+                    format!("{path} cannot be used, and ignoring it would allow more: {why}");
+                return Err(layer.problem(found.node.at, &message).hint(refusal.remedy));
             }
-            _ => judge(key, key, &entry.node)?,
+            (_, Some(refusal)) => format!("{}; {}", refusal.why, refusal.remedy),
         };
-        match is_allowed {
-            true => remaining.push(entry),
-            false => layer.withheld.push(key),
-        }
+        notes.warn(format!("{from}: {path} is ignored: {ignored}"));
+        layer.withheld.insert(number);
     }
-    layer.entries = remaining;
     Ok(())
-}
-
-/// Whether variables are expanded in this value; in rules they are not.
-fn expands(entry: &Entry) -> bool {
-    !matches!(entry.key.kind, ValueKind::Rules)
 }
 
 /// Variables in a value.
@@ -171,7 +106,7 @@ impl<'a> VariableNames<'a> {
         match &node.content {
             Content::Scalar(scalar) => {
                 let text = scalar.as_str().unwrap_or_default();
-                self.expanded.extend(value::variables(text));
+                self.expanded.extend(variables::variables(text));
             }
             Content::List(items) => items.iter().for_each(|item| self.add(item)),
             Content::Map(entries) => {

@@ -65,19 +65,19 @@ fn started_by_own() -> Item {
 /// Returns the project's folders: the one to work in, and the current folder of the
 /// process.
 pub(crate) fn folders_of(settings: &Settings) -> Vec<PathBuf> {
-    let project = [settings.project().to_owned()];
+    let project = [settings.paths.project().to_owned()];
     project
         .into_iter()
-        .chain(settings.current.clone())
+        .chain(settings.paths.current.clone())
         .collect()
 }
 
 /// Returns all folders whose programs the user's own programs may start only with trust.
 fn guarded(settings: &Settings) -> Vec<PathBuf> {
-    let roots = settings.roots.iter();
-    let roots = roots.map(|root| settings.work_dir.join(root));
+    let roots = settings.paths.roots.iter();
+    let roots = roots.map(|root| settings.paths.work_dir.join(root));
     let mut folders = folders_of(settings);
-    folders.push(settings.work_dir.clone());
+    folders.push(settings.paths.work_dir.clone());
     folders.extend(roots);
     folders
 }

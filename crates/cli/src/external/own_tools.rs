@@ -14,7 +14,7 @@ fn line(tool: &FoundTool, settings: &Settings) -> CommandLine {
         program: &tool.path,
         arguments: &[],
         environment: &Environment::default(),
-        dir: Some(&settings.work_dir),
+        dir: Some(&settings.paths.work_dir),
         base: tool.path.parent().unwrap_or(Path::new("/")),
         owner: Owner::User,
     };

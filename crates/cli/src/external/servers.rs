@@ -42,7 +42,7 @@ pub(crate) struct Server {
 /// Returns all servers in the order of the configuration.
 pub(crate) fn all(settings: &Settings) -> Vec<Server> {
     let state = settings.folders.state.as_deref();
-    let trust = Trust::load(state, &settings.started, settings.trust);
+    let trust = Trust::load(state, &settings.paths.started, settings.trust);
     let mut servers = Vec::new();
     for configured in configured(settings) {
         let line = line(configured, settings);
@@ -248,7 +248,7 @@ fn remote(
                 shown: server.written_program(None),
                 arguments: line.arguments.into_iter().map(OsString::from).collect(),
                 environment: super::environment(environment, settings),
-                dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
+                dir: Some(line.dir).filter(|dir| *dir != settings.paths.work_dir),
                 log: state.map(|state| log(state, &server.name)),
             }
         }
@@ -297,7 +297,7 @@ pub(crate) fn log(state: &Path, name: &str) -> PathBuf {
 /// Returns an id of a server. With another command or URL it is a different server, about
 /// which nothing is stored yet. So is one that runs code of another project.
 fn identity(server: &Configured, is_guest: bool, settings: &Settings) -> String {
-    let folder = is_guest.then(|| settings.started.clone());
+    let folder = is_guest.then(|| settings.paths.started.clone());
     let target = match &server.connection {
         Connection::Program { program, dir, .. } => format!("{program:?} {dir:?}"),
         Connection::Address { url, .. } => url.clone(),

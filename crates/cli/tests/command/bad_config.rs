@@ -24,11 +24,11 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "tools:\n  protect: [src, \"*.lock\"]\n",
-            "haft.yaml:2:12: tools.protect must list files and folders, not patterns: \"*.lock\"",
+            "haft.yaml:2:12: tools.protect: must list files and folders, not patterns: \"*.lock\"",
         ),
         (
             "policy: [{deny: bash, command: \"curl | sh\"}]\n",
-            "haft.yaml:1:32: command must be the first words of a simple command, not a pattern or a shell line: \"curl | sh\"",
+            "haft.yaml:1:32: policy[0].command must be the first words of a simple command, not a pattern or a shell line: \"curl | sh\"",
         ),
         (
             "tools: [1]\n",
@@ -52,7 +52,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "tools:\n  roots: [a, [b]]\n",
-            "haft.yaml:2:14: tools.roots must be a list of texts, got a list in it",
+            "haft.yaml:2:14: tools.roots[1] must be text, got a list",
         ),
         (
             "max_tool_concurrency: 0\n",
@@ -65,19 +65,19 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "execution: { kind: sandbox, tiemout: 5 }\n",
-            "execution: unknown key \"tiemout\" for a sandbox; known keys: kind, index, timeout, memory_mb",
+            "haft.yaml:1:29: unknown key \"tiemout\" in execution; did you mean \"timeout\"?",
         ),
         (
             "execution: { kind: sandbox, timeout: 0 }\n",
-            "execution: timeout must be a whole number from 1 to 100",
+            "haft.yaml:1:38: execution.timeout must be a whole number from 1 to 100, got 0",
         ),
         (
             "execution: { kind: sandbox, memory_mb: 9999 }\n",
-            "execution: memory_mb must be a whole number from 64 to 1024",
+            "haft.yaml:1:40: execution.memory_mb must be a whole number from 64 to 1024, got 9999",
         ),
         (
             "execution: { kind: heimdall, index: \"https://index.example\" }\n",
-            "execution: index is allowed only in your own haft.yaml",
+            "haft.yaml:1:12: execution: index is allowed only in your own haft.yaml",
         ),
         (
             "a: [1\n",
@@ -96,11 +96,11 @@ fn a_mistake_is_located_and_explained() {
         ("quiet: true\n---\nlog: info\n", "haft.yaml:"),
         (
             "policy: {deny: write}\n",
-            "haft.yaml:1:9: policy must be a list of rules, got a map",
+            "haft.yaml:1:9: policy must be a list, got a map",
         ),
         (
             "policy: [deny]\n",
-            "haft.yaml:1:10: a rule must be a map, like { ask: write }, got text",
+            "haft.yaml:1:10: policy[0] must be a map, got text",
         ),
         (
             "policy:\n  - {path: a}\n",
@@ -108,27 +108,27 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "policy:\n  - {deney: write}\n",
-            "haft.yaml:2:6: unknown key \"deney\" in a rule; did you mean \"deny\"?",
+            "haft.yaml:2:6: unknown key \"deney\" in policy[0]; did you mean \"deny\"?",
         ),
         (
             "policy:\n  - deny: write\n    paht: a\n",
-            "haft.yaml:3:5: unknown key \"paht\" in a rule; did you mean \"path\"?",
+            "haft.yaml:3:5: unknown key \"paht\" in policy[0]; did you mean \"path\"?",
         ),
         (
             "policy: [{deny: write, allow: read}]\n",
-            "haft.yaml:1:24: a rule can have only one verdict, but this one has deny and allow",
+            "haft.yaml:1:10: a rule can have only one verdict, but this one has allow and deny",
         ),
         (
             "policy: [{deny: [write]}]\n",
-            "haft.yaml:1:17: deny must be text, got a list",
+            "haft.yaml:1:17: policy[0].deny must be text, got a list",
         ),
         (
             "policy: [{deny: write, effect: writes}]\n",
-            "haft.yaml:1:32: effect must be read, write, execute, network, pure, got \"writes\"",
+            "haft.yaml:1:32: policy[0].effect must be read, write, execute, network, pure, got \"writes\"",
         ),
         (
             "policy: [{deny: bash, command: [sleep, 5]}]\n",
-            "haft.yaml:1:40: command must be a list of texts, got a number in it",
+            "haft.yaml:1:40: policy[0].command[1] must be text, got a number",
         ),
         (
             "policy: [{deny: bash, command: \" \"}]\n",
@@ -136,7 +136,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "policy: [{deny: read, path: \"${HOME}/x\"}]\n",
-            "haft.yaml:1:29: path contains a variable, which rules do not expand",
+            "haft.yaml:1:29: policy[0].path contains a variable, which rules do not expand",
         ),
         ("policy: [{deny: read, path: \"[\"}]\n", "haft.yaml:1:10: "),
         (
@@ -153,11 +153,11 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "tools: {interrupt_on: {write: maybe}}\n",
-            "haft.yaml:1: tools.interrupt_on.write must be true or false",
+            "haft.yaml:1:31: tools.interrupt_on.write must be true or false, got text",
         ),
         (
             "tools: {work_dir: ..}\n",
-            "haft.yaml:1:19: tools.work_dir .. is outside this folder",
+            "haft.yaml:1:19: tools.work_dir: .. is outside this folder",
         ),
         (
             "tools: {work_dir: none}\n",

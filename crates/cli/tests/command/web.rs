@@ -203,7 +203,7 @@ fn settings_that_are_wrong_are_named() {
         ),
         (
             "{engines: duckduckgo}",
-            "tools.web.engines: must be a list of engines",
+            "tools.web.engines must be a list, got text",
         ),
         (
             "{engines: [duckduckgoo]}",
@@ -212,7 +212,7 @@ fn settings_that_are_wrong_are_named() {
         ("{engines: [{kind: brave}]}", "brave needs a key"),
         (
             "{engines: [{kind: brave, token: sk-secret}]}",
-            "unknown key \"token\" in an engine",
+            "unknown key \"token\" in tools.web.engines[0]",
         ),
         ("{engines: [searxng]}", "searxng needs a base_url"),
         (
@@ -221,16 +221,19 @@ fn settings_that_are_wrong_are_named() {
         ),
         (
             "{allow_hosts: example.org}",
-            "tools.web.allow_hosts: must be a list",
+            "tools.web.allow_hosts must be a list, got text",
         ),
         (
             "{allow_hosts: ['http://x']}",
             "not a host, host:port, *.host or range of addresses",
         ),
-        ("{deny_hosts: [1]}", "tools.web.deny_hosts: must be a list"),
+        (
+            "{deny_hosts: [1]}",
+            "tools.web.deny_hosts[0] must be text, got a number",
+        ),
         (
             "{enabled: sometimes}",
-            "tools.web.enabled: must be true or false",
+            "tools.web.enabled must be true or false, got text",
         ),
         (
             "{proxy: 'sk-secret:3128'}",

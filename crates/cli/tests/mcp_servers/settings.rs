@@ -34,7 +34,7 @@ fn a_mistake_is_reported_with_its_position() {
     for (entry, expected) in [
         (
             json!({ "comand": "x" }),
-            "unknown key \"comand\"; did you mean \"command\"?",
+            "unknown key \"comand\" in tools.mcp.e; did you mean \"command\"?",
         ),
         (
             json!({ "command": "x", "header": {} }),
@@ -63,23 +63,25 @@ fn a_mistake_is_reported_with_its_position() {
         ),
         (
             json!({ "command": "x", "type": "pigeon" }),
-            "type must be stdio, http or sse",
+            "tools.mcp.e.type must be stdio, http, sse",
         ),
         (
             json!({ "command": "x", "timeout": "soon" }),
-            "timeout must be a number of seconds",
+            "tools.mcp.e.timeout must be a number of seconds",
         ),
         (
             json!({ "command": "x", "args": "y" }),
-            "args must be a list",
+            "tools.mcp.e.args must be a list, got text",
         ),
-        (json!("x"), "a server must be a map"),
+        (json!("x"), "tools.mcp.e must be a map, got text"),
     ] {
         bed.configure(&json!({ "tools": { "mcp": { "e": entry } } }));
         let ran = bed.haft(&["tools"]);
         assert_eq!(ran.code, Some(2), "{entry}: {ran:?}");
         assert!(
-            ran.err.contains("haft.yaml:1: tools.mcp.e: ") && ran.err.contains(expected),
+            ran.err.contains("haft.yaml:1:")
+                && ran.err.contains("tools.mcp.e")
+                && ran.err.contains(expected),
             "{entry}: {}",
             ran.err
         );

@@ -91,7 +91,10 @@ fn an_invalid_backend_is_reported_with_its_line() {
     std::os::unix::fs::symlink(bed.outside(""), bed.work("link")).unwrap();
     for (backend, expected) in [
         ("stor", "did you mean \"store\"?"),
-        ("{kind: memory}", "unknown backend \"memory\""),
+        (
+            "{kind: memory}",
+            "backend.kind must be filesystem, state, store, routes or composite, got \"memory\"",
+        ),
         (
             "{kind: filesystem, rot: x}",
             "unknown key \"rot\" in backend",
@@ -107,9 +110,12 @@ fn an_invalid_backend_is_reported_with_its_line() {
         ),
         (
             "{kind: filesystem, virtual: maybe}",
-            "virtual must be true or false",
+            "backend.virtual must be true or false, got text",
         ),
-        ("{kind: store, namespace: [a]}", "namespace must be text"),
+        (
+            "{kind: store, namespace: [a]}",
+            "backend.namespace must be text, got a list",
+        ),
         ("{routes: [a]}", "routes must be a map"),
         ("{routes: {memories: store}}", "must start with /"),
         ("{routes: {/a/../b: store}}", "must be a plain path"),
@@ -122,8 +128,8 @@ fn an_invalid_backend_is_reported_with_its_line() {
             "{routes: {/a: {routes: {/b: state}}}}",
             "cannot contain routes",
         ),
-        ("[state]", "backend must be a name or a map"),
-        ("7", "backend must be a name or a map"),
+        ("[state]", "backend must be filesystem, state, store"),
+        ("7", "backend must be filesystem, state, store"),
     ] {
         refused(&bed, &format!("{DEEP}backend: {backend}\n"), expected);
     }

@@ -43,6 +43,17 @@ pub fn closest(
         .collect()
 }
 
+/// Returns `; did you mean "…"?` for the most similar candidate, to end a message about an
+/// unknown name; empty if there is none.
+pub fn hint(wanted: &str, candidates: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let candidates = candidates.into_iter();
+    let candidates = candidates.map(|candidate| candidate.as_ref().to_owned());
+    match closest(wanted, candidates, 1).first() {
+        Some(near) => format!("; did you mean \"{near}\"?"),
+        None => String::new(),
+    }
+}
+
 /// Returns the parts of two names to compare, without a shared extension.
 fn differing<'a>(one: &'a str, other: &'a str) -> (&'a str, &'a str) {
     match (one.rsplit_once('.'), other.rsplit_once('.')) {
@@ -64,7 +75,7 @@ fn fold(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::closest;
+    use super::{closest, hint};
 
     fn among(wanted: &str) -> Vec<String> {
         closest(
@@ -79,6 +90,13 @@ mod tests {
         assert_eq!(among("pth"), ["path"]);
         assert_eq!(among("ofset"), ["offset"]);
         assert_eq!(among("cargo.tml"), ["Cargo.toml"]);
+    }
+
+    #[test]
+    fn a_hint_ends_a_message() {
+        let known = ["path", "offset"];
+        assert_eq!(hint("pth", known), "; did you mean \"path\"?");
+        assert_eq!(hint("zebra", known), "");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
         .hint("remove --no-token, or listen on loopback (--http 127.0.0.1:PORT)"));
     }
     let mut settings = session::settings(shared)?;
-    settings.open_to_tools()?;
+    settings.paths.open_to_tools()?;
     let token = match no_token {
         true => None,
         false => Some(token::find(settings.folders.state.as_deref())?),

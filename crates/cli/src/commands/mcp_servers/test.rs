@@ -14,7 +14,7 @@ use crate::signals::{self, Signals};
 use crate::{ask, output, text};
 use haft::Runtime;
 use haft::ops::text::decode::visible;
-use haft::ops::text::spelling::closest;
+use haft::ops::text::spelling;
 use haft_mcp::client::{RemoteServer, Report, ReportError, SeenTool};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -61,18 +61,12 @@ fn find(settings: &Settings, name: &str) -> Result<Server, Failure> {
         .into_iter()
         .find(|server| server.configured.name == name);
     found.ok_or_else(|| {
-        let near = closest(name, names.iter().cloned(), 1);
-        let suggestion = near.first();
-        let suggestion = suggestion.map(|near| format!("; did you mean \"{near}\"?"));
+        let near = spelling::hint(name, &names);
         let hint = match names.is_empty() {
             true => "no MCP servers are configured".to_owned(),
             false => format!("configured servers: {}", names.join(", ")),
         };
-        Failure::usage(format!(
-            "unknown MCP server \"{name}\"{}",
-            suggestion.unwrap_or_default()
-        ))
-        .hint(hint)
+        Failure::usage(format!("unknown MCP server \"{name}\"{near}")).hint(hint)
     })
 }
 

@@ -6,7 +6,7 @@ use crate::args::plugin::Log;
 use crate::exit::{Exit, Failure};
 use crate::{env, output, text};
 use haft::ops::text::decode::visible;
-use haft::ops::text::spelling::closest;
+use haft::ops::text::spelling::hint;
 use haft::truncate::format_size;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -165,12 +165,8 @@ fn unknown(folder: &Path, name: &str) -> Failure {
         .into_iter()
         .map(|entry| entry.name)
         .collect();
-    let near = closest(&label(name), names.iter().cloned(), 1);
-    let suggestion = near
-        .first()
-        .map(|near| format!("; did you mean \"{near}\"?"))
-        .unwrap_or_default();
-    let failure = Failure::failed(format!("no log of \"{name}\"{suggestion}"));
+    let hint = hint(&label(name), &names);
+    let failure = Failure::failed(format!("no log of \"{name}\"{hint}"));
     if names.is_empty() {
         failure.hint(format!("{} has no logs", folder.display()))
     } else {

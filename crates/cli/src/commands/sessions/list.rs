@@ -17,7 +17,7 @@ pub(super) fn find(
     args: &List,
 ) -> Result<Vec<Summary>, Failure> {
     let filter = Filter {
-        work_dir: (!args.all).then(|| settings.work_dir.clone()),
+        work_dir: (!args.all).then(|| settings.paths.work_dir.clone()),
         kinds: match args.all || args.calls {
             true => Vec::new(),
             false => vec![SessionKind::Agent],

@@ -1,13 +1,15 @@
 //! YAML as a tree in which every key and value has its position. Only this file uses the
 //! parser.
 
+use super::variables;
+use crate::exit::Failure;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::{MessageFormatter, Spanned, UserMessageFormatter};
 use std::fmt;
 
 /// A line and a column, both counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) line: u64,
     pub(crate) column: u64,
@@ -18,6 +20,8 @@ pub(crate) struct Position {
 pub(crate) struct Node {
     pub(crate) at: Position,
     pub(crate) content: Content,
+    /// The text as written, if variables in it were expanded.
+    pub(crate) written: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -42,6 +46,16 @@ pub(crate) struct Malformed {
     pub(crate) message: String,
 }
 
+impl Malformed {
+    /// Creates an error in this file.
+    pub(crate) fn failure(&self, shown: &str) -> Failure {
+        let place = self
+            .at
+            .map(|at| format!("{shown}:{}:{}", at.line, at.column));
+        Failure::at(place.as_deref().unwrap_or(shown), &self.message)
+    }
+}
+
 /// Parses a document. An empty document is null.
 pub(crate) fn parse(text: &str) -> Result<Node, Malformed> {
     let options = serde_saphyr::options! {
@@ -60,10 +74,8 @@ pub(crate) fn parse(text: &str) -> Result<Node, Malformed> {
                 .format_message(error.without_snippet())
                 .into_owned(),
         })?;
-    Ok(node.unwrap_or(Node {
-        at: Position { line: 1, column: 1 },
-        content: Content::Scalar(Value::Null),
-    }))
+    let start = Position { line: 1, column: 1 };
+    Ok(node.unwrap_or_else(|| Node::new(start, Content::Scalar(Value::Null))))
 }
 
 fn position(location: serde_saphyr::Location) -> Position {
@@ -74,6 +86,15 @@ fn position(location: serde_saphyr::Location) -> Position {
 }
 
 impl Node {
+    pub(crate) fn new(at: Position, content: Content) -> Self {
+        let written = None;
+        Self {
+            at,
+            content,
+            written,
+        }
+    }
+
     /// Names the type in messages. Never the value itself, which may be a secret.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.content {
@@ -96,15 +117,77 @@ impl Node {
             _ => None,
         }
     }
+
+    /// Returns the value without positions.
+    pub(crate) fn plain(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::List(items) => items.iter().map(Self::plain).collect(),
+            Content::Map(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|(name, node)| (name.text.clone(), node.plain()))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// Returns the texts in the value, each with the key that it belongs to.
+    pub(crate) fn texts<'a>(&'a self, key: &'a str) -> Vec<(&'a str, &'a str)> {
+        match &self.content {
+            Content::Scalar(value) => value.as_str().map(|text| (key, text)).into_iter().collect(),
+            Content::List(items) => items.iter().flat_map(|item| item.texts(key)).collect(),
+            Content::Map(entries) => entries
+                .iter()
+                .flat_map(|(name, node)| node.texts(&name.text))
+                .collect(),
+        }
+    }
+
+    /// Returns the names of the variables in the value.
+    pub(crate) fn variables(&self) -> Vec<&str> {
+        let texts = self.texts("").into_iter();
+        texts
+            .flat_map(|(_, text)| variables::variables(text))
+            .collect()
+    }
+
+    /// Returns the value with variables expanded.
+    ///
+    /// # Errors
+    /// Returns the position and the name of a variable that is not set.
+    pub(crate) fn expanded(
+        &self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, (Position, String)> {
+        let mut node = self.clone();
+        match &mut node.content {
+            Content::Scalar(Value::String(text)) => {
+                let value = variables::expand(text, lookup).map_err(|name| (self.at, name))?;
+                let written = std::mem::replace(text, value);
+                let has_variables = variables::variables(&written).next().is_some();
+                node.written = has_variables.then_some(written);
+            }
+            Content::Scalar(_) => {}
+            Content::List(items) => {
+                for item in items {
+                    *item = item.expanded(lookup)?;
+                }
+            }
+            Content::Map(entries) => {
+                for (_, value) in entries {
+                    *value = value.expanded(lookup)?;
+                }
+            }
+        }
+        Ok(node)
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Content>::deserialize(deserializer)?;
-        Ok(Self {
-            at: position(spanned.referenced),
-            content: spanned.value,
-        })
+        Ok(Self::new(position(spanned.referenced), spanned.value))
     }
 }
 

@@ -1,68 +1,6 @@
-//! Checks the types of values and expands variables in them.
+//! Expands variables in texts.
 
-use super::keys::{Key, ValueKind};
-use super::yaml::{Content, Node, Position};
-use haft::ops::text::spelling::closest;
-use serde_json::Value;
 use std::path::Path;
-
-/// An invalid value.
-#[derive(Debug)]
-pub(crate) struct InvalidValue {
-    pub(crate) at: Position,
-    pub(crate) message: String,
-}
-
-/// Checks the type of a value before variables are expanded. A text with variables is
-/// checked again after that.
-pub(crate) fn check(key: &Key, node: &Node) -> Result<(), InvalidValue> {
-    let wrong = |at: Position, got: &str| InvalidValue {
-        at,
-        message: format!("{} must be {}, got {got}", key.name, key.kind.expected()),
-    };
-    match (key.kind, &node.content) {
-        (ValueKind::Text, Content::Scalar(Value::String(_)))
-        | (ValueKind::Truth, Content::Scalar(Value::Bool(_)))
-        | (ValueKind::List | ValueKind::Rules, Content::List(_))
-        | (ValueKind::Map, Content::Map(_))
-        | (ValueKind::Anything, _) => Ok(()),
-        (ValueKind::Choice(names), Content::Scalar(Value::String(text))) => {
-            if text.contains("${") || names.contains(&text.as_str()) {
-                return Ok(());
-            }
-            let mut wrong = wrong(node.at, &format!("\"{text}\""));
-            if let Some(near) =
-                closest(text, names.iter().map(|name| (*name).to_owned()), 1).first()
-            {
-                wrong
-                    .message
-                    .push_str(&format!("; did you mean \"{near}\"?"));
-            }
-            Err(wrong)
-        }
-        (ValueKind::Whole(least, most), Content::Scalar(Value::Number(number))) => {
-            match number.as_u64() {
-                Some(whole) if (least..=most).contains(&whole) => Ok(()),
-                _ => Err(wrong(node.at, &number.to_string())),
-            }
-        }
-        (ValueKind::Number(most), Content::Scalar(Value::Number(number))) =>
-        {
-            #[expect(clippy::cast_precision_loss, reason = "a bound, not a count")]
-            match number.as_f64() {
-                Some(value) if (0.0..=most as f64).contains(&value) => Ok(()),
-                _ => Err(wrong(node.at, &number.to_string())),
-            }
-        }
-        (ValueKind::Texts, Content::List(items)) => {
-            match items.iter().find(|item| item.text().is_none()) {
-                Some(item) => Err(wrong(item.at, &format!("{} in it", item.kind()))),
-                None => Ok(()),
-            }
-        }
-        _ => Err(wrong(node.at, node.kind())),
-    }
-}
 
 /// Replaces `${NAME}` by the variable's value. Any other dollar sign stays.
 ///
