@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 
 /// Bytes of a running tool's output to keep.
-const TAIL: usize = 8 << 10;
+const TAIL_BYTES: usize = 8 << 10;
 
 /// Rows of it to show.
 const TAIL_ROWS: usize = 4;
@@ -85,8 +85,8 @@ impl Call {
             self.tail.clear();
         }
         self.tail.push_str(text);
-        if self.tail.len() > 2 * TAIL {
-            let kept = haft::ops::text::decode::suffix(&self.tail, TAIL);
+        if self.tail.len() > 2 * TAIL_BYTES {
+            let kept = haft::ops::text::decode::suffix(&self.tail, TAIL_BYTES);
             self.tail = kept.to_owned();
         }
     }
@@ -104,8 +104,8 @@ impl Call {
         self.arguments.get("command").is_some()
     }
 
-    /// The main argument, in one line.
-    fn subject(&self) -> String {
+    /// Shortened to one line.
+    fn main_argument(&self) -> String {
         let text = |name: &str| match self.arguments.get(name) {
             Some(Value::String(text)) => Some(text.clone()),
             Some(Value::Array(words)) => {
@@ -144,7 +144,7 @@ impl Call {
             room if room >= 16 => room,
             _ => columns.saturating_sub(line.width() + 1).max(8),
         };
-        let subject = truncate_middle(&self.subject(), room);
+        let subject = truncate_middle(&self.main_argument(), room);
         if !subject.is_empty() {
             line.push(&format!(" {subject}"), Style::PLAIN);
         }
@@ -155,7 +155,7 @@ impl Call {
         line.hanging(2)
     }
 
-    fn owner(&self) -> Vec<(String, Style)> {
+    fn agent_facts(&self) -> Vec<(String, Style)> {
         self.agent
             .iter()
             .map(|name| (name.clone(), Style::DIM))
@@ -164,7 +164,7 @@ impl Call {
 
     pub(crate) fn running_lines(&self, spinner: &str, now: Instant, columns: usize) -> Vec<Line> {
         let elapsed = now.saturating_duration_since(self.started);
-        let mut facts = self.owner();
+        let mut facts = self.agent_facts();
         if elapsed >= MIN_SHOWN_DURATION {
             facts.push((format_duration(elapsed), Style::DIM));
         }
@@ -186,7 +186,7 @@ impl Call {
     }
 
     pub(crate) fn finished_lines(&self, result: &CallResult, columns: usize) -> Vec<Line> {
-        let mut facts = self.owner();
+        let mut facts = self.agent_facts();
         facts.extend(body::facts(self, result));
         if result.took >= MIN_SHOWN_DURATION {
             facts.push((format_duration(result.took), Style::DIM));
@@ -225,7 +225,7 @@ impl Call {
         } else {
             "✗"
         };
-        let mut facts = self.owner();
+        let mut facts = self.agent_facts();
         facts.push(("refused".to_owned(), Style::YELLOW));
         // A sub-agent's call has only one row, so the reason goes there.
         let why = reason.lines().next().filter(|_| self.is_by_sub_agent());

@@ -125,7 +125,7 @@ impl Requests {
 pub(crate) struct RequestQueue(Vec<(Request, Instant)>);
 
 /// Time after which a request without an announcing event is shown.
-const UNANNOUNCED: Duration = Duration::from_millis(300);
+const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_millis(300);
 
 impl RequestQueue {
     pub(crate) fn add(&mut self, request: Request) {
@@ -135,10 +135,9 @@ impl RequestQueue {
     /// Returns the next request to show.
     pub(crate) fn take(&mut self, is_announced: impl Fn(&Request) -> bool) -> Option<Request> {
         self.0.retain(|(request, _)| !request.is_closed());
-        let due = self
-            .0
-            .iter()
-            .position(|(request, since)| is_announced(request) || since.elapsed() > UNANNOUNCED)?;
+        let due = self.0.iter().position(|(request, since)| {
+            is_announced(request) || since.elapsed() > ANNOUNCEMENT_TIMEOUT
+        })?;
         Some(self.0.remove(due).0)
     }
 

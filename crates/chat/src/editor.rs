@@ -76,7 +76,7 @@ impl Editor {
         self.text.insert_str(self.cursor, &text);
         self.cursor += text.len();
         // A combining mark may have joined the letter before it.
-        self.cursor = self.boundary();
+        self.cursor = self.next_boundary();
     }
 
     /// Replaces the text from `start` to the cursor.
@@ -92,7 +92,7 @@ impl Editor {
         let (start, end) = (to.min(self.cursor), to.max(self.cursor));
         let gone: String = self.text.drain(start..end).collect();
         self.cursor = start;
-        self.cursor = self.boundary();
+        self.cursor = self.next_boundary();
         if unit != Unit::Grapheme && !gone.is_empty() {
             self.last_deleted = gone;
         }
@@ -106,7 +106,7 @@ impl Editor {
 
     pub(crate) fn move_cursor(&mut self, direction: Direction, unit: Unit) {
         self.cursor = self.target(direction, unit);
-        self.cursor = self.boundary();
+        self.cursor = self.next_boundary();
     }
 
     /// Moves to the line above or below. Returns false if no such line exists.
@@ -159,7 +159,7 @@ impl Editor {
     }
 
     /// The nearest grapheme boundary at or after the cursor.
-    fn boundary(&self) -> usize {
+    fn next_boundary(&self) -> usize {
         let mut end = 0;
         for cluster in self.text.graphemes(true) {
             if end >= self.cursor {

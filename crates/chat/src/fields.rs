@@ -60,8 +60,8 @@ struct CountRange {
 struct NumberRange {
     min: Option<f64>,
     max: Option<f64>,
-    above: Option<f64>,
-    below: Option<f64>,
+    exclusive_min: Option<f64>,
+    exclusive_max: Option<f64>,
 }
 
 /// Returns the fields of a flat object, in the order of its schema.
@@ -347,8 +347,8 @@ impl NumberRange {
         Self {
             min: bound("minimum"),
             max: bound("maximum"),
-            above: bound("exclusiveMinimum"),
-            below: bound("exclusiveMaximum"),
+            exclusive_min: bound("exclusiveMinimum"),
+            exclusive_max: bound("exclusiveMaximum"),
         }
     }
 
@@ -359,11 +359,11 @@ impl NumberRange {
             (None, Some(max)) => format!(", at most {max}"),
             (None, None) => String::new(),
         };
-        if let Some(above) = self.above {
-            words.push_str(&format!(", more than {above}"));
+        if let Some(exclusive_min) = self.exclusive_min {
+            words.push_str(&format!(", more than {exclusive_min}"));
         }
-        if let Some(below) = self.below {
-            words.push_str(&format!(", less than {below}"));
+        if let Some(exclusive_max) = self.exclusive_max {
+            words.push_str(&format!(", less than {exclusive_max}"));
         }
         words
     }
@@ -371,8 +371,12 @@ impl NumberRange {
     fn check(self, number: f64) -> Result<(), String> {
         let holds = self.min.is_none_or(|min| number >= min)
             && self.max.is_none_or(|max| number <= max)
-            && self.above.is_none_or(|above| number > above)
-            && self.below.is_none_or(|below| number < below);
+            && self
+                .exclusive_min
+                .is_none_or(|exclusive_min| number > exclusive_min)
+            && self
+                .exclusive_max
+                .is_none_or(|exclusive_max| number < exclusive_max);
         match holds {
             true => Ok(()),
             false => Err(format!("expected a number{}", self.describe())),

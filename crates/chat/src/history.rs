@@ -24,7 +24,7 @@ impl History {
         let text = file.as_deref().map(read).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         let old = lines.len().saturating_sub(MAX_ENTRIES);
-        let entries: Vec<String> = lines.into_iter().skip(old).map(decoded).collect();
+        let entries: Vec<String> = lines.into_iter().skip(old).map(decode).collect();
         let history = Self {
             file,
             entries,
@@ -115,7 +115,7 @@ impl History {
         let mut options = std::fs::OpenOptions::new();
         let mut file = private::file(options.append(true).create(true), file)?;
         // One write, so that two chats do not mix their lines.
-        file.write_all(format!("{}\n", encoded(text)).as_bytes())
+        file.write_all(format!("{}\n", encode(text)).as_bytes())
     }
 
     /// Writes the file again without old entries.
@@ -136,7 +136,7 @@ impl History {
         let text: String = self
             .entries
             .iter()
-            .map(|entry| encoded(entry) + "\n")
+            .map(|entry| encode(entry) + "\n")
             .collect();
         let closed = private::close(&fresh);
         if closed
@@ -158,13 +158,13 @@ fn read(file: &Path) -> String {
 }
 
 /// Encodes an entry as one line.
-fn encoded(text: &str) -> String {
+fn encode(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('\n', "\\n")
         .replace('\r', "\\r")
 }
 
-fn decoded(line: &str) -> String {
+fn decode(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut letters = line.chars();
     while let Some(letter) = letters.next() {

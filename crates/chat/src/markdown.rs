@@ -15,8 +15,8 @@ use block::{Fence, LineKind};
 use haft::ops::text::decode::suffix;
 use render::{BlockRenderer, Numbering};
 
-/// Maximum size of an unfinished block to preview, in bytes; a screen shows less.
-const PENDING: usize = 16 << 10;
+/// Only this much of an unfinished block is previewed; a screen shows less.
+const MAX_PREVIEW_BYTES: usize = 16 << 10;
 
 /// A Markdown text that arrives in pieces.
 #[derive(Debug, Clone)]
@@ -92,8 +92,8 @@ impl Markdown {
     pub(crate) fn pending(&self) -> Vec<Line> {
         let mut rest = self.clone();
         for text in [&mut rest.block, &mut rest.line] {
-            if text.len() > PENDING {
-                *text = suffix(text, PENDING).to_owned();
+            if text.len() > MAX_PREVIEW_BYTES {
+                *text = suffix(text, MAX_PREVIEW_BYTES).to_owned();
             }
         }
         rest.flush()

@@ -11,10 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Bracketed paste.
-const ENTER: &str = "\x1b[?2004h";
+const BRACKETED_PASTE_ON: &str = "\x1b[?2004h";
 /// Ends a frame, a style, bracketed paste and a hidden cursor.
-const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
+const RESET_SEQUENCE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[0m";
 
 /// Maximum time until the thread that reads keys notices that it must pause.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -52,13 +51,13 @@ impl Terminal {
     pub(crate) fn enter_raw_mode(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         self.is_raw = true;
-        self.out.write_all(ENTER.as_bytes())
+        self.out.write_all(BRACKETED_PASTE_ON.as_bytes())
     }
 
     /// Restores the terminal for another program.
     pub(crate) fn restore(&mut self) -> io::Result<()> {
         self.is_raw = false;
-        let left = self.out.write_all(LEAVE.as_bytes());
+        let left = self.out.write_all(RESET_SEQUENCE.as_bytes());
         disable_raw_mode()?;
         left
     }

@@ -17,7 +17,6 @@ const PROVIDERS: [&str; 5] = [
     "ollama",
 ];
 
-/// Converts the settings.
 pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     for (key, value) in given {
         match (key.as_str(), value) {

@@ -7,7 +7,6 @@ use crate::servers::{self, Dialect};
 use crate::texts;
 use serde_json::{Map, Value};
 
-/// Converts the settings.
 pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     let given = &with_profile(draft, given);
     let text = |key: &str| given.get(key).and_then(Value::as_str);

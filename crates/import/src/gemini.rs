@@ -19,7 +19,6 @@ const TOOLS: [&str; 9] = [
     "web_search",
 ];
 
-/// Converts the settings.
 pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>) {
     if let Some(servers) = given.get("mcpServers") {
         servers::add_all(draft, "mcpServers", servers, Dialect::Gemini);

@@ -73,7 +73,7 @@ pub fn convert<'a>(source: &Source, target: Target<'a>, host: &'a dyn Host) -> C
     Conversion { file, own }
 }
 
-/// Converted settings.
+/// Result of [`convert`]: the text of the file, and what does not belong in it.
 pub struct Conversion<'a> {
     file: Draft<'a>,
     /// The same settings for the user's own file, if something must go there.
@@ -97,7 +97,7 @@ impl Conversion<'_> {
     }
 
     /// Returns the lines that the user's own file needs in addition, because a project's
-    /// file never gets secret variables; `None` if there are none.
+    /// file never gets secret variables; `None` if nothing is withheld.
     pub fn own_lines(&self) -> Option<String> {
         let own = self.own.as_ref()?;
         Some(own.lines_withheld_from(&self.file))

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Converts the settings.
 pub(crate) fn settings(draft: &mut Draft, given: &Map<String, Value>, home: Option<&Path>) {
     if let Some(servers) = given.get("mcp") {
         servers::add_all(draft, "mcp", servers, Dialect::Opencode);

@@ -106,7 +106,7 @@ pub(super) fn result_lines(call: &Call, result: &CallResult, length: Length) -> 
             .into_iter()
             .filter(|row| *row != "(no output)")
             .collect();
-        let bound = match length {
+        let limit = match length {
             Length::Long => RowLimit::new(Length::Short, MAX_LONG_OUTPUT_ROWS),
             _ => RowLimit::new(length, MAX_OUTPUT_ROWS),
         };
@@ -115,27 +115,27 @@ pub(super) fn result_lines(call: &Call, result: &CallResult, length: Length) -> 
         } else {
             Style::DIM
         };
-        return indented(limit_rows(&rows, bound, Part::End, |row| {
+        return indented(limit_rows(&rows, limit, Part::End, |row| {
             (row.to_owned(), style)
         }));
     }
     if result.is_error {
-        let bound = RowLimit::new(length, MAX_ERROR_ROWS);
+        let limit = RowLimit::new(length, MAX_ERROR_ROWS);
         let rows = terminal_lines(&output);
-        let look = |row: &str| (row.to_owned(), Style::RED);
+        let style_row = |row: &str| (row.to_owned(), Style::RED);
         // Prose may be wrapped between words, unlike the rows of a file.
         let flowing = |line: Line| line.wrapping_at_words().indented("  ", Style::PLAIN);
-        let shown = limit_rows(&rows, bound, Part::Beginning, look);
+        let shown = limit_rows(&rows, limit, Part::Beginning, style_row);
         return shown.into_iter().map(flowing).collect();
     }
     if let Some(diff) = diff_of(call, result) {
         return indented(diff_lines(&diff, RowLimit::new(length, MAX_DIFF_ROWS)));
     }
     if let Some(content) = content(call) {
-        let bound = RowLimit::new(length, MAX_DIFF_ROWS);
+        let limit = RowLimit::new(length, MAX_DIFF_ROWS);
         let rows = terminal_lines(content);
-        let look = |row: &str| (format!("+{row}"), Style::GREEN);
-        return indented(limit_rows(&rows, bound, Part::Beginning, look));
+        let style_row = |row: &str| (format!("+{row}"), Style::GREEN);
+        return indented(limit_rows(&rows, limit, Part::Beginning, style_row));
     }
     match length {
         Length::Whole => indented(limit_rows(
@@ -182,7 +182,7 @@ fn content(call: &Call) -> Option<&str> {
 }
 
 /// Colours a unified diff, and removes the file names above it.
-pub(crate) fn diff_lines(diff: &str, bound: RowLimit) -> Vec<Line> {
+pub(crate) fn diff_lines(diff: &str, limit: RowLimit) -> Vec<Line> {
     // Split at `\n` only: carriage returns belong to the rows of the file.
     let text = diff.strip_suffix('\n').unwrap_or(diff);
     let rows: Vec<&str> = text.split('\n').collect();
@@ -191,7 +191,7 @@ pub(crate) fn diff_lines(diff: &str, bound: RowLimit) -> Vec<Line> {
     let places = rows.iter().filter(|row| row.starts_with("@@")).count();
     let skipped = names + usize::from(places == 1);
     let rows: Vec<&str> = rows.into_iter().skip(skipped).collect();
-    limit_rows(&rows, bound, Part::Beginning, |row| {
+    limit_rows(&rows, limit, Part::Beginning, |row| {
         let style = match row.chars().next() {
             Some('+') => Style::GREEN,
             Some('-') => Style::RED,
@@ -215,7 +215,7 @@ fn limit_rows(
     rows: &[&str],
     RowLimit { max_rows, hint }: RowLimit,
     part: Part,
-    look: impl Fn(&str) -> (String, Style),
+    style_row: impl Fn(&str) -> (String, Style),
 ) -> Vec<Line> {
     let more = rows.len().saturating_sub(max_rows);
     let left_out = || {
@@ -227,7 +227,7 @@ fn limit_rows(
         Line::new(&text, Style::DIM)
     };
     let shown = |row: &&str| {
-        let (text, style) = look(row);
+        let (text, style) = style_row(row);
         Line::verbatim(&text, style)
     };
     let mut out: Vec<Line> = Vec::new();

@@ -16,10 +16,10 @@ pub(super) fn describe(format: &str) -> String {
 /// Checks a text against a format.
 pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
     let holds = match format {
-        "email" => is_mail(text),
+        "email" => is_email(text),
         "uri" => url::Url::parse(text).is_ok(),
         "date" => is_date(text),
-        "date-time" => is_time(text),
+        "date-time" => is_date_time(text),
         _ => true,
     };
     match holds {
@@ -28,7 +28,7 @@ pub(super) fn check(format: &str, text: &str) -> Result<(), String> {
     }
 }
 
-fn is_mail(text: &str) -> bool {
+fn is_email(text: &str) -> bool {
     let parts = text.rsplit_once('@');
     parts.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
         && !text.contains(char::is_whitespace)
@@ -40,7 +40,7 @@ fn is_date(text: &str) -> bool {
         && humantime::parse_rfc3339(&format!("{text}T00:00:00Z")).is_ok()
 }
 
-fn is_time(text: &str) -> bool {
+fn is_date_time(text: &str) -> bool {
     let Some((date, time)) = text.split_once(['T', 't']) else {
         return false;
     };

@@ -99,7 +99,10 @@ impl<'a> BlockRenderer<'a> {
         match tag {
             Tag::Paragraph => self.push_gap(),
             Tag::Heading { level, .. } => {
-                self.put(&format!("{} ", "#".repeat(depth(level))), Style::DIM);
+                self.put(
+                    &format!("{} ", "#".repeat(heading_depth(level))),
+                    Style::DIM,
+                );
                 self.styles.push(Style::BOLD);
             }
             Tag::BlockQuote(_) => {
@@ -349,7 +352,7 @@ impl<'a> BlockRenderer<'a> {
     }
 }
 
-fn depth(level: HeadingLevel) -> usize {
+fn heading_depth(level: HeadingLevel) -> usize {
     match level {
         HeadingLevel::H1 => 1,
         HeadingLevel::H2 => 2,
