@@ -380,3 +380,47 @@ fn every_tool_that_runs_commands_hides_denied_paths() {
         assert!(reply.has("open") && !reply.has(CANARY), "{reply:?}");
     });
 }
+
+/// Opens and shuts `sub` all the time, in the background.
+const TOGGLE: &str = "python3 -c 'import os
+while True:
+    os.chmod(\"sub\", 0)
+    os.chmod(\"sub\", 0o755)' >/dev/null 2>&1 & echo started";
+
+#[test]
+fn denied_paths_stay_hidden_while_their_folder_is_opened_and_shut() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.file("work/sub/deep/x.pem", CANARY);
+        bed.user("policy:\n  - { deny: \"*\", path: \"**/*.pem\" }\n");
+        let mut server = bed.serve();
+        assert!(server.bash(TOGGLE).has("started"), "{}", bed.name());
+        for _ in 0..40 {
+            let answer = server.bash("for n in 1 2 3 4 5 6 7 8; do cat sub/deep/x.pem; done 2>&1");
+            assert!(!answer.has(CANARY), "{}: {answer:?}", bed.name());
+        }
+    });
+}
+
+#[test]
+fn hooks_stay_protected_while_their_folder_is_opened_and_shut() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.free("git init -q sub/inner");
+        let mut server = bed.serve();
+        assert!(server.bash(TOGGLE).has("started"), "{}", bed.name());
+        for _ in 0..25 {
+            // A new process, which has to find the repository.
+            bed.bash(
+                "for n in 1 2 3 4 5 6; do echo x > sub/inner/.git/hooks/pre-commit; done 2>&1",
+            );
+        }
+        drop(server);
+        bed.free("chmod 755 sub");
+        assert!(
+            !bed.has("work/sub/inner/.git/hooks/pre-commit"),
+            "{}",
+            bed.name()
+        );
+    });
+}

@@ -147,16 +147,8 @@ impl Search<'_> {
         let Some(real) = crate::scope::real(start) else {
             return Ok(());
         };
-        let kind = match statat(CWD, &real, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-            // The owner may make the folder searchable later.
-            Err(Errno::ACCESS) => {
-                if let Some(shut) = crate::scope::shut_folder(&real) {
-                    self.hide(shut, false)?;
-                }
-                return Ok(());
-            }
-            Err(_) => return Ok(()),
+        let Some(kind) = self.kind(&real, false)? else {
+            return Ok(());
         };
         let is_link = start != real;
         let names = [start, real.as_path()];
@@ -185,6 +177,21 @@ impl Search<'_> {
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the type of file at a real path; `None` if there is nothing. Hides the
+    /// folder that makes it unreachable, because its owner may make it searchable later.
+    fn kind(&mut self, real: &Path, by_link: bool) -> Result<Option<FileType>, Problem> {
+        match statat(CWD, real, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => Ok(None),
+            Err(_) => {
+                if let Some(shut) = crate::scope::shut_folder(real) {
+                    self.hide(shut, by_link)?;
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// Whether a path is denied with everything in it.
@@ -252,6 +259,12 @@ impl Search<'_> {
                     self.hide(real.clone(), by_link)?;
                     continue;
                 }
+                Listing::OutOfReach => {
+                    if let Some(shut) = crate::scope::shut_folder(real) {
+                        self.hide(shut, by_link)?;
+                    }
+                    continue;
+                }
             };
             if reached == Reached::LinkAway {
                 self.linked_entries += inside.entries;
@@ -262,15 +275,16 @@ impl Search<'_> {
             for name in inside.links {
                 let link = real.join(name);
                 if let Some(target) = crate::scope::real(&link)
-                    && kind(&target).is_some()
+                    && self.kind(&target, true)?.is_some()
                     && self.hide(target, true)?
                 {
                     self.denied.links.push(link);
                 }
             }
             for name in inside.links_to_search {
-                let target = crate::scope::real(&real.join(&name));
-                folders.extend(target.and_then(|target| self.follow(named.join(name), target)));
+                if let Some(target) = crate::scope::real(&real.join(&name)) {
+                    folders.extend(self.follow(named.join(name), target)?);
+                }
             }
             folders.extend(inside.folders.into_iter().map(|name| Folder {
                 named: named.join(&name),
@@ -282,34 +296,34 @@ impl Search<'_> {
     }
 
     /// Returns the folder that a link leads to, unless commands cannot run without it.
-    fn follow(&self, named: PathBuf, target: PathBuf) -> Option<Folder> {
+    fn follow(&mut self, named: PathBuf, target: PathBuf) -> Result<Option<Folder>, Problem> {
+        let is_folder = self.kind(&target, true)?.is_some_and(FileType::is_dir);
         let is_root = |root: &PathBuf| target.starts_with(root);
         let holds_root = |root: &PathBuf| root.starts_with(&target) && *root != target;
         let is_system =
             |system: &&str| target.starts_with(system) || Path::new(system).starts_with(&target);
-        if !kind(&target)?.is_dir()
-            || self.roots.iter().any(holds_root)
-            || SYSTEM.iter().any(is_system)
-        {
-            return None;
+        if !is_folder || self.roots.iter().any(holds_root) || SYSTEM.iter().any(is_system) {
+            return Ok(None);
         }
         let reached = match self.roots.iter().any(is_root) {
             true => Reached::Link,
             false => Reached::LinkAway,
         };
-        Some(Folder {
+        Ok(Some(Folder {
             named,
             real: target,
             reached,
-        })
+        }))
     }
 
     /// Returns the relevant entries of a folder, from the cache if the folder has not
     /// changed.
     fn inside(&mut self, folder: &Folder, hash: u64) -> Result<Listing, Problem> {
         let Folder { named, real, .. } = folder;
-        let Some(stamp) = Stamp::of(real) else {
-            return Ok(Listing::Gone);
+        let stamp = match Stamp::of(real) {
+            Ok(stamp) => stamp,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => return Ok(Listing::Gone),
+            Err(_) => return Ok(Listing::OutOfReach),
         };
         let key = (real.clone(), hash);
         let known = self.cache.folders.get(&key);
@@ -364,7 +378,7 @@ impl Search<'_> {
             let name = entry.file_name();
             let (named, real) = (named.join(&name), real.join(&name));
             let Ok(kind) = entry.file_type() else {
-                continue;
+                return Ok(Listing::Shut);
             };
             let names = [named.as_path(), real.as_path()];
             let exclusion = self.filter.excludes(&names);
@@ -397,6 +411,8 @@ enum Listing {
     Gone,
     /// It cannot be listed.
     Shut,
+    /// A folder above it cannot be searched.
+    OutOfReach,
 }
 
 fn kind(path: &Path) -> Option<FileType> {

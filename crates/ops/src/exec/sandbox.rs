@@ -206,7 +206,13 @@ impl Sandbox {
         // If the link were removed, the search would no longer find its target.
         let mut protect = self.request.protect.clone();
         protect.extend(denied.links);
-        let (mut repositories, noticed) = self.survey().await?;
+        let (mut repositories, noticed) = self.survey().await?.map_err(|root| {
+            let root = root.display();
+            let detail = format!(
+                "{root} could not be listed, so haft cannot find what to protect in it; try again"
+            );
+            crate::executor::cannot(program, Refusal::Unconfined, detail)
+        })?;
         let earlier = self.monitor.protected().into_iter();
         repositories
             .paths
@@ -306,8 +312,8 @@ impl Sandbox {
     }
 
     /// Returns the files below the roots that control git, other names of protected files,
-    /// and what the search noticed.
-    async fn survey(&self) -> Result<(Controls, Vec<Finding>)> {
+    /// and what the search noticed; or the root that could not be listed.
+    async fn survey(&self) -> Result<Result<(Controls, Vec<Finding>), PathBuf>> {
         let repositories = self.repositories.clone();
         let names = Arc::clone(&self.names);
         let request = self.request.clone();
@@ -350,7 +356,7 @@ fn survey(
     repositories: &[Arc<Registry>],
     request: &Request,
     names: &mut Names,
-) -> (Controls, Vec<Finding>) {
+) -> Result<(Controls, Vec<Finding>), PathBuf> {
     if !names.is_tidied {
         names.is_tidied = true;
         names.hold(&request.temp);
@@ -361,6 +367,9 @@ fn survey(
     let mut places = Controls::default();
     for registry in repositories {
         let looked = registry.look(Since::Between);
+        if looked.is_unlisted {
+            return Err(registry.root().to_owned());
+        }
         // Repositories that another program created are protected from now on, but not
         // reported as made by a command.
         let made = looked.new.into_iter().filter(|_| registry.is_busy());
@@ -403,7 +412,7 @@ fn survey(
         names.found = found.0;
     }
     places.paths.extend(names.found.iter().cloned());
-    (places, noticed)
+    Ok((places, noticed))
 }
 
 /// Returns the work folder and the other roots.

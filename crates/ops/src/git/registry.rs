@@ -51,6 +51,8 @@ pub(crate) struct Scan {
     pub(crate) new: Vec<PathBuf>,
     /// Number of folders searched, if the search was incomplete.
     pub(crate) cut_off: Option<usize>,
+    /// Whether the root itself could not be listed, so that nothing is known about it.
+    pub(crate) is_unlisted: bool,
 }
 
 /// The repositories in and below a root. Shared by everything in the process that works in
@@ -142,23 +144,20 @@ impl Registry {
             since => since,
         };
         let mut known = self.known();
-        if !known.is_walked {
-            let mut looked = Scan::default();
-            known.walk(
-                VecDeque::from([self.root.clone()]),
-                Since::Start,
-                &mut looked,
-            );
-            // If the root itself were guarded, nothing could be written.
-            if known.closed.remove(&self.root).is_some() {
-                looked.cut_off = Some(0);
-            }
-            return looked;
+        let mut looked = Scan::default();
+        let is_first = !known.is_walked;
+        if is_first {
+            let start = VecDeque::from([(self.root.clone(), Since::Start)]);
+            known.walk(start, &mut looked);
+        } else if since != Since::Start {
+            looked = known.look_again(since);
         }
-        if since == Since::Start {
-            return Scan::default();
+        // If the root itself were guarded, nothing could be written.
+        if known.closed.remove(&self.root).is_some() {
+            looked.is_unlisted = true;
+            known.is_walked &= !is_first;
         }
-        known.look_again(since)
+        looked
     }
 
     /// Marks the registry as busy: what appears from now on may be a command's work.
@@ -295,11 +294,11 @@ impl Drop for BusyGuard {
 
 impl Known {
     /// Searches these folders and everything below them, breadth first.
-    fn walk(&mut self, mut queue: VecDeque<PathBuf>, since: Since, looked: &mut Scan) {
+    fn walk(&mut self, mut queue: VecDeque<(PathBuf, Since)>, looked: &mut Scan) {
         self.is_walked = true;
         let begun = Instant::now();
         let mut visited = 0;
-        while let Some(folder) = queue.pop_front() {
+        while let Some((folder, since)) = queue.pop_front() {
             visited += 1;
             if visited > MAX_FOLDERS || (visited % 64 == 0 && begun.elapsed() > MAX_SEARCH_TIME) {
                 looked.cut_off = Some(visited);
@@ -308,11 +307,18 @@ impl Known {
             }
             queue.extend(self.enter(folder, since, &mut looked.new));
         }
-        self.settle(since, &mut looked.new);
+        self.settle(&mut looked.new);
     }
 
     /// Lists one folder, and returns the folders in it that are not known yet.
-    fn enter(&mut self, folder: PathBuf, since: Since, new: &mut Vec<PathBuf>) -> Vec<PathBuf> {
+    fn enter(
+        &mut self,
+        folder: PathBuf,
+        since: Since,
+        new: &mut Vec<PathBuf>,
+    ) -> Vec<(PathBuf, Since)> {
+        // What is found in a folder that could not be listed may have been there all along.
+        let since = self.closed.get(&folder).copied().unwrap_or(since);
         let Some(visit) = walk::visit(&folder) else {
             self.folders.remove(&folder);
             self.closed.remove(&folder);
@@ -341,7 +347,7 @@ impl Known {
         if self.folders.len() < MAX_REMEMBERED || self.folders.contains_key(&folder) {
             self.folders.insert(folder, visit.stamp);
         }
-        unknown
+        unknown.into_iter().map(|path| (path, since)).collect()
     }
 
     /// Records a `.git`.
@@ -381,10 +387,7 @@ impl Known {
     }
 
     /// Removes from `new` what is inside a repository that is itself new.
-    fn settle(&self, since: Since, new: &mut Vec<PathBuf>) {
-        if since == Since::Start {
-            return;
-        }
+    fn settle(&self, new: &mut Vec<PathBuf>) {
         new.sort();
         new.dedup();
         let outer: Vec<PathBuf> = new.clone();
@@ -413,8 +416,8 @@ impl Known {
             .enumerate();
         for (at, (folder, before)) in turn {
             let now = walk::stamp(folder);
-            if before.is_none() || now != Some(*before) {
-                changed.push_back(folder.clone());
+            if before.is_none() || now != Ok(*before) {
+                changed.push_back((folder.clone(), since));
             }
             if at % 64 == 63 && begun.elapsed() > PASS_TIME {
                 self.turn = Some(folder.clone());
@@ -426,7 +429,7 @@ impl Known {
         for pointer in pointers {
             self.meet(&pointer, since, &mut looked.new);
         }
-        self.walk(changed, since, &mut looked);
+        self.walk(changed, &mut looked);
         if since == Since::Between {
             // Not the work of a command.
             self.lost();

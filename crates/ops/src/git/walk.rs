@@ -2,8 +2,11 @@
 
 use super::is;
 use super::shape::{Shape, is_whole};
+use crate::scope::shut_folder;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,6 +22,7 @@ const COARSE: Duration = Duration::from_millis(50);
 pub(super) type Stamp = Option<(u64, i64, i64)>;
 
 /// Result of examining a folder.
+#[derive(Default)]
 pub(super) struct Visit {
     pub(super) stamp: Stamp,
     /// Whether its content cannot be seen until its owner changes the permissions. The
@@ -33,10 +37,10 @@ pub(super) struct Visit {
     clippy::cast_possible_wrap,
     reason = "the kernel's types differ between architectures"
 )]
-pub(super) fn stamp(folder: &Path) -> Option<Stamp> {
-    let stat = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+pub(super) fn stamp(folder: &Path) -> Result<Stamp, Errno> {
+    let stat = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW)?;
     if !FileType::from_raw_mode(stat.st_mode).is_dir() {
-        return None;
+        return Err(Errno::NOTDIR);
     }
     let (seconds, nanos) = (stat.st_ctime as i64, stat.st_ctime_nsec as i64);
     let changed = Duration::new(
@@ -47,9 +51,9 @@ pub(super) fn stamp(folder: &Path) -> Option<Stamp> {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     if now < changed + COARSE {
-        return Some(None);
+        return Ok(None);
     }
-    Some(Some((stat.st_ino as u64, seconds, nanos)))
+    Ok(Some((stat.st_ino as u64, seconds, nanos)))
 }
 
 /// Lists a folder. Returns `None` if it does not exist. In a folder that cannot be listed,
@@ -59,22 +63,28 @@ pub(super) fn stamp(folder: &Path) -> Option<Stamp> {
     reason = "finds what to protect; a scope would refuse to look into some of it"
 )]
 pub(super) fn visit(folder: &Path) -> Option<Visit> {
-    let stamp = stamp(folder)?;
+    // Without a stamp, a folder is examined each time.
+    let mut visit = Visit::default();
+    match stamp(folder) {
+        Ok(stamp) => visit.stamp = stamp,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => return None,
+        // A folder above it was made unsearchable a moment ago, or the kernel is short of
+        // something.
+        Err(error) => {
+            visit.is_closed = error != Errno::ACCESS || shut_folder(folder).is_some();
+            return Some(visit);
+        }
+    }
     let mut shape = Shape::default();
-    let mut visit = Visit {
-        stamp,
-        is_closed: false,
-        is_repository: false,
-        has_dot_git: false,
-        folders: Vec::new(),
-    };
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        visit.is_closed = is_ours(folder);
-        // No stamp, so that it is examined each time.
-        visit.stamp = None;
-        visit.is_repository = Shape::of(folder).is_repository();
-        visit.has_dot_git = super::kind(&folder.join(".git")).is_some();
-        return Some(visit);
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            visit.is_closed = error.kind() != ErrorKind::PermissionDenied || is_ours(folder);
+            visit.stamp = None;
+            visit.is_repository = Shape::of(folder).is_repository();
+            visit.has_dot_git = super::kind(&folder.join(".git")).is_some();
+            return Some(visit);
+        }
     };
     for (at, entry) in entries.flatten().enumerate() {
         let (name, kind) = (entry.file_name(), entry.file_type().ok());

@@ -4,6 +4,7 @@
 use super::MAX_ENTRIES;
 use crate::scope::PathFilter;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::io::Errno;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -86,16 +87,20 @@ impl SearchCache {
 }
 
 impl Stamp {
-    pub(super) fn of(folder: &Path) -> Option<Self> {
-        let stat = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        FileType::from_raw_mode(stat.st_mode)
-            .is_dir()
-            .then_some(())?;
+    /// Returns the stamp of a folder.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or is not a folder.
+    pub(super) fn of(folder: &Path) -> Result<Self, Errno> {
+        let stat = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW)?;
+        if !FileType::from_raw_mode(stat.st_mode).is_dir() {
+            return Err(Errno::NOTDIR);
+        }
         #[expect(
             clippy::useless_conversion,
             reason = "the types differ between architectures"
         )]
-        Some(Self {
+        Ok(Self {
             device: stat.st_dev.into(),
             number: stat.st_ino.into(),
             changed: (

@@ -56,7 +56,7 @@ impl Registry {
             let pointers = known.pointers.keys();
             let pointers = pointers.filter(|path| !earlier.pointers.contains(path));
             new.extend(gits.chain(pointers).cloned());
-            known.settle(Since::Between, &mut new);
+            known.settle(&mut new);
         }
         let mut lost = Vec::new();
         let guarded = earlier.gits.iter().filter(|(_, is_made)| !is_made);
