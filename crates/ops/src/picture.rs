@@ -1,8 +1,9 @@
 //! Pictures for models that accept images, scaled down to a size that services accept.
 
 use crate::{Error, Result};
+use image::error::{LimitError, LimitErrorKind};
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
 use std::sync::{Mutex, PoisonError};
 
@@ -13,8 +14,9 @@ pub const MAX_SIDE: u32 = 2000;
 /// accept 5 MB of that.
 const MAX_BYTES: usize = 3_600_000;
 
-/// Maximum memory for decoding, because a file of a few kilobytes can claim any dimensions.
-const MAX_DECODED: u64 = 256 << 20;
+/// Maximum size of the decoded pixels in bytes, because a file of a few kilobytes can claim
+/// any dimensions.
+const MAX_DECODED: u64 = 192 << 20;
 
 /// A picture ready to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,11 +77,23 @@ pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<P
 }
 
 fn decode(bytes: &[u8]) -> image::ImageResult<(DynamicImage, Orientation)> {
-    let mut decoder = reader(bytes)
-        .map_err(image::ImageError::IoError)?
-        .into_decoder()?;
+    let mut decoder = reader(bytes).map_err(ImageError::IoError)?.into_decoder()?;
+    // The reader's limits cover dimensions and the decoder's own buffers, not the pixels.
+    if decoder.total_bytes() > MAX_DECODED || is_cut_off(bytes) {
+        let kind = LimitErrorKind::InsufficientMemory;
+        return Err(ImageError::Limits(LimitError::from_kind(kind)));
+    }
     let turned = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     Ok((DynamicImage::from_decoder(decoder)?, turned))
+}
+
+/// Whether a JPEG ends before its end marker. The decoder fills such a picture up with
+/// grey. Neither marker can occur in the compressed data between them.
+fn is_cut_off(bytes: &[u8]) -> bool {
+    const SCAN: [u8; 2] = [0xff, 0xda];
+    const END: [u8; 2] = [0xff, 0xd9];
+    let last = |marker: [u8; 2]| memchr::memmem::rfind(bytes, &marker);
+    bytes.starts_with(&[0xff, 0xd8]) && last(END) < last(SCAN)
 }
 
 fn reader(bytes: &[u8]) -> std::io::Result<ImageReader<Cursor<&[u8]>>> {
@@ -159,6 +173,39 @@ mod tests {
                 "{length}"
             );
         }
+    }
+
+    #[test]
+    fn a_jpeg_that_is_cut_off_is_an_error() {
+        let mut bytes = Vec::new();
+        let picture = DynamicImage::ImageRgb8(image::RgbImage::new(300, 200));
+        picture
+            .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Jpeg)
+            .unwrap();
+        assert!(prepare(bytes.clone(), "image/jpeg", "p").is_ok());
+        for left in [bytes.len() - 2, bytes.len() - 50] {
+            let cut = bytes.iter().take(left).copied().collect();
+            assert!(prepare(cut, "image/jpeg", "p").is_err(), "{left}");
+        }
+        // Some cameras write more after the end.
+        bytes.extend([0; 64]);
+        assert!(prepare(bytes, "image/jpeg", "p").is_ok());
+    }
+
+    #[test]
+    fn pixels_that_need_too_much_memory_are_not_decoded() {
+        // A small picture that claims 20,000 by 20,000 pixels.
+        let mut bytes = png(8, 8);
+        bytes[16..24].copy_from_slice(&[0, 0, 0x4e, 0x20, 0, 0, 0x4e, 0x20]);
+        let checksum = bytes[12..29].iter().fold(u32::MAX, |sum, byte| {
+            (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
+                (sum >> 1) ^ (0xedb8_8320 * (sum & 1))
+            })
+        });
+        bytes[29..33].copy_from_slice(&(!checksum).to_be_bytes());
+        let decoder = reader(&bytes).unwrap().into_decoder().unwrap();
+        assert!(decoder.total_bytes() > MAX_DECODED);
+        assert!(decode(&bytes).is_err_and(|error| matches!(error, ImageError::Limits(_))));
     }
 
     #[test]
