@@ -2,10 +2,11 @@
 
 use crate::env;
 use haft_store::sessions::Redactor;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
@@ -108,7 +109,7 @@ impl Write for RedactingWriter {
         };
         let text = self.0.scrub(&text);
         let _ = match &self.1 {
-            LogTarget::Stderr => io::stderr().write_all(text.as_bytes()),
+            LogTarget::Stderr => write_to_stderr(&text),
             LogTarget::File(file) => (&**file).write_all(text.as_bytes()),
         };
         Ok(entry.len())
@@ -117,6 +118,45 @@ impl Write for RedactingWriter {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Number of entries dropped since the last one that was written.
+static DROPPED: Mutex<u64> = Mutex::new(0);
+
+/// Maximum wait for a slow reader of stderr.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
+
+/// A pipe that is ready accepts at least this many bytes without blocking.
+const PIPE_BUF: usize = 4096;
+
+/// Writes an entry to stderr, or drops it if nothing reads there: a log must never stop a
+/// call.
+fn write_to_stderr(text: &str) -> io::Result<()> {
+    let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut stderr = io::stderr().lock();
+    let mut text = text.to_owned();
+    if *dropped > 0 {
+        text = format!("[{dropped} log entries dropped: stderr was not read]\n{text}");
+    }
+    for part in text.as_bytes().chunks(PIPE_BUF) {
+        // Once something was dropped, only a reader that has caught up is worth a wait.
+        let patience = if *dropped > 0 {
+            Timespec::default()
+        } else {
+            PATIENCE
+        };
+        let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
+        if poll(&mut ready, Some(&patience)) == Ok(0) {
+            *dropped += 1;
+            return Ok(());
+        }
+        stderr.write_all(part)?;
+    }
+    *dropped = 0;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -162,6 +202,33 @@ mod tests {
         })
         .ok()
         .unwrap();
+    }
+
+    /// Environment variable that marks a child process whose stderr is not read.
+    const UNREAD_STDERR: &str = "HAFT_TEST_UNREAD_STDERR";
+
+    #[test]
+    fn a_log_that_is_not_read_stops_nothing() {
+        if std::env::var_os(UNREAD_STDERR).is_some() {
+            install("trace", &[], &LogTarget::Stderr, false);
+            for number in 0..2_000 {
+                tracing::error!("{number} {}", "x".repeat(100));
+            }
+            return;
+        }
+        let (unread, stderr) = io::pipe().unwrap();
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "log::tests::a_log_that_is_not_read_stops_nothing",
+                "--nocapture",
+            ])
+            .env(UNREAD_STDERR, "1")
+            .stderr(stderr)
+            .output()
+            .unwrap();
+        drop(unread);
+        assert!(ended.status.success(), "{}", ended.status);
     }
 
     /// A failing log must not end the process, not even during a panic.
