@@ -12,7 +12,6 @@ mod own_tools;
 mod page;
 mod tools_folder;
 pub(crate) use installer::{STARTED, folders_of, trusted_folders, untrusted_folders};
-pub(crate) use page::limit;
 pub(crate) mod servers;
 
 use crate::config::Settings;
