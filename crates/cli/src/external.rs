@@ -436,12 +436,11 @@ fn program(
         false => standing(Some(&line), settings),
     };
     let line = with_reachable_paths(line, settings);
+    let arguments = line.arguments.into_iter().map(OsString::from).collect();
     Plugin {
         label: plugin.label.clone(),
-        program: line.program,
         shown: Some(plugin.written_program()),
         standing,
-        arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment: Some(environment(&plugin.environment, settings)),
         dir: Some(line.dir).filter(|dir| *dir != settings.work_dir),
         protocol: plugin.protocol,
@@ -456,14 +455,11 @@ fn program(
         } else {
             Overrides::Nothing
         },
-        first_line: None,
-        may_be_empty: false,
         log: log(&plugin.label, settings),
         check,
         memory: memory(item, settings),
         stamp: Some(stamp(item.pin.files.clone())),
-        guest: None,
-        files: Vec::new(),
+        ..Plugin::new(line.program, arguments)
     }
 }
 
@@ -595,5 +591,6 @@ fn lua(tool: &FoundTool, source: String, check: Option<Check>, settings: &Settin
         stamp: None,
         guest: None,
         files: tool.files(),
+        trace: haft::Trace::default(),
     }
 }

@@ -6,6 +6,7 @@
 
 mod alias;
 mod coerce;
+mod example;
 mod extra;
 mod generate;
 mod lenient_json;
@@ -20,6 +21,7 @@ mod validate;
 mod window;
 mod words;
 
+pub use example::ExampleParameters;
 pub use parse::parse_arguments;
 pub use result::{ResultFit, ResultSchema};
 

@@ -5,7 +5,6 @@ use crate::args::plugin::New;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::{config, text};
-use haft::ops::text::spelling::closest;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -157,12 +156,9 @@ fn language(name: &str) -> Result<&'static Language, Failure> {
     .to_owned();
     let found = LANGUAGES.iter().find(|language| language.name == requested);
     found.ok_or_else(|| {
-        let names: Vec<&str> = LANGUAGES.iter().map(|language| language.name).collect();
-        let near = closest(&requested, names.iter().map(|name| (*name).to_owned()), 1);
-        let suggestion = near
-            .first()
-            .map(|near| format!("; did you mean \"{near}\"?"))
-            .unwrap_or_default();
+        let names = LANGUAGES.iter().map(|language| language.name.to_owned());
+        let names: Vec<String> = names.collect();
+        let suggestion = super::did_you_mean(&requested, &names);
         Failure::usage(format!("no skeleton for language \"{name}\"{suggestion}")).hint(format!(
             "available: {}; a plugin may be written in any language",
             names.join(", ")
