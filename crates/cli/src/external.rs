@@ -435,12 +435,11 @@ fn program(
         false => installer(Some(&line), settings),
     };
     let line = with_reachable_paths(line, settings);
+    let arguments = line.arguments.into_iter().map(OsString::from).collect();
     Plugin {
         label: plugin.label.clone(),
-        program: line.program,
         shown: Some(plugin.written_program()),
         installer,
-        arguments: line.arguments.into_iter().map(OsString::from).collect(),
         environment: Some(environment(&plugin.environment, settings)),
         dir: Some(line.dir).filter(|dir| *dir != settings.paths.work_dir),
         protocol: plugin.protocol,
@@ -455,14 +454,11 @@ fn program(
         } else {
             Overrides::Nothing
         },
-        first_line: None,
-        may_be_empty: false,
         log: log(&plugin.label, settings),
         check,
         memory: memory(item, settings),
         stamp: Some(stamp(item.pin.files.clone())),
-        guest: None,
-        files: Vec::new(),
+        ..Plugin::new(line.program, arguments)
     }
 }
 
@@ -594,5 +590,6 @@ fn lua(tool: &FoundTool, source: String, check: Option<Check>, settings: &Settin
         stamp: None,
         guest: None,
         files: tool.files(),
+        trace: haft::Trace::default(),
     }
 }

@@ -9,6 +9,9 @@ pub(crate) mod time;
 
 pub use executable::{Executable, Takes};
 pub use installer::Installer;
-pub use plugin::{Check, Memory, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, protocol};
-pub use source::{Cache, Source, SourceTools, Start, foreign, free_name};
+pub use plugin::{
+    Check, Memory, MessageForm, Overrides, Plugin, Programs, Protocol, Recheck, Stamp, Trace,
+    TraceEvent,
+};
+pub use source::{Cache, Source, SourceTools, Start, foreign, foreign_reply, free_name};
 pub use time::seconds as time_limit;

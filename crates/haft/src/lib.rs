@@ -49,9 +49,9 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Cache, Check, Executable, Installer, Memory, Overrides, Plugin, Programs, Protocol, Recheck,
-    Source, SourceTools, Stamp, Start, Takes, foreign, free_name, protocol as plugin_protocol,
-    time_limit,
+    Cache, Check, Executable, Installer, Memory, MessageForm, Overrides, Plugin, Programs, Protocol, Recheck,
+    Source, SourceTools, Stamp, Start, Takes, Trace, TraceEvent, foreign, foreign_reply,
+    free_name, time_limit,
 };
 pub use haft_ops as ops;
 pub use haft_ops::Access;
@@ -69,7 +69,7 @@ pub use runtime::{
     Explained, Filled, Folders, Form, Listed, MemoryFiles, MemoryMark, Naming, Narrow, PromptFiles,
     Question, Refused, Runtime, Sibling,
 };
-pub use schema::{Repair, ResultFit, ResultSchema, parse_arguments};
+pub use schema::{ExampleParameters, Repair, ResultFit, ResultSchema, parse_arguments};
 pub use secret::Secret;
 pub use state::State;
 pub use tool::{

@@ -6,6 +6,7 @@
 
 mod alias;
 mod coerce;
+mod example;
 mod extra;
 mod generate;
 mod lenient_json;
@@ -21,6 +22,7 @@ mod window;
 mod words;
 mod work;
 
+pub use example::ExampleParameters;
 pub use parse::parse_arguments;
 pub use result::{ResultFit, ResultSchema};
 

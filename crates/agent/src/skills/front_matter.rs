@@ -29,7 +29,7 @@ struct Keys {
 /// Parses the front matter of a skill. The name defaults to the name of the folder.
 pub(super) fn read(text: &str, folder: &str) -> Result<FrontMatter, String> {
     let text = lf(text);
-    let Some(front) = split(&text).0 else {
+    let Ok((Some(front), _)) = matter::split(&text) else {
         return Err("no front matter (--- name, description ---) at the start".to_owned());
     };
     if front.len() > MAX_SIZE {
@@ -79,27 +79,9 @@ pub(super) fn read(text: &str, folder: &str) -> Result<FrontMatter, String> {
     })
 }
 
-/// Splits a text into the front matter and the rest.
-pub(super) fn split(text: &str) -> (Option<&str>, &str) {
-    let Some(rest) = text.strip_prefix("---\n") else {
-        return (None, text);
-    };
-    if let Some(body) = rest.strip_prefix("---\n") {
-        return (Some(""), body);
-    }
-    let mut from = 0;
-    while let Some(found) = rest.get(from..).and_then(|rest| rest.find("\n---")) {
-        let end = from + found;
-        let after = rest.get(end + 4..).unwrap_or_default();
-        // The end mark must be a whole line, not the start of a longer one.
-        let line = after.split('\n').next().unwrap_or_default();
-        if line.trim().is_empty() {
-            let body = after.get(line.len()..).unwrap_or_default();
-            return (rest.get(..end), body.trim_start_matches('\n'));
-        }
-        from = end + 4;
-    }
-    (None, text)
+/// Returns the text below the front matter.
+pub(super) fn body(text: &str) -> &str {
+    matter::split(text).map_or(text, |(_, body)| body)
 }
 
 #[cfg(test)]
@@ -125,7 +107,8 @@ mod tests {
         assert_eq!(colon.description, "Deploys: to prod");
         let front = read("---\ndescription: x\n---\n", "folder").unwrap();
         assert_eq!(front.name, "folder");
-        assert_eq!(split("---\na: 1\n----\nb\n---\nBody").1, "Body");
+        assert_eq!(body("---\na: 1\n----\nb\n---\nBody"), "Body");
+        assert_eq!(body("---\nBody"), "---\nBody");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl SkillTool {
         let (body, files) = match file {
             Some(_) => (text.as_str(), None),
             None => (
-                front_matter::split(&text).1.trim(),
+                front_matter::body(&text).trim(),
                 Some(others(skill, cx).await),
             ),
         };

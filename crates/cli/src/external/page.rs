@@ -1,7 +1,7 @@
 //! Markdown page of an executable: front matter with its definition, followed by
 //! guidance.
 
-use haft::ops::text::front_matter;
+use haft::ops::text::front_matter::{self, Unclosed};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ pub(crate) struct Page {
 /// Reads a page. Without front matter its first line is the description.
 pub(crate) fn read(text: &str) -> Result<Page, String> {
     let text = text.replace("\r\n", "\n");
-    let (written, body) = parts(text.trim_start_matches('\u{feff}'))?;
+    let (written, body) = front_matter::split(text.trim_start_matches('\u{feff}'))
+        .map_err(|Unclosed| "the front matter has no end: a line with `---` is missing")?;
     let front: Value = match written {
         None => Value::Null,
         Some(written) => front_matter::read(written, |text| serde_saphyr::from_str::<Value>(text))
@@ -66,23 +67,6 @@ pub(crate) fn limit(value: &Value) -> Option<Option<Duration>> {
         .as_f64()
         .filter(|seconds| (0.0..=MAX_SECONDS).contains(seconds))?;
     Some(haft::time_limit(seconds))
-}
-
-/// Splits a page into front matter and body.
-fn parts(text: &str) -> Result<(Option<&str>, &str), String> {
-    let is_fence = |line: &str| line.trim_end() == "---";
-    let mut lines = text.split_inclusive('\n');
-    let Some(first) = lines.next().filter(|line| is_fence(line)) else {
-        return Ok((None, text));
-    };
-    let inside: usize = lines.take_while(|line| !is_fence(line)).map(str::len).sum();
-    let rest = text.get(first.len()..).unwrap_or_default();
-    let (front, below) = rest.split_at_checked(inside).unwrap_or_default();
-    if below.is_empty() {
-        return Err("the front matter has no end: a line with `---` is missing".to_owned());
-    }
-    let (_, body) = below.split_once('\n').unwrap_or_default();
-    Ok((Some(front), body))
 }
 
 fn first_line(text: &str) -> &str {

@@ -33,7 +33,7 @@ fn a_plugin_with_a_banner() {
         python(GOOD)
     ));
     ended.is_bad(&[
-        "bad: 1 of 20 checks failed",
+        "bad: 1 of 12 checks failed",
         "✗ only messages on stdout: 1 line is not a message: Welcome to",
         "print(…, file=sys.stderr) in Python (print() alone writes to stdout)",
     ]);
@@ -88,9 +88,10 @@ fn a_plugin_that_exits_after_its_definition() {
 #[test]
 fn a_plugin_that_exits_after_each_call() {
     let program = python(&GOOD.replace("say(shout(message))", "say(shout(message)); sys.exit(0)"));
-    Bed::new()
-        .test(&program)
-        .is_bad(&["exited with code 0", "Catch errors"]);
+    Bed::new().test(&program).is_bad(&[
+        "✗ keeps running between calls: exited with code 0",
+        "must not exit in between",
+    ]);
 }
 
 #[test]
@@ -101,22 +102,40 @@ if message['type'] == 'describe': say(DEFINITION)
 elif message['type'] == 'call': say(reply(message['params']['text'].upper()))
 ",
     );
-    // haft checks arguments before it makes a call, so it never sends these.
-    let ended = Bed::new().test(&program);
-    ended.is_good("good: 1 tool, 18 checks passed, 2 warnings");
-    ended.has("⚠ shout, without \"text\": exited with code 1; last line on stderr: ");
-    ended.has("KeyError: 'text'");
-    ended.has("⚠ shout, with a wrong type for \"text\": exited with code 1");
-    ended.has("haft never sends this, so the plugin works with haft as it is");
-    ended.has("  restarting the plugin\n");
+    // haft checks arguments before it makes a call, so the plugin gets no bad ones.
+    let bed = Bed::new();
+    bed.test(&program).is_good("good: 1 tool, 12 checks passed");
+    let ended = bed.haft(&[
+        "plugin",
+        "test",
+        "--call",
+        "shout",
+        "{\"word\": 1}",
+        "python3",
+        "tool.py",
+    ]);
+    ended.is_bad(&[
+        "⚠ shout, with your arguments: not called: ",
+        "the plugin answered no call",
+        "haft checks arguments against the schema and refuses these",
+    ]);
 }
 
 #[test]
-fn a_plugin_that_crashes_on_malformed_lines() {
-    let program = python(GOOD).replace("except ValueError", "except KeyError");
+fn a_plugin_that_crashes_in_a_call() {
+    let program = python(&GOOD.replace(
+        "say(shout(message))",
+        "say(shout(message) if 'haft' not in message['params']['text'] else 1 / 0)",
+    ));
     let ended = Bed::new().test(&program);
-    ended.is_good("good: 1 tool, 19 checks passed, 1 warning");
-    ended.has("⚠ a line that is not JSON: exited with code 1");
+    ended.is_good("good: 1 tool, 11 checks passed, 1 warning");
+    ended.has("⚠ a text of 100 KB: exited with code 1; last line on stderr: ZeroDivisionError");
+    ended.has("  restarting the plugin\n");
+    let program = python(&GOOD.replace("say(shout(message))", "1 / 0"));
+    Bed::new().test(&program).is_bad(&[
+        "✗ shout, with required arguments: exited with code 1; last line on stderr: ZeroDivision",
+        "Catch errors while handling each message",
+    ]);
 }
 
 #[test]
@@ -214,7 +233,8 @@ elif message['type'] == 'call':
 fn a_plugin_of_the_second_protocol_without_ids() {
     let program = python(&GOOD.replace("say(DEFINITION)", "say({'protocol': 2, **DEFINITION})"));
     Bed::new().test(&program).is_bad(&[
-        "✗ two calls at once: 0 of 2 answered with its call_id",
+        "✗ shout, with required arguments: ",
+        "gave an answer without a call_id",
         "✗ repeats call_id: ",
         "With \"protocol\": 2 several calls run at once",
     ]);
@@ -272,4 +292,17 @@ fn a_plugin_that_cannot_be_started() {
     bed.file("tool.py", "#!/no/such/interpreter\n");
     bed.haft(&["plugin", "test", "./tool.py"])
         .is_bad(&["the interpreter in its first line (#!…) does not"]);
+}
+
+#[test]
+fn a_plugin_that_reports_that_it_cannot_be_used() {
+    let program = python(&GOOD.replace(
+        "say(DEFINITION)",
+        "say({'type': 'invalid', 'message': 'no license key'})",
+    ));
+    Bed::new().test(&program).is_bad(&[
+        "✗ handshake: the plugin reports that it cannot be used: ",
+        "no license key",
+        "its message says why",
+    ]);
 }

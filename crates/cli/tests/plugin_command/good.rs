@@ -5,7 +5,7 @@ use crate::bed::{Bed, GOOD, python};
 #[test]
 fn a_small_plugin_is_good_and_every_line_is_shown() {
     let ended = Bed::new().test(&python(GOOD));
-    ended.is_good("good: 1 tool, 20 checks passed");
+    ended.is_good("good: 1 tool, 12 checks passed");
     for line in [
         "  → {\"type\":\"describe\",\"protocol\":2}\n",
         "  ← {\"name\": \"shout\", ",
@@ -14,12 +14,7 @@ fn a_small_plugin_is_good_and_every_line_is_shown() {
         "\n✓ definition of shout: 1 parameter, 1 required\n",
         "  → {\"type\":\"call\",\"name\":\"shout\",\"call_id\":\"test-1\",\"params\":{\"text\":\"example\"}}\n",
         "\n✓ shout, with required arguments: answered (",
-        "\n✓ shout, without \"text\": answered with an error, which is fine: text must be a string (",
-        "\n✓ shout, with a wrong type for \"text\": ",
-        "\n✓ shout, with an unknown parameter: answered, which is fine (",
-        "  → (an empty line)\n",
-        "\n✓ an empty line: ignored; the next call is answered",
-        "\\x0d\n",
+        "\n✓ quotes, newlines and several scripts: answered (",
         "\n✓ a text of 100 KB: answered (",
         "\n✓ exits when stdin closes: exited with code 0 (",
         "\n✓ leaves no processes running\n",
@@ -60,7 +55,6 @@ done
         ended.out
     );
     ended.has("now, without arguments: answered");
-    ended.has("a message of an unknown type: ignored; the next call is answered");
 }
 
 #[test]
@@ -78,20 +72,13 @@ else: say({'call_id': message.get('call_id', ''), **reply(message.get('name', ''
 ",
     );
     let ended = Bed::new().test(&program);
-    assert_eq!(ended.code, Some(0), "{}", ended.out);
+    ended.is_good("good: 2 tools, 15 checks passed");
     ended.has("\"params\":{\"number\":5}}");
     ended.has("\"params\":{\"number\":5,\"unit\":\"metre\",\"list\":[4,4],\"word\":\"123\"}}");
     ended.has("✓ one, with all parameters: answered");
     ended.has("✓ two, without arguments: answered");
-    ended.has("⚠ one, without \"number\": answered as if the arguments were right");
     ended.has("✓ repeats call_id\n");
-    assert!(
-        ended.verdict().starts_with("good: 2 tools, "),
-        "{}",
-        ended.out
-    );
-    assert!(ended.verdict().contains(" 2 warnings"), "{}", ended.out);
-    assert!(!ended.out.contains("would refuse"), "{}", ended.out);
+    assert!(!ended.out.contains("not called"), "{}", ended.out);
 }
 
 #[test]
@@ -152,7 +139,7 @@ for line in sys.stdin:
 #[test]
 fn a_flood_on_stderr_does_not_block() {
     let program = python(&format!(
-        "sys.stderr.write('\\x1b[2Jx' * 40 + '\\n' + 'y\\n' * 100000)\n{GOOD}"
+        "sys.stderr.write('\\x1b[2Jx' * 40 + '\\n' + 'y\\n' * 300000)\n{GOOD}"
     ));
     let ended = Bed::new().test(&program);
     assert_eq!(ended.code, Some(0), "{}", ended.out);
@@ -175,7 +162,7 @@ fn pretty_messages_are_understood_and_named() {
 fn a_plugin_that_ignores_the_end_of_stdin_is_killed() {
     let program = format!("{}\ntime.sleep(1000)\n", python(GOOD));
     let ended = Bed::new().test(&program);
-    ended.is_good("good: 1 tool, 18 checks passed, 1 warning");
+    ended.is_good("good: 1 tool, 10 checks passed, 1 warning");
     ended.has("⚠ exits when stdin closes: still running after 2 seconds; killed");
 }
 
@@ -187,10 +174,10 @@ fn children_that_are_left_are_named_and_ended() {
     );
     let ended = Bed::new().test(&program);
     assert_eq!(ended.code, Some(0), "{}", ended.out);
-    ended.has("⚠ leaves no processes running: killed: sleep 987 (");
+    ended.has("⚠ leaves no processes running: killed: sleep (");
     let pid = ended
         .out
-        .split("sleep 987 (")
+        .split("sleep (")
         .nth(1)
         .unwrap()
         .split(')')

@@ -6,7 +6,6 @@
 //! one. After five crashes in a row it is not started again.
 
 mod cached;
-mod call_id;
 mod dispatcher;
 mod handshake;
 mod lines;
@@ -15,7 +14,9 @@ mod pipe;
 mod process;
 mod progress;
 mod sanitize;
+mod shape;
 mod tool;
+mod trace;
 
 use super::installer::Installer;
 use super::source::Start;
@@ -36,18 +37,12 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 pub(crate) use message::clean;
-pub(super) use message::{cleaned, field, taken};
+pub(super) use message::{Outcome, cleaned, field, image_data, taken};
 pub(crate) use tool::tools;
 pub(super) use tool::{closed, worded};
 
-/// The messages of plugins as the host parses them, for programs that test plugins.
-pub mod protocol {
-    pub use super::lines::{Arrived, Assembler, LONGEST};
-    pub use super::message::{
-        Described, Introduction, Outcome, Question, call_id, image_data, introduction, outcome,
-    };
-    pub use super::tool::{accepts, definition};
-}
+pub use lines::MessageForm;
+pub use trace::{Trace, TraceEvent};
 
 /// Maximum number of crashes in a row.
 const CRASHES: u32 = 5;
@@ -120,6 +115,8 @@ pub struct Plugin {
     /// Files whose text is all that the plugin consists of. The plugin is not loaded if a
     /// rule keeps one of them out of prompts.
     pub files: Vec<PathBuf>,
+    /// Observer of everything that happens between the plugin and its host.
+    pub trace: Trace,
 }
 
 /// The tools of a plugin that may replace others of the same name.
@@ -183,6 +180,7 @@ impl Plugin {
             stamp: None,
             guest: None,
             files: Vec::new(),
+            trace: Trace::default(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! anything else: all of it is one value, every block is a text or an image, and at least
 //! one is an image with data and an image type.
 
-use super::plugin::protocol::{Outcome, image_data};
+use super::plugin::{Outcome, image_data};
 use super::plugin::{field, taken};
 use haft_ops::executor::Captured;
 use haft_ops::text::size::size as format_size;

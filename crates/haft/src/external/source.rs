@@ -4,7 +4,7 @@
 use super::installer::Installer;
 use super::plugin::{LOG, Programs, clean};
 use crate::tool::Redefined;
-use crate::{AnyTool, Definition, Error, schema};
+use crate::{AnyTool, Definition, Error, Reply, schema};
 use futures::future::BoxFuture;
 use haft_ops::exec::{self, Exec};
 use haft_ops::executor::sandbox::Confinement;
@@ -12,7 +12,7 @@ use haft_ops::executor::{
     Conversation, Disk, Input, Keep, Program, Prompts, Refusal, Streams, When, clean_path, look_up,
     path_of,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -248,6 +248,14 @@ pub fn foreign(name: &str, description: &str, parameters: &Value) -> Result<Defi
         parameters,
         guidance: None,
     })
+}
+
+/// Parses a result as other programs write it: `content` with blocks, `is_error`, `details`.
+#[must_use]
+pub fn foreign_reply(result: Map<String, Value>) -> Reply {
+    super::plugin::taken(result)
+        .map(Reply::from)
+        .unwrap_or_default()
 }
 
 /// A source in a session, and the names of its tools there.

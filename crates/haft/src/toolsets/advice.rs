@@ -1,12 +1,14 @@
-//! Advice about failures that several text toolsets share.
+//! Advice about failures that several toolsets share.
 
+use crate::Offered;
+use haft_ops::Error as E;
 use haft_ops::executor::Refusal;
 
 /// Maximum number of tools in a message: a session may have hundreds from MCP servers.
 const MAX_TOOLS: usize = 60;
 
 /// Hint about a path in `/tmp` that does not exist.
-pub(super) const PRIVATE_TEMP: &str = "In the sandbox /tmp is a private folder of this work folder, shared with its commands; the machine's own is not seen.";
+const PRIVATE_TEMP: &str = "In the sandbox /tmp is a private folder of this work folder, shared with its commands; the machine's own is not seen.";
 
 /// Lists the existing tools after a call of an unknown one.
 pub(super) fn other_tools(similar: &[String], known: &[String]) -> String {
@@ -28,6 +30,64 @@ pub(super) fn broken_links(others: u64) -> String {
         format!("{others} other names")
     };
     format!("The file had {names} (hard links), which keep the old content.")
+}
+
+/// Returns what to do about a failed operation, as a clause, where all toolsets say the same.
+pub(super) fn remedy(error: &E, tools: &Offered) -> Option<String> {
+    let clause = match error {
+        E::NotAllowed { remedy, .. } => remedy,
+        E::Protected {
+            reason: Some(reason),
+            ..
+        } => reason,
+        E::Protected { .. } => "it is never changed, whatever the mode",
+        E::NotFound { similar, .. } if !similar.is_empty() => {
+            return Some(format!("did you mean: {}?", similar.join(", ")));
+        }
+        E::NotADirectory { .. } => "a part of the path is a file",
+        E::NotRegular { .. } => "only regular files can be read and written",
+        E::Encoding { .. } => tools.first(&[
+            (&["write"], "only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file"),
+            (&[], "only text in an encoding that extends ASCII can be edited in place"),
+        ]),
+        _ => return None,
+    };
+    Some(clause.to_owned())
+}
+
+/// Same as [`remedy`], as sentences, and with what both text toolsets add.
+pub(super) fn remedy_in_sentences(error: &E, tools: &Offered) -> String {
+    match error {
+        E::NotFound { path, .. } if in_temp(path) => PRIVATE_TEMP.to_owned(),
+        E::NoChange { .. } => "Nothing was changed.".to_owned(),
+        E::EmptyOld => {
+            let next = tools.first(&[
+                (
+                    &["write"],
+                    "Give the text to replace, or use write to replace the whole file.",
+                ),
+                (&[], "Give the text to replace."),
+            ]);
+            next.to_owned()
+        }
+        E::Contended { .. } | E::Locked { .. } => {
+            "Another program is writing it. Try again.".to_owned()
+        }
+        _ => sentence(&remedy(error, tools).unwrap_or_default()),
+    }
+}
+
+/// Returns what is like a text that was not found, in sentences. `new` is the parameter with
+/// the text to replace it.
+pub(super) fn mismatch(lesson: &haft_ops::Lesson, new: &str) -> String {
+    let already = lesson.already.first().map(|line| {
+        format!("{new} is already there, on line {line}: the edit may have been made before.\n")
+    });
+    let text = match lesson.text.as_str() {
+        "" => "Nothing in the file is like it. Read the file again and copy the text exactly.",
+        text => text,
+    };
+    already.unwrap_or_default() + text
 }
 
 pub(super) fn in_temp(path: &str) -> bool {
@@ -112,7 +172,10 @@ pub(super) fn did_not_start(what: String, refusal: Refusal, detail: &str) -> (St
 pub(super) fn sentence(clause: &str) -> String {
     let mut chars = clause.chars();
     match chars.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        Some(first) => {
+            let end = if clause.ends_with('?') { "" } else { "." };
+            format!("{}{}{end}", first.to_uppercase(), chars.as_str())
+        }
         None => String::new(),
     }
 }

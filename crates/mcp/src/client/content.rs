@@ -1,7 +1,6 @@
 //! Converts a server's result to a reply.
 
-use haft::plugin_protocol::outcome;
-use haft::{Reply, ResultFit, ResultSchema};
+use haft::{Reply, ResultFit, ResultSchema, foreign_reply};
 use serde_json::{Map, Value, json};
 
 /// Converts a result.
@@ -22,7 +21,7 @@ pub(super) fn reply(result: &Value) -> Reply {
     if let Some(structured) = structured {
         message.insert("details".to_owned(), json!({ "structured": structured }));
     }
-    outcome(&message).map(Reply::from).unwrap_or_default()
+    foreign_reply(message)
 }
 
 /// Describes why a structured result does not match the declared schema. Errors are only

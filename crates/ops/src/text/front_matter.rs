@@ -1,5 +1,30 @@
 //! Front matter as people write it, even where YAML would require quotes.
 
+/// Front matter without the line `---` that ends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unclosed;
+
+/// Splits a text into its front matter, which lies between two lines `---`, and the rest.
+/// The first is `None` if the text does not start with such a line.
+///
+/// # Errors
+/// [`Unclosed`] if the second line is missing.
+pub fn split(text: &str) -> Result<(Option<&str>, &str), Unclosed> {
+    let is_fence = |line: &str| line.trim_end() == "---";
+    let mut lines = text.split_inclusive('\n');
+    let Some(first) = lines.next().filter(|line| is_fence(line)) else {
+        return Ok((None, text));
+    };
+    let inside: usize = lines.take_while(|line| !is_fence(line)).map(str::len).sum();
+    let rest = text.get(first.len()..).unwrap_or_default();
+    let (front, below) = rest.split_at_checked(inside).unwrap_or_default();
+    if below.is_empty() {
+        return Err(Unclosed);
+    }
+    let (_, body) = below.split_once('\n').unwrap_or_default();
+    Ok((Some(front), body))
+}
+
 /// Reads front matter that starts on the second line of its file. Descriptions are read as
 /// plain text, and if the text is not valid YAML, so are other values.
 ///
@@ -100,6 +125,28 @@ fn plain(line: &str, which: Which) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn front_matter_lies_between_two_lines() {
+        for (text, front, body) in [
+            ("---\na: 1\n---\nBody", Some("a: 1\n"), "Body"),
+            (
+                "---\na: 1\n----\nb\n---\nBody",
+                Some("a: 1\n----\nb\n"),
+                "Body",
+            ),
+            ("--- \n---\nBody\n", Some(""), "Body\n"),
+            ("---\na: 1\n---", Some("a: 1\n"), ""),
+            ("# Title\n---\n", None, "# Title\n---\n"),
+            ("---- \n---\n", None, "---- \n---\n"),
+            ("", None, ""),
+        ] {
+            assert_eq!(split(text), Ok((front, body)), "{text:?}");
+        }
+        for open in ["---", "---\n", "---\na: 1\n\nBody\n"] {
+            assert_eq!(split(open), Err(Unclosed), "{open:?}");
+        }
+    }
 
     #[test]
     fn plain_values_get_quotes_and_others_are_unchanged() {

@@ -1,117 +1,135 @@
-//! `haft plugin test`: talks to a plugin, shows each line, and explains problems to a
-//! first-time author.
+//! `haft plugin test`: runs a session with one plugin, shows each line that it exchanges with
+//! the plugin, and explains problems to a first-time author.
 
 mod advice;
-mod arguments;
 mod calls;
 mod closing;
-mod connection;
 mod handshake;
-mod processes;
+mod observed;
 mod program;
 mod report;
 mod screen;
-mod shape;
-mod trial;
 
+use super::log;
 use crate::args::Shared;
 use crate::args::plugin::Test;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
+use crate::session::local_commands;
 use crate::signals::{self, Signals};
 use crate::{config, env};
-use calls::Given;
-use haft::Protocol;
-use haft::ops::text::spelling::closest;
-use haft::plugin_protocol::Question;
-use program::Program;
-use report::Report;
+use calls::{Given, Stop, Trial};
+use haft::ops::executor::sandbox::Network;
+use haft::{Mode, Overrides, Plugin, Protocol, Reply, Runtime, Trace};
+use observed::Observed;
+use report::{Check, Report};
 use screen::Screen;
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use trial::{Stop, Trial};
-
-/// Part of the test to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TestPart {
-    All,
-    Describe,
-    Calls,
-}
 
 /// Runs the test and prints the report.
 pub(crate) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     let given = given(&args.call)?;
-    let part = match args.only.as_deref() {
-        Some("describe") => TestPart::Describe,
-        Some("calls") => TestPart::Calls,
-        _ => TestPart::All,
-    };
-    let screen = Screen::new(!shared.quiet && !args.json);
-    let words: Vec<String> = args
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let current = env::current_folder()?;
-    let report = match Program::find(&args.command, &current, config::folder(shared)?, &args.env) {
-        Err(reason) => Report {
-            checks: vec![reason.check()],
-            ..Report::default()
-        },
+    let first = args.command.first().cloned().unwrap_or_default();
+    let report = match program::locate(&first, &env::current_folder()?) {
+        Err(reason) => unstartable(reason),
         Ok(program) => {
-            processes::adopt_orphans();
-            let protocol = match args.protocol.as_deref() {
-                Some("describe") => Protocol::Describe,
-                Some("init") => Protocol::Init,
-                _ => Protocol::Auto,
-            };
-            let patience = Duration::from_secs(args.timeout);
-            let trial = Trial::new(program, Question::of(protocol), patience, screen);
+            let folder = config::folder(shared)?;
             let ended = signals::block_on(async {
                 let mut signals = Signals::listen()?;
-                tokio::select! {
-                    report = run_all(trial, part, &given) => Ok(report.map_err(Stopped::Usage)),
-                    exit = signals.next() => Ok(Err(Stopped::Signal(exit))),
-                }
+                let trial = trial(shared, args, &folder, program)?;
+                let runtime = trial.runtime.clone();
+                let ended = tokio::select! {
+                    report = run_all(trial, args, &given) => report.map(Ok),
+                    exit = signals.next() => Ok(Err(exit)),
+                };
+                runtime.close().await;
+                ended
             })?;
             match ended {
                 Ok(report) => report,
-                Err(Stopped::Usage(failure)) => return Err(failure),
-                Err(Stopped::Signal(exit)) => return Ok(exit),
+                Err(exit) => return Ok(exit),
             }
         }
     };
-    conclude(shared, args, &words, &report)
+    conclude(shared, args, &report)
 }
 
-/// Reason why the test stopped without a report.
-enum Stopped {
-    /// `--call` names a tool that the plugin does not have.
-    Usage(Failure),
-    Signal(Exit),
+fn unstartable(reason: Check) -> Report {
+    Report {
+        checks: vec![reason],
+        ..Report::default()
+    }
 }
 
-fn conclude(
-    shared: &Shared,
-    args: &Test,
-    words: &[String],
-    report: &Report,
-) -> Result<Exit, Failure> {
+/// Returns the words of the command line.
+fn words(args: &Test) -> Vec<String> {
+    let words = args.command.iter();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn protocol(args: &Test) -> Protocol {
+    match args.protocol.as_deref() {
+        Some("describe") => Protocol::Describe,
+        Some("init") => Protocol::Init,
+        _ => Protocol::Auto,
+    }
+}
+
+/// Creates a session with the plugin as its only source of tools, and without a sandbox.
+fn trial(shared: &Shared, args: &Test, folder: &Path, program: PathBuf) -> Result<Trial, Failure> {
+    let observed = Observed::new(Screen::new(!shared.quiet && !args.json));
+    let trace = Trace::new({
+        let observed = observed.clone();
+        move |event| observed.observe(event)
+    });
+    let arguments = args.command.iter().skip(1).cloned().collect();
+    let mut plugin = Plugin::new(program, arguments);
+    let label = log::label(&words(args).join(" "));
+    plugin.label = label.chars().take(100).collect();
+    plugin.log = log::folder().map(|folder| folder.join(format!("{}.log", plugin.label)));
+    plugin.environment = Some(env::for_programs(&args.env));
+    plugin.protocol = protocol(args);
+    plugin.timeout = Some(Duration::from_secs(args.timeout));
+    plugin.overrides = Overrides::Any;
+    plugin.trace = trace.clone();
+    let mut toolset = haft::toolsets::standard::toolset();
+    toolset.tools.clear();
+    toolset.failure = |error, _| Reply::error(error.to_string());
+    let runtime = Runtime::builder()
+        .dir(folder)
+        .with_toolset(toolset)
+        .rules(Mode::Off.rules())
+        .programs_run(local_commands(Network::On, &[]))
+        .add_plugin(plugin)
+        .build()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Trial {
+        runtime,
+        trace,
+        observed,
+        timeout: Duration::from_secs(args.timeout),
+        report: Report::default(),
+        tools: Vec::new(),
+        calls: 0,
+        unanswered: 0,
+    })
+}
+
+fn conclude(shared: &Shared, args: &Test, report: &Report) -> Result<Exit, Failure> {
     if args.json {
-        output::json(&report.as_json(words))?;
+        output::json(&report.as_json(&words(args)))?;
     } else {
         let conclusion = report.conclusion(Paint::for_stdout(), screen::width(), !shared.quiet);
-        output::raw(&if shared.quiet {
-            conclusion
-        } else {
-            format!("\n{conclusion}")
-        })?;
+        let blank = if shared.quiet { "" } else { "\n" };
+        output::raw(&format!("{blank}{conclusion}"))?;
     }
-    Ok(if report.is_good() {
-        Exit::Done
-    } else {
-        Exit::Failed
+    Ok(match report.is_good() {
+        true => Exit::Done,
+        false => Exit::Failed,
     })
 }
 
@@ -141,61 +159,49 @@ fn given(words: &[String]) -> Result<Given, Failure> {
 }
 
 /// Runs all checks in order.
-async fn run_all(mut trial: Trial, part: TestPart, given: &Given) -> Result<Report, Failure> {
-    let greeted = handshake::run(&mut trial).await;
+async fn run_all(mut trial: Trial, args: &Test, given: &Given) -> Result<Report, Failure> {
+    let shown = words(args).into_iter().next().unwrap_or_default();
+    let greeted = handshake::run(&mut trial, &shown, protocol(args)).await;
+    if trial.observed.facts().not_started.is_some() {
+        return Ok(trial.report);
+    }
     if greeted.is_ok() {
-        check_tools_exist(&trial, given)?;
-    }
-    if greeted.is_ok() && run_calls(&mut trial, part, given).await.is_ok() {
+        check_tools_exist(&trial.report.tools, given)?;
         // The report lists what could not be tried.
-        let _ = closing::end(&mut trial).await;
+        let _ = run_calls(&mut trial, args.only.as_deref(), given).await;
     }
-    trial.connection = None;
     closing::summarize(&mut trial);
-    Ok(std::mem::take(&mut trial.report))
+    Ok(trial.report)
 }
 
-async fn run_calls(trial: &mut Trial, part: TestPart, given: &Given) -> Result<(), Stop> {
-    if part == TestPart::Describe {
+async fn run_calls(trial: &mut Trial, only: Option<&str>, given: &Given) -> Result<(), Stop> {
+    if only == Some("describe") {
+        closing::end(trial, None).await;
         return Ok(());
     }
-    let answered = calls::valid_arguments(trial, given).await?;
-    if part == TestPart::Calls {
-        return Ok(());
-    }
-    // The fastest call checks whether answers still match requests; the slowest is worth
-    // cancelling.
+    let answered = trial.valid_arguments(given).await?;
+    // The fastest call is repeated, and the slowest is worth cancelling.
     let (Some(probe), Some(slow)) = (answered.first(), answered.last()) else {
         trial.report.given_up = Some("the plugin answered no call".to_owned());
         return Err(Stop);
     };
-    calls::texts(trial, probe).await?;
-    // Messages that haft never sends. Failures here end only these checks.
-    trial.hypothetically(true);
-    let _ = calls::wrong_arguments(trial, given).await;
-    trial.hypothetically(true);
-    let _ = calls::odd_lines(trial, probe).await;
-    trial.hypothetically(false);
-    if trial.report.given_up.is_some() {
-        return Err(Stop);
+    if only.is_none() {
+        trial.texts(probe).await?;
+        if trial.report.is_second {
+            trial.concurrent(probe).await;
+            trial.cancelled(slow).await?;
+        }
     }
-    if trial.report.is_second {
-        calls::protocol_2(trial, probe, slow).await?;
-    }
+    closing::end(trial, Some(probe)).await;
     Ok(())
 }
 
 /// Rejects `--call` for a tool that the plugin does not have.
-fn check_tools_exist(trial: &Trial, given: &Given) -> Result<(), Failure> {
-    let names = &trial.report.tools;
+fn check_tools_exist(names: &[String], given: &Given) -> Result<(), Failure> {
     let Some((tool, _)) = given.iter().find(|(tool, _)| !names.contains(tool)) else {
         return Ok(());
     };
-    let near = closest(tool, names.iter().cloned(), 1);
-    let suggestion = near
-        .first()
-        .map(|near| format!("; did you mean \"{near}\"?"))
-        .unwrap_or_default();
+    let suggestion = haft::ops::text::spelling::hint(tool, names);
     Err(Failure::usage(format!(
         "--call {tool}: the plugin has no such tool{suggestion}"
     ))

@@ -10,7 +10,7 @@ use haft::ops::text::spelling::hint;
 use haft::truncate::format_size;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Maximum bytes read from the end of a log.
@@ -18,8 +18,7 @@ const MAX_BYTES: u64 = 4 << 20;
 
 /// Lists the logs, or shows the end of one.
 pub(crate) fn run(shared: &Shared, args: &Log) -> Result<Exit, Failure> {
-    let folder = env::folders().state.map(|state| state.join("plugins"));
-    let folder = folder
+    let folder = folder()
         .ok_or_else(|| Failure::failed("no state folder").hint("set HOME or XDG_STATE_HOME"))?;
     match &args.name {
         None => list(shared, &folder),
@@ -27,8 +26,13 @@ pub(crate) fn run(shared: &Shared, args: &Log) -> Result<Exit, Failure> {
     }
 }
 
+/// Returns the folder of all logs.
+pub(super) fn folder() -> Option<PathBuf> {
+    env::folders().state.map(|state| state.join("plugins"))
+}
+
 /// Returns the name of a log, with only characters that any file name may contain.
-fn label(name: &str) -> String {
+pub(super) fn label(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     name.chars()
         .map(|c| if plain(c) { c } else { '_' })

@@ -3,6 +3,7 @@
 use super::message::{self, Outcome};
 use super::pipe::{End, Pipe};
 use super::progress::{ProgressSender, ToolRequest};
+use super::trace::{Trace, TraceEvent};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -63,6 +64,7 @@ pub(super) struct Dispatcher {
     /// may belong to no call.
     pub(super) is_out_of_step: bool,
     pipe: Weak<Pipe>,
+    trace: Trace,
     /// Notified when a call is answered, and at the end.
     changed: Arc<Notify>,
 }
@@ -81,7 +83,11 @@ pub(super) fn lock(dispatcher: &Mutex<Dispatcher>) -> MutexGuard<'_, Dispatcher>
 }
 
 impl Dispatcher {
-    pub(super) fn new(introduction: mpsc::Sender<Map<String, Value>>, pipe: &Arc<Pipe>) -> Self {
+    pub(super) fn new(
+        introduction: mpsc::Sender<Map<String, Value>>,
+        pipe: &Arc<Pipe>,
+        trace: Trace,
+    ) -> Self {
         Self {
             calls: HashMap::new(),
             introduction: Some(introduction),
@@ -91,6 +97,7 @@ impl Dispatcher {
             names_calls: false,
             is_out_of_step: false,
             pipe: Arc::downgrade(pipe),
+            trace,
             changed: Arc::default(),
         }
     }
@@ -137,6 +144,7 @@ impl Dispatcher {
         let caller = call_id.as_ref().and_then(|id| self.calls.get(id));
         match message.get("type").and_then(Value::as_str) {
             Some("update") => {
+                self.trace.updated(&message);
                 if let (Some(caller), Some(content)) = (caller, message.remove("content")) {
                     caller.progress.update(message::blocks(content).content);
                 }
@@ -161,14 +169,21 @@ impl Dispatcher {
     /// answer with an unknown id is late and is dropped.
     fn answer(&mut self, call_id: Option<String>, message: Map<String, Value>) -> Then {
         let is_last = message.get("last") == Some(&Value::Bool(true));
+        let deviations = self.trace.deviations(&message);
         let Some(outcome) = message::taken(message) else {
+            self.trace.emit(|| TraceEvent::Unknown);
             tracing::info!("a plugin wrote a message that is not an answer");
             return Then::Nothing;
         };
         let is_named = call_id.is_some();
         let id = call_id.or_else(|| self.only_call());
-        match id.and_then(|id| self.calls.remove(&id)) {
-            Some(caller) => {
+        match id.and_then(|id| self.calls.remove_entry(&id)) {
+            Some((id, caller)) => {
+                self.trace.emit(|| TraceEvent::Answered {
+                    call_id: &id,
+                    is_named,
+                    deviations,
+                });
                 self.has_answered = true;
                 self.names_calls |= is_named;
                 let _ = caller.answer.send(Ok(outcome));
@@ -177,8 +192,12 @@ impl Dispatcher {
                     return Then::Close(Over::Left);
                 }
             }
-            None if is_named => tracing::info!("a plugin answered a call that is not pending"),
+            None if is_named => {
+                self.trace.emit(|| TraceEvent::Stray { is_named });
+                tracing::info!("a plugin answered a call that is not pending");
+            }
             None => {
+                self.trace.emit(|| TraceEvent::Stray { is_named });
                 // It is unknown which call the plugin has finished.
                 self.is_out_of_step |= self.has_answered || self.names_calls;
                 if self.is_out_of_step && !self.calls.is_empty() {

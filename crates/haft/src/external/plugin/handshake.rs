@@ -10,6 +10,7 @@ use super::dispatcher::Over;
 use super::message::{self, Introduction, Question};
 use super::pipe::End;
 use super::process::Process;
+use super::trace::TraceEvent;
 use super::{Host, Protocol, Recheck};
 use crate::Error;
 use serde_json::{Map, Value};
@@ -181,8 +182,9 @@ impl<'a> Attempt<'a> {
         let (talk, recheck) = host
             .start()
             .await
+            .inspect_err(|error| host.plugin.trace.emit(|| TraceEvent::NotStarted(error)))
             .map_err(|error| host.failed(format!("did not start: {error}")))?;
-        let (process, introduced) = Process::new(talk);
+        let (process, introduced) = Process::new(talk, &host.plugin.trace);
         if let Some(line) = &host.plugin.first_line
             && let Ok(line) = serde_json::from_str(line)
         {
@@ -221,6 +223,8 @@ impl<'a> Attempt<'a> {
                 return Heard::Invalid(words.unwrap_or_default().to_owned());
             }
             if let Some(introduction) = message::introduction(&message) {
+                let trace = &self.host.plugin.trace;
+                trace.emit(|| TraceEvent::Defined(&message));
                 return Heard::Definition(introduction);
             }
             tracing::info!("a plugin wrote a message that is not a definition");
@@ -247,6 +251,10 @@ impl<'a> Attempt<'a> {
             return Err(self.host.failed(why));
         }
         self.process.introduced(introduction.is_second);
+        self.host.plugin.trace.emit(|| TraceEvent::Introduced {
+            protocol: question.protocol(),
+            is_second: introduction.is_second,
+        });
         Ok(Handshake {
             process: self.process,
             question,
@@ -262,6 +270,10 @@ impl<'a> Attempt<'a> {
             return self.host.failed(format!("cannot be used: {words}"));
         }
         let over = self.process.over();
+        if over.is_none() {
+            // A plugin that does not flush its answers writes them now.
+            self.process.hang_up().await;
+        }
         let (status, words) = self.process.last_words(over).await;
         let ended = match (over, status) {
             (Some(Over::Babbling), _) => {
@@ -310,8 +322,7 @@ impl<'a> Attempt<'a> {
 
 impl Question {
     /// Returns the questions for a protocol, in the order they are asked.
-    #[must_use]
-    pub fn of(protocol: Protocol) -> Vec<Self> {
+    fn of(protocol: Protocol) -> Vec<Self> {
         match protocol {
             Protocol::Auto => vec![Self::Describe, Self::Init, Self::Plain],
             Protocol::Describe => vec![Self::Describe, Self::Plain],

@@ -1,22 +1,34 @@
 //! Splitting the output of a plugin into messages: JSON objects on one line or on several.
 //! Anything else is noise.
 
-use super::call_id::CallIdOnly;
 use super::sanitize::sanitized;
+use super::trace::{Trace, TraceEvent};
 use crate::json::Shape;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// Maximum size of a message, in bytes.
-pub const LONGEST: usize = 16 << 20;
+pub(super) const LONGEST: usize = 16 << 20;
 
 /// Maximum length of noise shown in messages, in characters.
 const MAX_NOISE_CHARS: usize = 300;
 
+/// Maximum length of a call id, in bytes.
+const MAX_ID_BYTES: usize = 1_000;
+
+/// A message of which only the call id is read, because the rest is too costly.
+#[derive(Deserialize)]
+struct CallIdOnly<'a> {
+    #[serde(borrow)]
+    call_id: Option<&'a RawValue>,
+}
+
 /// A piece of a plugin's output.
 #[derive(Debug, PartialEq)]
-pub enum Arrived {
+pub(super) enum Arrived {
     /// A complete message.
     Message(Map<String, Value>),
     /// The start of a line that is not a message.
@@ -32,27 +44,45 @@ pub enum Arrived {
     TooLong,
 }
 
+/// Form in which a message was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum MessageForm {
+    /// As valid JSON on one line.
+    #[default]
+    Line,
+    /// On several lines.
+    Lines,
+    /// As a list of tools without an object around it.
+    List,
+    /// With invalid characters, which the host replaced.
+    Repaired,
+}
+
 pub(super) struct Messages<R> {
     reader: R,
     line: Vec<u8>,
     assembler: Assembler,
+    trace: Trace,
 }
 
 /// Assembles messages from lines.
 #[derive(Debug, Default)]
-pub struct Assembler {
+struct Assembler {
     /// Lines of an incomplete message.
     begun: Vec<u8>,
     /// Open brackets and strings of the incomplete message.
     shape: Shape,
+    /// Form of the last message.
+    form: MessageForm,
 }
 
 impl<R: AsyncBufRead + Unpin> Messages<R> {
-    pub(super) fn new(reader: R) -> Self {
+    pub(super) fn new(reader: R, trace: Trace) -> Self {
         Self {
             reader,
             line: Vec::new(),
             assembler: Assembler::default(),
+            trace,
         }
     }
 
@@ -61,13 +91,18 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
         loop {
             match self.read_line().await {
                 Line::End => return None,
-                Line::TooLong => return Some(Arrived::TooLong),
+                Line::TooLong => {
+                    self.trace.emit(|| TraceEvent::TooMuchOutput);
+                    return Some(Arrived::TooLong);
+                }
                 Line::Whole => {}
             }
             // Gives the buffer away: most lines are short, and a long one should not keep
             // its memory.
             let line = std::mem::take(&mut self.line);
+            self.trace.emit(|| TraceEvent::Received(&line));
             if let Some(arrived) = self.assembler.take(line) {
+                self.trace.arrived(&arrived, self.assembler.form);
                 return Some(arrived);
             }
         }
@@ -103,13 +138,14 @@ impl<R: AsyncBufRead + Unpin> Messages<R> {
             if is_whole {
                 return Line::Whole;
             }
+            self.trace.emit(|| TraceEvent::Unfinished);
         }
     }
 }
 
 impl Assembler {
     /// Adds a line. Returns `None` while a message is incomplete.
-    pub fn take(&mut self, line: Vec<u8>) -> Option<Arrived> {
+    fn take(&mut self, line: Vec<u8>) -> Option<Arrived> {
         let line = trimmed(line);
         if line.is_empty() {
             return None;
@@ -135,7 +171,9 @@ impl Assembler {
             return None;
         }
         let whole = std::mem::take(&mut self.begun);
-        Some(self.whole(whole))
+        let arrived = self.whole(whole);
+        self.form = MessageForm::Lines;
+        Some(arrived)
     }
 
     /// Handles a line while no message is incomplete.
@@ -154,7 +192,7 @@ impl Assembler {
     /// Returns the message that a line inside another message is by itself. A plugin
     /// message is never inside another one, so the incomplete text was not a message. Only
     /// tools in a list may be inside.
-    fn standalone(&self, line: &[u8]) -> Option<Map<String, Value>> {
+    fn standalone(&mut self, line: &[u8]) -> Option<Map<String, Value>> {
         if !line.starts_with(b"{") || !line.ends_with(b"}") {
             return None;
         }
@@ -162,8 +200,11 @@ impl Assembler {
         if shape.is_open() || shape.excess().is_some() {
             return None;
         }
-        let object = serde_json::from_slice(line).ok();
-        let object = object.or_else(|| serde_json::from_str(&sanitized(line)?).ok())?;
+        self.form = MessageForm::Line;
+        let object = serde_json::from_slice(line).ok().or_else(|| {
+            self.form = MessageForm::Repaired;
+            serde_json::from_str(&sanitized(line)?).ok()
+        })?;
         let is_listed = || {
             self.shape.is_in_list()
                 && (begins_list(&self.begun)
@@ -172,20 +213,30 @@ impl Assembler {
         (is_message(&object) || is_definition(&object) && !is_listed()).then_some(object)
     }
 
-    fn whole(&self, text: Vec<u8>) -> Arrived {
+    fn whole(&mut self, text: Vec<u8>) -> Arrived {
         if let Some(why) = self.shape.excess() {
             return match serde_json::from_slice::<CallIdOnly>(&text) {
-                Ok(CallIdOnly { call_id }) => Arrived::Refused { call_id, why },
+                Ok(CallIdOnly { call_id }) => {
+                    let call_id = call_id.and_then(|id| serde_json::from_str(id.get()).ok());
+                    let is_id = |id: &String| !id.is_empty() && id.len() <= MAX_ID_BYTES;
+                    let call_id = call_id.filter(is_id);
+                    Arrived::Refused { call_id, why }
+                }
                 // The text may be a message, and a call may wait for it.
                 Err(_) if self.shape.is_too_deep() => Arrived::Refused { call_id: None, why },
                 Err(_) => Arrived::Noise(shown(&text)),
             };
         }
+        self.form = match begins_list(&text) {
+            true => MessageForm::List,
+            false => MessageForm::Line,
+        };
         if let Some(message) = read(&text) {
             return Arrived::Message(message);
         }
         let shown = shown(&text);
         let sanitized = sanitized(&text);
+        self.form = MessageForm::Repaired;
         // Frees the text, so that it is in memory at most twice.
         drop(text);
         match sanitized.and_then(|text| read(text.as_bytes())) {
@@ -269,7 +320,7 @@ mod tests {
     use serde_json::json;
 
     async fn all(text: &[u8]) -> Vec<Arrived> {
-        let mut messages = Messages::new(text);
+        let mut messages = Messages::new(text, Trace::default());
         let mut all = Vec::new();
         while let Some(arrived) = messages.next().await {
             all.push(arrived);

@@ -13,18 +13,18 @@ const MAX_IMAGES: usize = 20;
 
 /// A plugin's answer in the handshake.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Introduction {
+pub(super) struct Introduction {
     /// Its tools, including those without a name.
-    pub tools: Vec<Described>,
+    pub(super) tools: Vec<Described>,
     /// Whether it uses version 2 of the protocol.
-    pub is_second: bool,
+    pub(super) is_second: bool,
     /// Whether it answered `init` rather than `describe`.
-    pub is_init: bool,
+    pub(super) is_init: bool,
 }
 
 /// The question of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub(super) enum Question {
     /// `describe`, with the offer of protocol version 2.
     Describe,
     /// `describe` alone, for plugins that compare the whole line.
@@ -35,8 +35,7 @@ pub enum Question {
 
 impl Question {
     /// Returns the message to send.
-    #[must_use]
-    pub fn message(self) -> Value {
+    pub(super) fn message(self) -> Value {
         match self {
             Self::Describe => json!({ "type": "describe", "protocol": 2 }),
             Self::Plain => json!({ "type": "describe" }),
@@ -45,8 +44,7 @@ impl Question {
     }
 
     /// Returns the name of its protocol in the configuration.
-    #[must_use]
-    pub fn protocol(self) -> &'static str {
+    pub(super) fn protocol(self) -> &'static str {
         match self {
             Self::Describe | Self::Plain => "describe",
             Self::Init => "init",
@@ -56,8 +54,7 @@ impl Question {
 
 impl Introduction {
     /// Returns which of the questions this may answer, the most likely first.
-    #[must_use]
-    pub fn answers(&self, asked: &[Question]) -> Vec<Question> {
+    pub(super) fn answers(&self, asked: &[Question]) -> Vec<Question> {
         use Question::{Describe, Init, Plain};
         let order: &[Question] = match (self.is_init, self.is_second) {
             (true, _) => &[Init],
@@ -73,22 +70,21 @@ impl Introduction {
 
 /// A tool as the plugin described it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Described {
+pub(super) struct Described {
     /// Name of the tool.
-    pub name: String,
+    pub(super) name: String,
     /// Description for the model.
-    pub description: String,
+    pub(super) description: String,
     /// JSON Schema of its arguments.
-    pub parameters: Value,
+    pub(super) parameters: Value,
     /// Guidance for the system prompt.
-    pub guidance: Option<String>,
+    pub(super) guidance: Option<String>,
     /// Time limit of a call.
-    pub timeout: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
 }
 
 /// Parses a message as the answer in a handshake.
-#[must_use]
-pub fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
+pub(super) fn introduction(message: &Map<String, Value>) -> Option<Introduction> {
     let is_second =
         |object: &Map<String, Value>| object.get("protocol").and_then(Value::as_u64) == Some(2);
     if let Some(Value::Array(tools)) = message.get("tools") {
@@ -181,20 +177,19 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub(in crate::external) struct Outcome {
     /// Id of the call that it answers, if given.
-    pub call_id: Option<String>,
+    pub(in crate::external) call_id: Option<String>,
     /// Content of the reply.
-    pub content: Vec<Content>,
+    pub(in crate::external) content: Vec<Content>,
     /// Whether the call failed.
-    pub is_error: bool,
+    pub(in crate::external) is_error: bool,
     /// Details that only the front end sees.
-    pub details: Map<String, Value>,
+    pub(in crate::external) details: Map<String, Value>,
 }
 
 /// Parses a message as the result of a call.
-#[must_use]
-pub fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
+pub(super) fn outcome(message: &Map<String, Value>) -> Option<Outcome> {
     taken(message.clone())
 }
 
@@ -243,8 +238,7 @@ pub(in crate::external) fn taken(mut message: Map<String, Value>) -> Option<Outc
 }
 
 /// Returns the id of the call that a message is about. Only strings are ids.
-#[must_use]
-pub fn call_id(message: &Map<String, Value>) -> Option<String> {
+pub(super) fn call_id(message: &Map<String, Value>) -> Option<String> {
     match message.get("call_id") {
         Some(Value::String(id)) if !id.is_empty() => Some(id.clone()),
         _ => None,
@@ -387,10 +381,10 @@ fn block(item: Value) -> Result<Option<Content>, String> {
 
 /// Returns the Base64 text and the media type of an image block, in any of its spellings:
 /// `data` and `mimeType`, `Data` and `MIMEType`, or `source` with `data` and `media_type`.
-///
-/// # Errors
-/// When the block contains no image; the error says why.
-pub fn image_data(mut block: Map<String, Value>) -> Result<(String, Option<String>), &'static str> {
+/// The error says why it is missing.
+pub(in crate::external) fn image_data(
+    mut block: Map<String, Value>,
+) -> Result<(String, Option<String>), &'static str> {
     let mut inner = match take(&mut block, "source") {
         Some(Value::Object(source)) => source,
         _ => Map::new(),

@@ -3,6 +3,7 @@
 use super::dispatcher::{Caller, Dispatcher, Over, Then, lock};
 use super::lines::{Arrived, Messages};
 use super::pipe::{End, Pipe};
+use super::trace::{Trace, TraceEvent};
 use futures::FutureExt;
 use haft_ops::executor::{Conversation, Exit, Finished, Running, Stream};
 use serde_json::{Map, Value};
@@ -44,6 +45,7 @@ pub(super) struct Process {
     dispatcher: Arc<Mutex<Dispatcher>>,
     waiting_calls: mpsc::Sender<WaitingCall>,
     running: Running,
+    trace: Trace,
     /// Whether no new call may use it, although it has not ended yet.
     is_retired: AtomicBool,
 }
@@ -58,14 +60,23 @@ struct WaitingCall {
 impl Process {
     /// Takes over a program that has just started. Until the handshake is complete, all
     /// messages go to the returned receiver.
-    pub(super) fn new(talk: Conversation) -> (Self, mpsc::Receiver<Map<String, Value>>) {
+    pub(super) fn new(
+        talk: Conversation,
+        trace: &Trace,
+    ) -> (Self, mpsc::Receiver<Map<String, Value>>) {
         // A capacity of one is enough, because the receiver takes each message at once.
         let (introduction, introduced) = mpsc::channel(1);
         let (waiting_calls, coming) = mpsc::channel(1);
         let pipe = Arc::new(Pipe::new(talk.input));
-        let dispatcher = Arc::new(Mutex::new(Dispatcher::new(introduction, &pipe)));
+        trace.started(&pipe, &talk.running);
+        let dispatcher = Dispatcher::new(introduction, &pipe, trace.clone());
+        let dispatcher = Arc::new(Mutex::new(dispatcher));
         let reading = Reading {
-            messages: Messages::new(BufReader::with_capacity(64 << 10, talk.output)),
+            messages: Messages::new(
+                BufReader::with_capacity(64 << 10, talk.output),
+                trace.clone(),
+            ),
+            trace: trace.clone(),
             dispatcher: Arc::clone(&dispatcher),
             noise: 0,
         };
@@ -76,6 +87,7 @@ impl Process {
             dispatcher,
             waiting_calls,
             running: talk.running,
+            trace: trace.clone(),
             is_retired: AtomicBool::new(false),
         };
         (process, introduced)
@@ -124,8 +136,9 @@ impl Process {
 
     async fn write(&self, message: &Value, before: impl FnOnce(End)) -> Option<End> {
         let mut line = message.to_string();
-        line.push('\n');
         let _turn = self.writing.lock().await;
+        self.trace.emit(|| TraceEvent::Sent(&line));
+        line.push('\n');
         let end = self.pipe.end_of(&line);
         before(end);
         self.pipe.write(&line).await?;
@@ -201,6 +214,13 @@ impl Process {
         }
     }
 
+    /// Closes its input and waits a short time for the end of its output.
+    pub(super) async fn hang_up(&self) {
+        self.pipe.close();
+        self.trace.emit(|| TraceEvent::InputClosed);
+        self.closed().await;
+    }
+
     /// Ends the process and everything it started.
     pub(super) async fn end(&self) {
         self.running.kill(GRACE).await;
@@ -240,6 +260,7 @@ struct Reading {
     messages: Messages<BufReader<Receiver>>,
     dispatcher: Arc<Mutex<Dispatcher>>,
     noise: usize,
+    trace: Trace,
 }
 
 impl Reading {
@@ -335,6 +356,7 @@ impl Reading {
                 tracing::info!(line, "a plugin wrote a line that is not a message");
                 lock(&self.dispatcher).noise.get_or_insert(line);
                 if self.noise > MAX_NOISE {
+                    self.trace.emit(|| TraceEvent::TooMuchOutput);
                     return Err(Over::Babbling);
                 }
                 return Ok(Then::Nothing);

@@ -5,6 +5,7 @@ use super::dispatcher::{Caller, Over};
 use super::message::{Described, Outcome};
 use super::process::Process;
 use super::progress::{self, Progress, ToolRequest};
+use super::trace::TraceEvent;
 use crate::external::installer::Installer;
 use crate::external::time::TimeLimit;
 use crate::guest;
@@ -38,7 +39,11 @@ pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec
     }
     for one in described.into_iter().take(MAX_TOOLS) {
         let time = host.time(one.timeout);
-        match definition(one) {
+        let definition = definition(one);
+        host.plugin
+            .trace
+            .emit(|| TraceEvent::Tool(definition.as_ref().map_err(String::as_str)));
+        match definition {
             Ok(definition) => tools.push(Arc::new(PluginTool {
                 definition,
                 time,
@@ -50,11 +55,9 @@ pub(crate) async fn tools(host: Arc<Host>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec
     Ok((tools, problems))
 }
 
-/// Checks a tool and returns its definition for the model.
-///
-/// # Errors
-/// When its name or schema is invalid; the error says why.
-pub fn definition(described: Described) -> Result<Definition, String> {
+/// Checks a tool and returns its definition for the model; the error says why it cannot be
+/// used.
+fn definition(described: Described) -> Result<Definition, String> {
     let Described {
         name,
         description,
@@ -94,17 +97,6 @@ pub(in crate::external) fn closed(parameters: &mut Value) {
     schema
         .entry("additionalProperties")
         .or_insert_with(|| lists_none.into());
-}
-
-/// Checks arguments against the schema of a tool.
-///
-/// # Errors
-/// When they do not match; the error says why.
-pub fn accepts(definition: &Definition, arguments: &Value) -> Result<(), String> {
-    schema::Checker::new(&definition.parameters, schema::Ranges::Refuse)
-        .prepare(arguments.clone())
-        .map(|_| ())
-        .map_err(|error| error.to_string())
 }
 
 struct PluginTool {

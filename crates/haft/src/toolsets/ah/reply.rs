@@ -2,7 +2,7 @@
 //! following lines what to do about it.
 
 use crate::toolsets::advice::{
-    PRIVATE_TEMP, did_not_start, in_temp, on_lines, other_tools, sentence,
+    did_not_start, in_temp, mismatch, on_lines, other_tools, remedy_in_sentences,
 };
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Error, Offered, Reply};
@@ -37,47 +37,21 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     let what = error.to_string();
     let and = |next: &str| (what.clone(), next.to_owned());
     match error {
-        E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
-        E::Protected {
-            reason: Some(reason),
-            ..
-        } => and(&sentence(reason)),
-        E::Protected { .. } => and("It is never changed, whatever the mode."),
-        E::NotFound { path, .. } if in_temp(path) => and(PRIVATE_TEMP),
-        E::NotFound { similar, .. } if similar.is_empty() => {
+        E::NotFound { similar, path } if similar.is_empty() && !in_temp(path) => {
             and(tools.first(&[(&["bash"], "Use bash with ls or find to see what is there.")]))
         }
-        E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
         E::CannotStart {
             refusal, detail, ..
         } => did_not_start(what, *refusal, detail),
-        E::IsDirectory { .. } => {
-            and(tools.first(&[(&["bash"], "Use bash with ls to list it.")]))
-        },
-        E::NotADirectory { .. } => and("A part of the path is a file."),
-        E::NotRegular { .. } => and("Only regular files can be read and written."),
+        E::IsDirectory { .. } => and(tools.first(&[(&["bash"], "Use bash with ls to list it.")])),
         E::Binary { path, size, .. } => (
             format!("{path} appears to be a binary file ({size} bytes)"),
             "Only text and JPEG, PNG, GIF and WebP images can be shown.".to_owned(),
         ),
-        E::Encoding { .. } => and(tools.first(&[
-            (&["write"], "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file."),
-            (&[], "Only text in an encoding that extends ASCII can be edited in place."),
-        ])),
-        E::TextNotFound { lesson, .. } => {
-            let mut next = String::new();
-            if let Some(line) = lesson.already.first() {
-                next.push_str(&format!(
-                    "new_string is already there, on line {line}: the edit may have been made before.\n"
-                ));
-            }
-            next.push_str(if lesson.text.is_empty() {
-                "Nothing in the file is like it. Read the file again and copy the text exactly."
-            } else {
-                &lesson.text
-            });
-            ("old_string not found in file".to_owned(), next)
-        }
+        E::TextNotFound { lesson, .. } => (
+            "old_string not found in file".to_owned(),
+            mismatch(lesson, "new_string"),
+        ),
         E::Ambiguous { count, lines, .. } => (
             format!("old_string is not unique (found {count} times)"),
             format!(
@@ -87,19 +61,13 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
         ),
         E::NoChange { .. } => (
             "old_string and new_string are identical".to_owned(),
-            "Nothing was changed.".to_owned(),
+            remedy_in_sentences(error, tools),
         ),
         E::EmptyOld => (
             "old_string is empty".to_owned(),
-            tools
-                .first(&[
-                    (&["write"], "Give the text to replace, or use write to replace the whole file."),
-                    (&[], "Give the text to replace."),
-                ])
-                .to_owned(),
+            remedy_in_sentences(error, tools),
         ),
-        E::Contended { .. } | E::Locked { .. } => and("Another program is writing it. Try again."),
-        _ => (what, String::new()),
+        _ => (what, remedy_in_sentences(error, tools)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Replies of `deepagents`: one JSON object with `status`, what happened in
 //! `message` and what to do about it in `hint`.
 
-use crate::toolsets::advice::{cannot_start, on_lines};
+use crate::toolsets::advice::{cannot_start, on_lines, remedy};
 use crate::toolsets::document::{self, explain_mismatch};
 use crate::truncate::format_size;
 use crate::{Error, Offered, Reply};
@@ -42,12 +42,6 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     use haft_ops::scope::spelling::Misspelling;
     let what = error.to_string();
     let next = match error {
-        E::NotAllowed { remedy, .. } => remedy.clone(),
-        E::Protected {
-            reason: Some(reason),
-            ..
-        } => reason.clone(),
-        E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
         E::Misspelt { how, path } => {
             let root = "paths start with /, which is the root of the workspace";
             let outside = format!("{root}; nothing outside it can be named");
@@ -70,28 +64,21 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             };
             return (format!("{what}: {path}"), next);
         }
-        E::NotFound { similar, .. } => {
-            let next = if similar.is_empty() {
-                let next = tools.first(&[
-                    (&["ls", "glob"], "use ls or glob to see what is there"),
-                    (&["ls"], "use ls to see what is there"),
-                    (&["glob"], "use glob to see what is there"),
-                ]);
-                next.to_owned()
-            } else {
-                format!("did you mean: {}?", similar.join(", "))
-            };
-            return (format!("Error: {what}"), next);
+        E::NotFound { similar, .. } if similar.is_empty() => {
+            let next = tools.first(&[
+                (&["ls", "glob"], "use ls or glob to see what is there"),
+                (&["ls"], "use ls to see what is there"),
+                (&["glob"], "use glob to see what is there"),
+            ]);
+            return (format!("Error: {what}"), next.to_owned());
         }
         E::IsDirectory { .. } => {
             let next = tools.first(&[(&["ls"], "use ls to see what is in it")]);
             return (format!("Error: {what}"), next.to_owned());
         }
-        E::NotADirectory { .. } => {
-            return (
-                format!("Error: {what}"),
-                "a part of the path is a file".to_owned(),
-            );
+        E::NotFound { .. } | E::NotADirectory { .. } => {
+            let next = remedy(error, tools).unwrap_or_default();
+            return (format!("Error: {what}"), next);
         }
         E::TooLarge { path, size, limit } => {
             return (
@@ -116,12 +103,8 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             );
             return (format!("Error: {what}"), next);
         }
-        E::NotRegular { .. } => "only regular files can be read and written".to_owned(),
         E::AlreadyExists { path } => {
             return (already_exists(path, tools), String::new());
-        }
-        E::Encoding { .. } => {
-            "only text in an encoding that extends ASCII can be edited in place".to_owned()
         }
         E::TextNotFound { lesson, .. } => {
             let what = "old_string not found in file content".to_owned();
@@ -152,7 +135,7 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
         E::CannotStart {
             refusal, detail, ..
         } => return cannot_start(what, *refusal, detail),
-        _ => String::new(),
+        _ => remedy(error, tools).unwrap_or_default(),
     };
     (what, next)
 }

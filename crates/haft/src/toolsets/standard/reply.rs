@@ -2,7 +2,7 @@
 //! following ones what to do about it.
 
 use crate::toolsets::advice::{
-    PRIVATE_TEMP, did_not_start, in_temp, on_lines, other_tools, sentence,
+    did_not_start, in_temp, mismatch, on_lines, other_tools, remedy_in_sentences,
 };
 use crate::truncate::{Cut, Hit, Keep, format_size};
 use crate::{Error, Offered, Reply};
@@ -30,17 +30,10 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     use haft_ops::Error as E;
     let what = error.to_string();
     match error {
-        E::NotAllowed { remedy, .. } => (what, sentence(remedy)),
-        E::Protected {
-            reason: Some(reason),
-            ..
-        } => (what, sentence(reason)),
-        E::Protected { .. } => (what, "It is never changed, whatever the mode.".to_owned()),
-        E::NotFound { path, .. } if in_temp(path) => (what, PRIVATE_TEMP.to_owned()),
         E::CannotStart {
             refusal, detail, ..
         } => did_not_start(what, *refusal, detail),
-        E::NotFound { similar, .. } if similar.is_empty() => {
+        E::NotFound { similar, path } if similar.is_empty() && !in_temp(path) => {
             let next = tools.first(&[
                 (&["find", "ls"], "Use find or ls to see what is there."),
                 (&["ls"], "Use ls to see what is there."),
@@ -49,7 +42,6 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             ]);
             (what, next.to_owned())
         }
-        E::NotFound { similar, .. } => (what, format!("Did you mean: {}?", similar.join(", "))),
         E::IsDirectory { .. } => {
             let next = tools.first(&[
                 (&["ls"], "Use ls to list it."),
@@ -57,11 +49,6 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             ]);
             (what, next.to_owned())
         }
-        E::NotADirectory { .. } => (what, "A part of the path is a file.".to_owned()),
-        E::NotRegular { .. } => (
-            what,
-            "Only regular files can be read and written.".to_owned(),
-        ),
         E::Binary { path, size, kind } => {
             let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
             (
@@ -69,26 +56,11 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
                 "Only text and PNG, JPEG, GIF and WebP images can be shown.".to_owned(),
             )
         }
-        E::Encoding { .. } => {
-            let next = tools.first(&[
-                (&["write"], "Only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file."),
-                (&[], "Only text in an encoding that extends ASCII can be edited in place."),
-            ]);
-            (what, next.to_owned())
-        }
         E::PastEnd { .. } => (what, "Use a smaller offset.".to_owned()),
-        E::TextNotFound { path, lesson } => {
-            let mut next = String::new();
-            if let Some(line) = lesson.already.first() {
-                next.push_str(&format!("new_text is already there, on line {line}: the edit may have been made before.\n"));
-            }
-            if lesson.text.is_empty() {
-                next.push_str("Nothing in the file is like it. Read the file again and copy the text exactly.");
-            } else {
-                next.push_str(&lesson.text);
-            }
-            (format!("old_text not found in {path}"), next)
-        }
+        E::TextNotFound { path, lesson } => (
+            format!("old_text not found in {path}"),
+            mismatch(lesson, "new_text"),
+        ),
         E::Ambiguous { path, count, lines } => (
             format!(
                 "old_text found {count} times in {path} ({})",
@@ -98,21 +70,12 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
         ),
         E::NoChange { .. } => (
             "old_text and new_text are identical".to_owned(),
-            "Nothing was changed.".to_owned(),
+            remedy_in_sentences(error, tools),
         ),
-        E::EmptyOld => {
-            let next = tools.first(&[
-                (
-                    &["write"],
-                    "Give the text to replace, or use write to replace the whole file.",
-                ),
-                (&[], "Give the text to replace."),
-            ]);
-            ("old_text is empty".to_owned(), next.to_owned())
-        }
-        E::Contended { .. } | E::Locked { .. } => {
-            (what, "Another program is writing it. Try again.".to_owned())
-        }
+        E::EmptyOld => (
+            "old_text is empty".to_owned(),
+            remedy_in_sentences(error, tools),
+        ),
         E::TooLarge { path, size, limit } => (
             format!(
                 "file too large: {path} ({}, at most {})",
@@ -121,7 +84,7 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             ),
             String::new(),
         ),
-        _ => (what, String::new()),
+        _ => (what, remedy_in_sentences(error, tools)),
     }
 }
 

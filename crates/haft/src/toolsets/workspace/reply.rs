@@ -5,7 +5,7 @@ pub(super) use crate::toolsets::document::{
     add, add_entries, add_hint, add_left_out, broken_links, cut_note, exit_code, missing, plain,
 };
 
-use crate::toolsets::advice::cannot_start;
+use crate::toolsets::advice::{cannot_start, remedy};
 use crate::toolsets::document::{self, explain_mismatch};
 use crate::truncate::format_size;
 use crate::{Error, Offered, Reply};
@@ -31,9 +31,6 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
     use haft_ops::Error as E;
     let what = error.to_string();
     let next = match error {
-        E::NotAllowed { remedy, .. } => remedy.clone(),
-        E::Protected { reason: Some(reason), .. } => reason.clone(),
-        E::Protected { .. } => "it is never changed, whatever the mode".to_owned(),
         E::NotFound { similar, .. } if similar.is_empty() => {
             tools
                 .first(&[
@@ -42,25 +39,16 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
                 ])
                 .to_owned()
         }
-        E::NotFound { similar, .. } => format!("did you mean: {}?", similar.join(", ")),
         E::IsDirectory { .. } => tools
             .first(&[
                 (&["list"], "use list to see what is in it; only single files are read, written and deleted"),
                 (&[], "only single files are read, written and deleted"),
             ])
             .to_owned(),
-        E::NotADirectory { .. } => "a part of the path is a file".to_owned(),
-        E::NotRegular { .. } => "only regular files can be read and written".to_owned(),
         E::Binary { size, kind, .. } => {
             let kind = kind.map(|kind| format!(", {kind}")).unwrap_or_default();
             format!("it has {}{kind}; only text can be shown", format_size(*size))
         }
-        E::Encoding { .. } => tools
-            .first(&[
-                (&["write"], "only text in an encoding that extends ASCII can be edited in place; use write to replace the whole file"),
-                (&[], "only text in an encoding that extends ASCII can be edited in place"),
-            ])
-            .to_owned(),
         E::PastEnd { .. } => "use a smaller offset".to_owned(),
         E::TextNotFound { lesson, .. } => {
             return ("old_text not found in file".to_owned(), explain_mismatch(lesson, "new_text"));
@@ -96,7 +84,7 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             "it is not installed, or not in PATH; an array is run without a shell".to_owned()
         }
         E::CannotStart { refusal, detail, .. } => return cannot_start(what, *refusal, detail),
-        _ => String::new(),
+        _ => remedy(error, tools).unwrap_or_default(),
     };
     (what, next)
 }

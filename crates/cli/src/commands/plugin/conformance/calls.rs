@@ -1,13 +1,13 @@
-//! Checks calls: with valid arguments, with difficult texts, and messages that haft never
-//! sends.
+//! Calls the tools through the session, as a model would, and judges the answers.
 
 use super::advice;
-use super::arguments::{self, Which, valid, with_text, wrong};
-use super::report::{Check, Level};
-use super::trial::{Answer, Stop, Trial, is_success, lenient, line};
-use haft::plugin_protocol::accepts;
-use serde_json::{Value, json};
-use std::time::Duration;
+use super::observed::Observed;
+use super::report::{Check, Level, Report, counted};
+use super::screen::shortened;
+use haft::{Call, Definition, ExampleParameters, Runtime, Trace};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// Text with characters that are often mishandled.
 const UNICODE: &str = "Grüße, \"quoted\" \\ 'x' $HOME `y` %s\nзавтра 日本語 العربية 🎉";
@@ -15,288 +15,306 @@ const UNICODE: &str = "Grüße, \"quoted\" \\ 'x' $HOME `y` %s\nзавтра 日
 /// Length of a text that exceeds a pipe's buffer.
 const LONG: usize = 100_000;
 
-/// A call that was answered, used later to check that answers still match requests.
-pub(super) struct Probe {
-    tool: String,
-    pub(super) arguments: Value,
-    took: Duration,
-}
+/// Maximum number of unanswered calls.
+const MAX_UNANSWERED: u32 = 3;
+
+/// Time for haft to notice the end of a process.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// Time for an answer to a cancelled call, slightly more than haft gives.
+const CANCELLED: Duration = Duration::from_millis(2_200);
+
+/// Time between sending a call and cancelling it.
+const BEFORE_CANCEL: Duration = Duration::from_millis(2);
+
+/// The remaining checks cannot be run; the report says why.
+pub(super) struct Stop;
 
 /// Calls from `--call`: tool and arguments.
 pub(super) type Given = Vec<(String, Value)>;
 
-/// Calls each tool as a model would. Returns the answered calls, fastest first.
-pub(super) async fn valid_arguments(trial: &mut Trial, given: &Given) -> Result<Vec<Probe>, Stop> {
-    trial.screen.section("Calls");
-    let mut probes = Vec::new();
-    for definition in trial.tools.clone() {
-        let name = definition.name.clone();
-        let mut planned: Vec<(String, Value)> = given
-            .iter()
-            .filter(|(tool, _)| *tool == name)
-            .map(|(_, arguments)| ("with your arguments".to_owned(), arguments.clone()))
-            .collect();
-        if planned.is_empty() {
-            let (required, all) = (
-                valid(&definition, Which::Required),
-                valid(&definition, Which::All),
-            );
-            let is_all = required == all;
-            let title = match required.as_object().map(serde_json::Map::len) {
-                Some(0) => "without arguments",
-                _ => "with required arguments",
-            };
-            planned.push((title.to_owned(), required));
-            if !is_all {
-                planned.push(("with all parameters".to_owned(), all));
-            }
-        }
-        for (title, arguments) in planned {
-            if let Err(reason) = accepts(&definition, &arguments) {
-                let reason = reason.replace('\n', "; ");
-                trial
-                    .screen
-                    .remark(&format!("haft would refuse the next call: {reason}"));
-            }
-            let answer = trial.ask(&name, &arguments).await?;
-            let check = trial.judge("call", format!("{name}, {title}"), &answer);
-            trial.found(check);
-            if let Answer::Given { took, .. } = answer {
-                probes.push(Probe {
-                    tool: name.clone(),
-                    arguments,
-                    took,
-                });
-            }
-        }
-    }
-    probes.sort_by_key(|probe| probe.took);
-    Ok(probes)
+/// State of a test run.
+pub(super) struct Trial {
+    pub(super) runtime: Runtime,
+    pub(super) trace: Trace,
+    pub(super) observed: Observed,
+    pub(super) timeout: Duration,
+    pub(super) report: Report,
+    pub(super) tools: Vec<Definition>,
+    pub(super) calls: usize,
+    pub(super) unanswered: u32,
 }
 
-/// Calls each tool with wrong arguments.
-pub(super) async fn wrong_arguments(trial: &mut Trial, given: &Given) -> Result<(), Stop> {
-    trial.screen.section("Wrong arguments");
-    for definition in trial.tools.clone() {
-        let name = &definition.name;
-        let right = given.iter().find(|(tool, _)| tool == name).map_or_else(
-            || valid(&definition, Which::Required),
-            |(_, arguments)| arguments.clone(),
-        );
-        for arguments::WrongArguments {
-            id,
-            description,
-            arguments,
-            is_acceptable,
-        } in wrong(&definition, &right)
-        {
-            let answer = trial.ask(name, &arguments).await?;
-            let check = trial.judge(id, format!("{name}, {description}"), &answer);
-            let check = match is_acceptable {
-                true if is_success(&answer) => check.if_passed("answered, which is fine"),
-                true => check,
-                false => lenient(check, &answer),
-            };
-            trial.found(check);
-        }
-    }
-    Ok(())
+/// Result of a call.
+enum Answer {
+    Given {
+        deviation: Option<String>,
+        /// Text of an error.
+        error: Option<String>,
+        took: Duration,
+    },
+    /// haft did not send the call, for this reason.
+    Refused(String),
+    /// A message that is not an answer.
+    Other(String),
+    Silence,
+    /// Description of how the plugin ended.
+    Gone(String),
 }
 
-/// Sends unusual lines. None may end the plugin or shift its answers.
-pub(super) async fn odd_lines(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
-    trial.screen.section("Odd lines");
-    for (id, title, odd) in [
-        (
-            "unknown_type",
-            "a message of an unknown type",
-            &b"{\"type\":\"haft_test\"}\n"[..],
-        ),
-        ("blank", "an empty line", b"\n"),
-        (
-            "malformed",
-            "a line that is not JSON",
-            b"{\"type\":\"call\",oops\n",
-        ),
-    ] {
-        let before = trial.odd_strays.len();
-        let reply = trial.send_optional(odd).await?;
-        let answer = trial.ask(&probe.tool, &probe.arguments).await?;
-        let mut check = trial.judge(id, title.to_owned(), &answer);
-        if let Answer::Given { .. } = answer {
-            check = check.if_passed(match reply {
-                Some(_) => "answered; the next call is answered too",
-                None => "ignored; the next call is answered",
+/// A call that was answered.
+pub(super) struct Probe {
+    tool: String,
+    arguments: Value,
+    took: Duration,
+}
+
+impl Trial {
+    /// Shows and records a check.
+    pub(super) fn found(&mut self, check: Check) {
+        self.observed.facts().screen.check(&check);
+        self.report.checks.push(check);
+    }
+
+    pub(super) fn section(&self, title: &str) {
+        self.observed.facts().screen.section(title);
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> (String, Call) {
+        self.calls += 1;
+        let id = format!("test-{}", self.calls);
+        let call = Call::new(tool, arguments.clone()).id(&id);
+        (id, call)
+    }
+
+    async fn ask(&mut self, tool: &str, arguments: &Value) -> Result<Answer, Stop> {
+        if self.unanswered >= MAX_UNANSWERED {
+            let reason = format!("{MAX_UNANSWERED} calls were not answered");
+            self.report.given_up = Some(reason);
+            return Err(Stop);
+        }
+        let (id, call) = self.call(tool, arguments);
+        let (sent, exits) = self.observed.counts();
+        let begun = Instant::now();
+        let reply = self.runtime.run(call).await;
+        let took = begun.elapsed();
+        let text = reply.text().replace('\n', " ");
+        if let Some(answered) = self.observed.facts().answered.remove(&id) {
+            return Ok(Answer::Given {
+                deviation: answered.deviations.into_iter().next(),
+                error: reply.is_error().then(|| shortened(text.as_bytes(), 80)),
+                took: answered.took,
             });
         }
-        if trial.odd_strays.len() > before {
-            check = out_of_step(check);
+        if self.observed.facts().sent == sent {
+            return Ok(Answer::Refused(text));
         }
-        trial.found(check);
-    }
-    let (id, call) = trial.call(&probe.tool, &probe.arguments);
-    let crlf = format!("{call}\r\n");
-    let answer = trial.exchange(&id, crlf.as_bytes()).await?;
-    let check = trial.judge("crlf", "a line that ends in CRLF".to_owned(), &answer);
-    trial.found(check);
-    let answer = trial.ask("haft_no_such_tool", &probe.arguments).await?;
-    let check = trial.judge(
-        "unknown_tool",
-        "a call of an unknown tool".to_owned(),
-        &answer,
-    );
-    let check = match is_success(&answer) {
-        // A plugin with one tool need not check the name.
-        true if trial.tools.len() == 1 => {
-            check.if_passed("answered by its only tool, which is fine")
+        self.observed
+            .until(ENDING, |facts| !facts.is_running())
+            .await;
+        let mut facts = self.observed.facts();
+        let (other, exit) = (facts.others.first().cloned(), facts.exited_by_itself());
+        if exit.is_some() {
+            // Reported here; haft may have repeated the call in another process.
+            facts.exits.truncate(exits);
         }
-        true => check
-            .level(Level::Warned)
-            .detail("answered as if the tool existed")
-            .fix("Check \"name\" in the call, and answer an unknown one with \"error\":true."),
-        false => check,
-    };
-    trial.found(check);
-    Ok(())
-}
-
-/// Sends difficult texts.
-pub(super) async fn texts(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
-    trial.screen.section("Texts");
-    // Prefer a tool that accepts texts.
-    let definitions = trial.tools.clone();
-    let takes_text = |definition: &&haft::Definition| {
-        let right = valid(definition, Which::Required);
-        with_text(definition, &right, UNICODE).1 != "haft_text"
-    };
-    let Some(definition) = definitions.iter().find(takes_text).or_else(|| {
-        definitions
-            .iter()
-            .find(|definition| definition.name == probe.tool)
-    }) else {
-        return Ok(());
-    };
-    let right = if definition.name == probe.tool {
-        probe.arguments.clone()
-    } else {
-        valid(definition, Which::Required)
-    };
-    for (id, title, text) in [
-        (
-            "unicode",
-            "quotes, newlines and several scripts",
-            UNICODE.to_owned(),
-        ),
-        ("long", "a text of 100 KB", "haft ".repeat(LONG / 5)),
-    ] {
-        let (arguments, _) = with_text(definition, &right, &text);
-        let answer = trial.ask(&definition.name, &arguments).await?;
-        let check = trial.judge(id, title.to_owned(), &answer);
-        let check = match (&answer, id) {
-            (Answer::Silence | Answer::Gone(_), "long") => {
-                check.level(Level::Warned).fix(advice::LONG)
+        drop(facts);
+        let is_late = took >= self.timeout;
+        self.unanswered += u32::from(is_late);
+        Ok(match (exit, other) {
+            (Some(how), _) => Answer::Gone(how),
+            (None, Some(other)) => Answer::Other(other),
+            (None, None) if is_late => Answer::Silence,
+            (None, None) => {
+                // Without the name of the plugin.
+                let words = text.splitn(3, ' ').nth(2).unwrap_or(&text);
+                Answer::Gone(shortened(words.as_bytes(), 200))
             }
-            (Answer::Silence, _) => check.fix(advice::TEXT),
-            _ => check,
+        })
+    }
+
+    /// Checks an answer, which must exist and be well-formed. The tool may report an error.
+    fn judge(&self, id: &'static str, title: String, answer: &Answer) -> Check {
+        let failed = |detail: String, fix: &str| {
+            let check = Check::failed(id, title.clone());
+            check.detail(detail).fix(fix)
         };
-        trial.found(check);
+        match answer {
+            Answer::Given {
+                deviation: Some(problem),
+                took,
+                ..
+            } => failed(problem.clone(), advice::SHAPE).took(*took),
+            Answer::Given { error, took, .. } => {
+                let detail = match error {
+                    Some(text) => format!("answered with an error, which is fine: {text}"),
+                    None => "answered".to_owned(),
+                };
+                Check::passed(id, title).detail(detail).took(*took)
+            }
+            Answer::Refused(reason) => {
+                failed(format!("not called: {reason}"), advice::REFUSED).level(Level::Warned)
+            }
+            Answer::Other(message) => {
+                failed(format!("not a valid result: {message}"), advice::SHAPE)
+            }
+            Answer::Silence => {
+                let seconds = usize::try_from(self.timeout.as_secs()).unwrap_or(0);
+                let detail = format!("no answer within {}", counted(seconds, "second"));
+                let is_unended = self.observed.facts().output.is_unended;
+                failed(
+                    detail,
+                    match is_unended {
+                        true => advice::NEWLINE,
+                        false => advice::UNANSWERED,
+                    },
+                )
+            }
+            Answer::Gone(how) if how.contains("call_id") => failed(how.clone(), advice::CALL_ID),
+            Answer::Gone(how) => failed(how.clone(), advice::CRASHED),
+        }
     }
-    Ok(())
-}
 
-/// Checks simultaneous and cancelled calls, for plugins that declare protocol 2.
-pub(super) async fn protocol_2(trial: &mut Trial, probe: &Probe, slow: &Probe) -> Result<(), Stop> {
-    trial.screen.section("Protocol 2");
-    trial.ready().await?;
-    trial.sweep();
-    let (one, first) = trial.call(&probe.tool, &probe.arguments);
-    let (other, second) = trial.call(&probe.tool, &probe.arguments);
-    let both = [line(&first), line(&second)];
-    let begun = tokio::time::Instant::now();
-    for call in &both {
-        trial.send(call).await;
-    }
-    let (answered, gone) = collect(trial, &[one, other], begun + trial.timeout).await;
-    let check = match (answered.len(), gone) {
-        (2, _) => Check::passed("concurrent", "two calls at once")
-            .detail("each answered with its call_id")
-            .took(begun.elapsed()),
-        (_, Some(how)) => Check::failed("concurrent", "two calls at once")
-            .detail(how)
-            .fix(advice::CRASHED),
-        (count, None) => Check::failed("concurrent", "two calls at once")
-            .detail(format!("{count} of 2 answered with its call_id"))
-            .fix(advice::CALL_ID),
-    };
-    trial.found(check);
-    if answered.len() < 2 {
-        trial.connection = None;
-    }
-    cancelled(trial, slow).await
-}
-
-/// Cancels a call right after sending it.
-async fn cancelled(trial: &mut Trial, probe: &Probe) -> Result<(), Stop> {
-    trial.ready().await?;
-    trial.sweep();
-    let (id, call) = trial.call(&probe.tool, &probe.arguments);
-    let cancel = line(&json!({ "type": "cancel", "call_id": id }));
-    let begun = tokio::time::Instant::now();
-    trial.send(&line(&call)).await;
-    trial.send(&cancel).await;
-    let (answered, gone) = collect(trial, &[id], begun + Duration::from_secs(2)).await;
-    let check = match (answered.len(), gone) {
-        (1, _) => Check::passed("cancel", "a cancelled call")
-            .detail("answered")
-            .took(begun.elapsed()),
-        (_, Some(how)) => Check::failed("cancel", "a cancelled call")
-            .detail(how)
-            .fix(advice::CRASHED),
-        (_, None) => Check::warned("cancel", "a cancelled call")
-            .detail("not answered within 2 seconds")
-            .fix(advice::CANCEL),
-    };
-    trial.found(check);
-    if answered.is_empty() {
-        trial.connection = None;
-        return Ok(());
-    }
-    let answer = trial.ask(&probe.tool, &probe.arguments).await?;
-    let check = trial.judge("after_cancel", "the call after it".to_owned(), &answer);
-    trial.found(check);
-    Ok(())
-}
-
-/// Collects answers to several calls by id, and how the plugin ended, if it did.
-async fn collect(
-    trial: &mut Trial,
-    ids: &[String],
-    until: tokio::time::Instant,
-) -> (Vec<String>, Option<String>) {
-    use super::connection::Next;
-    use haft::plugin_protocol as protocol;
-    let mut answered = Vec::new();
-    while answered.len() < ids.len() {
-        match trial.next(until).await {
-            Next::Message(message) => {
-                let id = protocol::call_id(&message).filter(|id| ids.contains(id));
-                if let (Some(id), Some(_)) = (id, protocol::outcome(&message))
-                    && !answered.contains(&id)
-                {
-                    trial.marked += 1;
-                    answered.push(id);
+    /// Calls each tool as a model would. Returns the answered calls, fastest first.
+    pub(super) async fn valid_arguments(&mut self, given: &Given) -> Result<Vec<Probe>, Stop> {
+        self.section("Calls");
+        let mut probes = Vec::new();
+        for definition in self.tools.clone() {
+            let tool = definition.name.clone();
+            let own = given.iter().filter(|(name, _)| *name == tool);
+            let mut planned: Vec<(&str, Value)> = own
+                .map(|(_, arguments)| ("with your arguments", arguments.clone()))
+                .collect();
+            if planned.is_empty() {
+                let required = definition.example(ExampleParameters::Required);
+                let all = definition.example(ExampleParameters::All);
+                let title = match required.as_object().is_none_or(serde_json::Map::is_empty) {
+                    true => "without arguments",
+                    false => "with required arguments",
+                };
+                let has_more = required != all;
+                planned.push((title, required));
+                planned.extend(has_more.then_some(("with all parameters", all)));
+            }
+            for (title, arguments) in planned {
+                let answer = self.ask(&tool, &arguments).await?;
+                let check = self.judge("call", format!("{tool}, {title}"), &answer);
+                self.found(check);
+                if let Answer::Given { took, .. } = answer {
+                    let tool = tool.clone();
+                    probes.push(Probe {
+                        tool,
+                        arguments,
+                        took,
+                    });
                 }
             }
-            Next::Silence => return (answered, None),
-            Next::Gone => return (answered, Some(trial.end().await)),
+        }
+        probes.sort_by_key(|probe| probe.took);
+        Ok(probes)
+    }
+
+    /// Sends difficult texts to a tool that accepts texts.
+    pub(super) async fn texts(&mut self, probe: &Probe) -> Result<(), Stop> {
+        self.section("Texts");
+        for (id, title, text) in [
+            (
+                "unicode",
+                "quotes, newlines and several scripts",
+                UNICODE.to_owned(),
+            ),
+            ("long", "a text of 100 KB", "haft ".repeat(LONG / 5)),
+        ] {
+            let accepting = self.tools.iter().find_map(|definition| {
+                let base = match definition.name == probe.tool {
+                    true => probe.arguments.clone(),
+                    false => definition.example(ExampleParameters::Required),
+                };
+                let arguments = definition.example_with(&base, &text)?;
+                Some((definition.name.clone(), arguments))
+            });
+            let Some((tool, arguments)) = accepting else {
+                continue;
+            };
+            let answer = self.ask(&tool, &arguments).await?;
+            let check = self.judge(id, title.to_owned(), &answer);
+            let check = match (&answer, id) {
+                (Answer::Silence | Answer::Gone(_), "long") => {
+                    check.level(Level::Warned).fix(advice::LONG)
+                }
+                (Answer::Silence, _) => check.fix(advice::TEXT),
+                _ => check,
+            };
+            self.found(check);
+        }
+        Ok(())
+    }
+
+    /// Checks simultaneous calls, for plugins that declare protocol 2.
+    pub(super) async fn concurrent(&mut self, probe: &Probe) {
+        self.section("Protocol 2");
+        let (one, first) = self.call(&probe.tool, &probe.arguments);
+        let (other, second) = self.call(&probe.tool, &probe.arguments);
+        let begun = Instant::now();
+        self.runtime.run_all(vec![first, second]).await;
+        let facts = self.observed.facts();
+        let ids = [one, other];
+        let count = ids.iter().filter(|id| facts.answered.contains_key(*id));
+        let count = count.count();
+        drop(facts);
+        let title = "two calls at once";
+        self.found(match count {
+            2 => Check::passed("concurrent", title)
+                .detail("each answered with its call_id")
+                .took(begun.elapsed()),
+            count => Check::failed("concurrent", title)
+                .detail(format!("{count} of 2 answered with its call_id"))
+                .fix(advice::CALL_ID),
+        });
+    }
+
+    /// Cancels a call right after sending it, and makes another one.
+    pub(super) async fn cancelled(&mut self, probe: &Probe) -> Result<(), Stop> {
+        let (id, call) = self.call(&probe.tool, &probe.arguments);
+        let (cancel, begun) = (CancellationToken::new(), Instant::now());
+        let (sent, _) = self.observed.counts();
+        tokio::join!(self.runtime.run(call.cancel(cancel.clone())), async {
+            self.observed
+                .until(self.timeout, |facts| facts.sent > sent)
+                .await;
+            tokio::time::sleep(BEFORE_CANCEL).await;
+            cancel.cancel();
+        });
+        self.observed
+            .until(CANCELLED, |facts| {
+                facts.answered.contains_key(&id) || !facts.is_running()
+            })
+            .await;
+        let is_answered = self.observed.facts().answered.contains_key(&id);
+        let exit = self.observed.facts().exited_by_itself();
+        let title = "a cancelled call";
+        self.found(match exit {
+            _ if is_answered => Check::passed("cancel", title)
+                .detail("answered")
+                .took(begun.elapsed()),
+            Some(how) => Check::failed("cancel", title)
+                .detail(how)
+                .fix(advice::CRASHED),
+            None => Check::warned("cancel", title)
+                .detail("not answered within 2 seconds")
+                .fix(advice::CANCEL),
+        });
+        let answer = self.ask(&probe.tool, &probe.arguments).await?;
+        let check = self.judge("after_cancel", "the call after it".to_owned(), &answer);
+        self.found(check);
+        Ok(())
+    }
+
+    /// Makes a call if the plugin is not running, so that haft starts it.
+    pub(super) async fn restarted(&mut self, probe: &Probe) {
+        if !self.observed.facts().is_running() {
+            let (_, call) = self.call(&probe.tool, &probe.arguments);
+            self.runtime.run(call).await;
         }
     }
-    (answered, None)
-}
-
-fn out_of_step(check: Check) -> Check {
-    check
-        .level(Level::Failed)
-        .detail("an answer belongs to another request")
-        .fix(advice::STEP)
 }

@@ -1,11 +1,13 @@
 //! Checks of the whole conversation, and of how the plugin exits.
 
 use super::advice;
-use super::processes;
+use super::calls::{Probe, Trial};
+use super::observed::{Facts, describe_exit};
 use super::report::{Check, Level, counted};
-use super::trial::{Stop, Trial, describe_exit};
+use haft::MessageForm;
+use haft::ops::executor::Exit;
 use haft::truncate::format_size;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time to exit after stdin is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -17,176 +19,148 @@ const LATE_ANSWERS: Duration = Duration::from_millis(100);
 const LOG_LIMIT: u64 = 1 << 20;
 
 /// Closes stdin and waits for the plugin to exit.
-pub(super) async fn end(trial: &mut Trial) -> Result<(), Stop> {
-    trial.screen.section("End");
-    trial.ready().await?;
+pub(super) async fn end(trial: &mut Trial, probe: Option<&Probe>) {
+    trial.section("End");
     tokio::time::sleep(LATE_ANSWERS).await;
-    trial.sweep();
-    trial.screen.remark("closing its stdin");
-    let Some(connection) = &mut trial.connection else {
-        return Ok(());
-    };
-    let begun = tokio::time::Instant::now();
-    connection.close();
-    let status = connection.exit_status(EXIT_TIMEOUT).await;
-    let check = match status {
-        None => Check::warned("end", "exits when stdin closes")
-            .detail("still running after 2 seconds; killed")
-            .fix(advice::END),
-        Some(status) => {
-            let level = if status.success() {
-                Level::Passed
-            } else {
-                Level::Warned
-            };
-            let check = Check::passed("end", "exits when stdin closes")
-                .level(level)
-                .detail(describe_exit(status));
-            check.took(begun.elapsed()).fix(advice::END)
-        }
-    };
-    trial.found(check);
-    if status.is_some() {
-        let left = processes::descendants();
-        let names: Vec<String> = left
-            .iter()
-            .map(|left| format!("{} ({})", left.name, left.pid))
-            .collect();
-        trial.found(if left.is_empty() {
-            Check::passed("left", "leaves no processes running")
-        } else {
-            Check::warned("left", "leaves no processes running")
-                .detail(format!("killed: {}", names.join(", ")))
-                .fix(advice::LEFT)
-        });
+    if let Some(probe) = probe {
+        trial.restarted(probe).await;
     }
-    // Also kills the processes it left behind.
-    trial.connection = None;
-    Ok(())
+    let begun = Instant::now();
+    trial.trace.close_input();
+    trial
+        .observed
+        .until(EXIT_TIMEOUT, |facts| !facts.is_running())
+        .await;
+    let exit = trial.observed.facts().exit.clone();
+    let check = Check::warned("end", "exits when stdin closes").fix(advice::END);
+    let Some((status, _, survivors)) = exit else {
+        return trial.found(check.detail("still running after 2 seconds; killed"));
+    };
+    let level = match status {
+        Exit::Code(0) => Level::Passed,
+        _ => Level::Warned,
+    };
+    let check = check.level(level).detail(describe_exit(status));
+    trial.found(check.took(begun.elapsed()));
+    let names: Vec<String> = survivors
+        .iter()
+        .map(|process| format!("{} ({})", process.name, process.pid))
+        .collect();
+    let check = Check::passed("left", "leaves no processes running");
+    trial.found(match names.is_empty() {
+        true => check,
+        false => check
+            .level(Level::Warned)
+            .detail(format!("killed: {}", names.join(", ")))
+            .fix(advice::LEFT),
+    });
 }
 
 /// Runs the checks that need the whole conversation.
 pub(super) fn summarize(trial: &mut Trial) {
-    trial.screen.section("Overall");
-    trial.tallies.lock().settle();
+    trial.section("Overall");
+    let is_second = trial.report.is_second;
+    let mut facts = trial.observed.facts();
+    facts.settle();
     let checks = [
-        stdout(trial),
-        Some(lines(trial)),
-        step(trial),
-        ids(trial),
-        updates(trial),
-        log(trial),
+        Some(stdout(&facts)),
+        Some(lines(&facts)),
+        exits(&facts),
+        step(&facts),
+        ids(&facts, is_second),
+        updates(&facts),
+        log(&facts),
     ];
+    drop(facts);
     for check in checks.into_iter().flatten() {
         trial.found(check);
     }
 }
 
 /// Checks that stdout contains only messages.
-fn stdout(trial: &Trial) -> Option<Check> {
-    let tally = trial.tallies.lock();
-    let title = "only messages on stdout";
-    if tally.has_endless_output {
-        return Some(
-            Check::failed("stdout", title)
-                .detail("endless output")
-                .fix(advice::STDOUT),
-        );
+fn stdout(facts: &Facts) -> Check {
+    let check = Check::failed("stdout", "only messages on stdout").fix(advice::STDOUT);
+    match (&facts.output.sample, facts.output.noise) {
+        _ if facts.output.is_endless => check.detail("endless output"),
+        (None, _) => check.level(Level::Passed),
+        (Some(sample), 1) => check.detail(format!("1 line is not a message: {sample}")),
+        (Some(sample), count) => check.detail(format!("{count} lines are not a message: {sample}")),
     }
-    Some(match tally.samples.first() {
-        None => Check::passed("stdout", title),
-        Some(sample) => Check::failed("stdout", title)
-            .detail(format!(
-                "{} not a message: {sample}",
-                match tally.noise {
-                    1 => "1 line is".to_owned(),
-                    count => format!("{count} lines are"),
-                }
-            ))
-            .fix(advice::STDOUT),
-    })
 }
 
 /// Checks that each message is one line of valid JSON.
-fn lines(trial: &Trial) -> Check {
-    let tally = trial.tallies.lock();
-    let title = "one line of JSON per message";
-    if tally.lists > 0 {
-        Check::warned("lines", title)
-            .detail("the tools are a bare list")
-            .fix(advice::LIST)
-    } else if tally.pretty > 0 {
-        Check::warned("lines", title)
-            .detail(format!(
-                "{} on several lines",
-                counted(tally.pretty, "message")
-            ))
-            .fix(advice::PRETTY)
-    } else if tally.repaired > 0 {
-        Check::warned("lines", title)
-            .detail(format!(
-                "{} of invalid JSON",
-                counted(tally.repaired, "message")
-            ))
-            .fix(advice::REPAIRED)
+fn lines(facts: &Facts) -> Check {
+    let count = |form| facts.output.forms.get(&form).copied().unwrap_or(0);
+    let counted = |form| counted(count(form), "message");
+    let check = Check::warned("lines", "one line of JSON per message");
+    if count(MessageForm::List) > 0 {
+        check.detail("the tools are a bare list").fix(advice::LIST)
+    } else if count(MessageForm::Lines) > 0 {
+        let detail = format!("{} on several lines", counted(MessageForm::Lines));
+        check.detail(detail).fix(advice::PRETTY)
+    } else if count(MessageForm::Repaired) > 0 {
+        let detail = format!("{} of invalid JSON", counted(MessageForm::Repaired));
+        check.detail(detail).fix(advice::REPAIRED)
     } else {
-        Check::passed("lines", title)
+        check.level(Level::Passed)
     }
 }
 
+/// Checks that the plugin never exits by itself. haft restarts it, but state is lost.
+fn exits(facts: &Facts) -> Option<Check> {
+    let how = facts.exits.first()?;
+    let check = Check::failed("running", "keeps running between calls");
+    Some(check.detail(how).fix(advice::ENDED))
+}
+
 /// Checks that every answer belongs to a request.
-fn step(trial: &Trial) -> Option<Check> {
-    let title = "each answer belongs to a request";
-    Some(match trial.strays.first() {
-        None if trial.marked + trial.unmarked == 0 => return None,
-        None => Check::passed("step", title),
-        Some(stray) => Check::failed("step", title)
-            .detail(format!(
-                "{} without a request: {stray}",
-                counted(trial.strays.len(), "answer")
-            ))
-            .fix(advice::STEP),
-    })
+fn step(facts: &Facts) -> Option<Check> {
+    let check = Check::passed("step", "each answer belongs to a request");
+    match facts.strays.first() {
+        None => (facts.named + facts.unnamed > 0).then_some(check),
+        Some(stray) => {
+            let answers = counted(facts.strays.len(), "answer");
+            let check = check.level(Level::Failed).fix(advice::STEP);
+            Some(check.detail(format!("{answers} without a request: {stray}")))
+        }
+    }
 }
 
 /// Checks whether answers contain the call's id.
-fn ids(trial: &Trial) -> Option<Check> {
-    let title = "repeats call_id";
-    Some(match (trial.marked, trial.unmarked) {
-        (0, 0) => return None,
-        (_, 0) => Check::passed("call_id", title),
-        (_, _) if trial.report.is_second => Check::failed("call_id", title)
-            .detail(format!("{} without it", counted(trial.unmarked, "answer")))
-            .fix(advice::CALL_ID),
-        (0, _) => Check::passed("call_id", title).detail("no, which is fine"),
-        (_, unmarked) => Check::passed("call_id", title).detail(format!(
-            "not in {}, which is fine",
-            counted(unmarked, "answer")
-        )),
-    })
+fn ids(facts: &Facts, is_second: bool) -> Option<Check> {
+    let check = Check::passed("call_id", "repeats call_id");
+    let answers = counted(facts.unnamed, "answer");
+    match (facts.named, facts.unnamed) {
+        (0, 0) => None,
+        (_, 0) => Some(check),
+        _ if is_second => Some(
+            check
+                .level(Level::Failed)
+                .detail(format!("{answers} without it"))
+                .fix(advice::CALL_ID),
+        ),
+        (0, _) => Some(check.detail("no, which is fine")),
+        _ => Some(check.detail(format!("not in {answers}, which is fine"))),
+    }
 }
 
-fn updates(trial: &Trial) -> Option<Check> {
-    let title = "updates";
-    match trial.bad_updates.first() {
-        None if trial.updates == 0 => None,
-        None => Some(
-            Check::passed("updates", title).detail(format!("{}, all well-formed", trial.updates)),
-        ),
+fn updates(facts: &Facts) -> Option<Check> {
+    let check = Check::passed("updates", "updates");
+    match facts.bad_updates.first() {
+        None if facts.updates == 0 => None,
+        None => Some(check.detail(format!("{}, all well-formed", facts.updates))),
         Some(problem) => Some(
-            Check::failed("updates", title)
-                .detail(problem.clone())
+            check
+                .level(Level::Failed)
+                .detail(problem)
                 .fix(advice::UPDATE),
         ),
     }
 }
 
 /// Checks that the log is not too long.
-fn log(trial: &Trial) -> Option<Check> {
-    let logged = trial.tallies.lock().logged;
-    (logged > LOG_LIMIT).then(|| {
-        Check::warned("stderr", "log on stderr")
-            .detail(format!("{} for a few calls", format_size(logged)))
-            .fix("haft keeps only the last 1MB (`haft plugin log`). Log less, so that important lines stay.")
-    })
+fn log(facts: &Facts) -> Option<Check> {
+    let detail = format!("{} for a few calls", format_size(facts.logged));
+    let check = Check::warned("stderr", "log on stderr").detail(detail);
+    (facts.logged > LOG_LIMIT).then(|| check.fix(advice::LOG))
 }

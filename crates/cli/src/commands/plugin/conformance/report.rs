@@ -1,6 +1,5 @@
 //! Findings and the verdict.
 
-use super::screen::sign;
 use crate::output::Paint;
 use crate::text;
 use haft::ops::text::decode::visible;
@@ -59,26 +58,6 @@ impl Check {
         self
     }
 
-    pub(super) fn has_passed(&self) -> bool {
-        self.level == Level::Passed
-    }
-
-    /// Sets the detail if the check passed.
-    pub(super) fn if_passed(self, detail: &str) -> Self {
-        match self.level {
-            Level::Passed => self.detail(detail),
-            Level::Warned | Level::Failed => self,
-        }
-    }
-
-    /// Turns a failure into a warning.
-    pub(super) fn only_warned(mut self) -> Self {
-        if self.level == Level::Failed {
-            self.level = Level::Warned;
-        }
-        self
-    }
-
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
@@ -106,7 +85,12 @@ impl Check {
         {
             lines = format!("{rest}{}", paint.dim(&took));
         }
-        format!("{} {lines}", sign(self.level, paint))
+        let sign = match self.level {
+            Level::Passed => paint.green("✓"),
+            Level::Warned => paint.yellow("⚠"),
+            Level::Failed => paint.red("✗"),
+        };
+        format!("{sign} {lines}")
     }
 
     fn as_json(&self) -> Value {
@@ -119,7 +103,7 @@ impl Check {
                 Level::Failed => "failed",
             },
             "detail": self.detail,
-            "fix": self.fix,
+            "fix": self.fix.as_ref().filter(|_| self.level != Level::Passed),
             "ms": self.took.map(|took| (took.as_secs_f64() * 1e4).round() / 1e1),
         })
     }
@@ -233,7 +217,7 @@ pub(super) fn counted(count: usize, what: &str) -> String {
 }
 
 /// Formats a duration.
-pub(super) fn duration(took: Duration) -> String {
+fn duration(took: Duration) -> String {
     let milliseconds = took.as_secs_f64() * 1e3;
     match milliseconds {
         ..9.95 => format!("{milliseconds:.1} ms"),

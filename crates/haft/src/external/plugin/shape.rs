@@ -1,11 +1,19 @@
-//! Checks the format of messages. The host accepts more, but other hosts may interpret
-//! deviations differently.
+//! Deviations from the documented form of messages. The host tolerates them, but other
+//! hosts may read them differently.
 
-use haft::plugin_protocol::image_data;
+use super::message::{call_id, image_data};
 use serde_json::{Map, Value};
 
-/// Returns the problems of a message's content.
-pub(super) fn content(message: &Map<String, Value>) -> Vec<String> {
+/// Returns the deviations of an update.
+pub(super) fn update(message: &Map<String, Value>) -> Vec<String> {
+    let mut problems = content(message);
+    if call_id(message).is_none() {
+        problems.push("no call_id".to_owned());
+    }
+    problems
+}
+
+fn content(message: &Map<String, Value>) -> Vec<String> {
     let blocks = match message.get("content") {
         Some(Value::Array(blocks)) => blocks,
         Some(other) => return vec![format!("content is {}, not an array", kind(other))],
@@ -14,7 +22,7 @@ pub(super) fn content(message: &Map<String, Value>) -> Vec<String> {
     blocks.iter().filter_map(block).collect()
 }
 
-/// Returns the problems of a result.
+/// Returns the deviations of a result.
 pub(super) fn result(message: &Map<String, Value>) -> Vec<String> {
     let mut problems = content(message);
     for flag in ["error", "is_error"] {
@@ -58,7 +66,7 @@ fn block(block: &Value) -> Option<String> {
 }
 
 /// Names the type of a value.
-pub(super) fn kind(value: &Value) -> &'static str {
+fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
