@@ -1,6 +1,5 @@
 //! The effective configuration, and where each value comes from.
 
-mod broad_folders;
 mod channels;
 pub(crate) mod commands;
 mod file;
@@ -39,7 +38,7 @@ use haft::truncate::format_size;
 use haft::{Approve, Policy};
 use haft_web::Channel;
 use serde_json::Value;
-use setting::{Number, OneOf, Whole};
+use setting::Number;
 use sources::{Entry, Given, Origin, Sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -147,8 +146,8 @@ pub(crate) fn yaml_value(text: &str, shown: &str) -> Result<Value, Failure> {
     Ok(node.plain())
 }
 
-/// What reading the settings says beside them: warnings, and the rows of `haft config
-/// show`.
+/// Results of reading the settings besides the settings: warnings, and the rows of `haft
+/// config show`.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     warnings: Vec<String>,
@@ -193,10 +192,9 @@ impl Notes {
 /// Returns the toolset, and the preset, which must belong to it. A project may choose both
 /// freely: they decide which tools are offered, not what they may touch.
 fn toolset(sources: &Sources, notes: &mut Notes) -> Result<(String, Option<String>), Failure> {
-    let toolset = sources.first(|file| &file.tools.toolset)?;
-    let toolset = toolset.unwrap_or_else(|| Given::default(OneOf::default("standard"), "standard"));
-    notes.show("tools.toolset", &toolset);
-    let found = haft::toolsets::by_name(&toolset.value.0);
+    let toolset = sources.shown("tools.toolset", |file| &file.tools.toolset, notes)?;
+    let toolset = toolset.value.0;
+    let found = haft::toolsets::by_name(&toolset);
     let preset = sources.first(|file| &file.tools.preset)?;
     if let (Some(given), Some(toolset)) = (&preset, &found)
         && let Err(mut error) = toolset.preset(Some(&given.value))
@@ -209,10 +207,10 @@ fn toolset(sources: &Sources, notes: &mut Notes) -> Result<(String, Option<Strin
         Some(preset) => notes.show("tools.preset", preset),
         None => {
             let own = found.and_then(|toolset| Some(toolset.presets.first()?.name));
-            notes.show("tools.preset", &Given::default((), own));
+            notes.show_value("tools.preset", own.into(), Origin::Default.to_string());
         }
     }
-    Ok((toolset.value.0, preset.map(|preset| preset.value)))
+    Ok((toolset, preset.map(|preset| preset.value)))
 }
 
 /// Whether a preset includes the web tools.
@@ -232,22 +230,20 @@ fn web_by_project(sources: &Sources, toolset: &str) -> Result<bool, Failure> {
 
 /// Returns the time limit of calls: the user's, which the project can shorten.
 fn timeout(sources: &Sources, notes: &mut Notes) -> Result<Duration, Failure> {
-    let given = sources.stricter(
+    // Zero means no limit.
+    let length = |seconds: &Number<_>| match seconds.0 {
+        0.0 => f64::INFINITY,
+        seconds => seconds,
+    };
+    let seconds = sources.stricter(
+        "tools.timeout",
         |file| &file.tools.timeout,
-        Given::default(Number(0.0), 0),
-        // Zero means no limit.
-        |seconds| {
-            if seconds.0 > 0.0 {
-                -seconds.0
-            } else {
-                f64::NEG_INFINITY
-            }
-        },
+        |seconds| -length(seconds),
         notes,
-        "tools.timeout VALUE is ignored: a project's file may only shorten it",
+        Some("a project's file may only shorten it"),
     )?;
-    notes.show("tools.timeout", &given);
-    Ok(Duration::try_from_secs_f64(given.value.0).unwrap_or_default())
+    let seconds = seconds.map(|seconds| seconds.0).unwrap_or_default();
+    Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 /// Reads flags, variables and configuration files.
@@ -274,9 +270,11 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let (toolset, preset) = toolset(sources, notes)?;
     let paths = Paths::load(sources, start, &current, home, notes)?;
     let timeout = timeout(sources, notes)?;
-    let concurrency = sources.first(|file| &file.max_tool_concurrency)?;
-    let concurrency = concurrency.unwrap_or_else(|| Given::default(Whole(4), 4));
-    notes.show("max_tool_concurrency", &concurrency);
+    let concurrency = sources.shown(
+        "max_tool_concurrency",
+        |file| &file.max_tool_concurrency,
+        notes,
+    )?;
     let (rules, mode) = permissions::sandbox(sources, notes)?;
     let commands = commands::load(sources, notes)?;
     let files = files::load(sources, &toolset, notes)?;
@@ -293,12 +291,8 @@ pub(crate) fn load(flags: &Shared) -> Result<Settings, Failure> {
     let interrupt_on = model::interrupt_on(sources, notes)?;
     let policy = policy::load(sources, notes)?;
     let approve = permissions::approve(sources, notes)?;
-    let log = sources.first(|file| &file.log)?;
-    let log = log.unwrap_or_else(|| Given::default(OneOf::default("warn"), "warn"));
-    notes.show("log", &log);
-    let quiet = sources.first(|file| &file.quiet)?;
-    let quiet = quiet.unwrap_or_else(|| Given::default(false, false));
-    notes.show("quiet", &quiet);
+    let log = sources.shown("log", |file| &file.log, notes)?;
+    let quiet = sources.shown("quiet", |file| &file.quiet, notes)?;
 
     Ok(Settings {
         secrets: sources.secrets().chain(web.proxy_password()).collect(),

@@ -5,6 +5,7 @@
 mod agent;
 mod args;
 mod ask;
+mod broad_folders;
 mod commands;
 mod config;
 mod confinement;

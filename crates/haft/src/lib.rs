@@ -49,9 +49,9 @@ pub use context::Context;
 pub use error::{Error, Invalid, Problem};
 pub use event::{Event, EventKind};
 pub use external::{
-    Cache, Check, Executable, Installer, Memory, MessageForm, Overrides, Plugin, Programs, Protocol, Recheck,
-    Source, SourceTools, Stamp, Start, Takes, Trace, TraceEvent, foreign, foreign_reply,
-    free_name, time_limit,
+    Cache, Check, Executable, Installer, Memory, MessageForm, Overrides, Plugin, Programs,
+    Protocol, Recheck, Source, SourceTools, Stamp, Start, Takes, Trace, TraceEvent, foreign,
+    foreign_reply, free_name, time_limit,
 };
 pub use haft_ops as ops;
 pub use haft_ops::Access;

@@ -14,37 +14,23 @@ use std::collections::BTreeMap;
 /// Default port for submitting mail.
 const SUBMISSION_PORT: u16 = 587;
 
-/// A channel.
+/// Destination of messages.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 #[schemars(tag = "kind")]
 pub(crate) enum ChannelEntry {
     /// A Telegram bot.
-    Telegram {
-        /// Token of the bot.
-        token: Filled,
-        /// Address to use instead of the service's own.
-        base_url: Option<Filled>,
-    },
+    Telegram(Service),
     /// A Slack app.
-    Slack {
-        /// Token of the app.
-        token: Filled,
-        /// Address to use instead of the service's own.
-        base_url: Option<Filled>,
-    },
+    Slack(Service),
     /// A Discord bot.
-    Discord {
-        /// Token of the bot.
-        token: Filled,
-        /// Address to use instead of the service's own.
-        base_url: Option<Filled>,
-    },
+    Discord(Service),
     /// A URL that accepts messages.
     Webhook {
-        /// The URL.
-        #[serde(alias = "base_url")]
-        url: Filled,
+        /// Address that receives the messages.
+        url: Option<Filled>,
+        /// Another name of `url`.
+        base_url: Option<Filled>,
         /// Sent as a bearer token.
         token: Option<Filled>,
     },
@@ -52,6 +38,16 @@ pub(crate) enum ChannelEntry {
     Email(EmailEntry),
     /// The user's terminal.
     Console,
+}
+
+/// Access to a service.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Service {
+    /// Token of the bot or app.
+    token: Filled,
+    /// Address to use instead of the service's own.
+    base_url: Option<Filled>,
 }
 
 /// A mail server and the sender.
@@ -119,31 +115,41 @@ pub(crate) fn load(
 }
 
 fn channel(given: Given<'_, ChannelEntry>) -> Result<Channel, Failure> {
-    let wrong = given.wrong("port must be a number from 1 to 65535");
+    let no_url = given.wrong("url is missing");
+    let wrong_port = given.wrong("port must be a number from 1 to 65535");
     let secret = |text: Filled| Secret::new(text.0);
     let text = |text: Option<Filled>| text.map(|text| text.0);
     Ok(match given.value {
-        ChannelEntry::Telegram { token, base_url } => Channel::Telegram {
+        ChannelEntry::Telegram(Service { token, base_url }) => Channel::Telegram {
             token: secret(token),
             base_url: text(base_url),
         },
-        ChannelEntry::Slack { token, base_url } => Channel::Slack {
+        ChannelEntry::Slack(Service { token, base_url }) => Channel::Slack {
             token: secret(token),
             base_url: text(base_url),
         },
-        ChannelEntry::Discord { token, base_url } => Channel::Discord {
+        ChannelEntry::Discord(Service { token, base_url }) => Channel::Discord {
             token: secret(token),
             base_url: text(base_url),
         },
-        ChannelEntry::Webhook { url, token } => Channel::Webhook {
-            url: secret(url),
+        ChannelEntry::Webhook {
+            url,
+            base_url,
+            token,
+        } => Channel::Webhook {
+            url: secret(url.or(base_url).ok_or(no_url)?),
             token: token.map(secret),
         },
         ChannelEntry::Email(email) => Channel::Email(Email {
             host: email.host.0,
             port: match email.port {
                 None => SUBMISSION_PORT,
-                Some(port) => port.0.parse().ok().filter(|port| *port > 0).ok_or(wrong)?,
+                Some(port) => port
+                    .0
+                    .parse()
+                    .ok()
+                    .filter(|port| *port > 0)
+                    .ok_or(wrong_port)?,
             },
             username: text(email.username),
             password: email.password.map(secret),

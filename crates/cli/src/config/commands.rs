@@ -2,8 +2,9 @@
 //! only take permissions away.
 
 use super::Notes;
-use super::setting::{Filled, OneOf, or_name};
-use super::sources::{Given, Sources};
+use super::permissions::ONLY_TIGHTEN;
+use super::setting::{Filled, or_name};
+use super::sources::Sources;
 use crate::exit::Failure;
 use haft::ops::executor::sandbox::Network;
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where commands run.
+/// Machine that commands run on.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 #[schemars(tag = "kind", transform = or_name)]
@@ -67,22 +68,16 @@ impl fmt::Display for Host {
 
 /// Reads the settings.
 pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Commands, Failure> {
-    let off = Given::default(OneOf::default("off"), "off");
     let network = sources.stricter(
+        "network",
         |file| &file.network,
-        off,
         |network| if network.0 == "off" { 1.0 } else { 0.0 },
         notes,
-        "network VALUE is ignored: a project's file may only tighten",
+        Some(ONLY_TIGHTEN),
     )?;
-    let is_on = network.value.0 == "on";
-    notes.show("network", &network);
-    let granted = sources.first(|file| &file.tools.env)?;
-    let granted = granted.unwrap_or_else(|| Given::default(Vec::new(), Vec::<String>::new()));
-    notes.show("tools.env", &granted);
-    let executor = sources.first(|file| &file.executor)?;
-    let executor = executor.unwrap_or_else(|| Given::default(ExecutorEntry::Local, "local"));
-    notes.show("executor", &executor);
+    let is_on = network.is_some_and(|network| network.0 == "on");
+    let granted = sources.shown("tools.env", |file| &file.tools.env, notes)?;
+    let executor = sources.shown("executor", |file| &file.executor, notes)?;
     let shown = executor.written["ssh"].as_str().map(str::to_owned);
     Ok(Commands {
         network: if is_on { Network::On } else { Network::Off },

@@ -1,6 +1,6 @@
 //! `haft.yaml`, declared once. From these structs come the reader, the published schema,
-//! the file that `haft init` writes, and who may set a key. The first line of a comment is
-//! what users read about a key; `default` is what `haft init` writes.
+//! the file that `haft init` writes, the defaults, and who may set a key. The comment of a
+//! field is what users read about it. A key without a default has an example for `haft init`.
 //!
 //! Variables are expanded in every [`Setting`], when it is used. `x-project` says what
 //! happens to a setting in a project's file:
@@ -71,41 +71,41 @@ pub(crate) struct File {
     #[schemars(extend("x-flag" = "--quiet", "x-variable" = "HAFT_QUIET"))]
     pub(crate) quiet: Option<Setting<bool>>,
     /// Service that runs the model.
-    #[schemars(extend("default" = "anthropic"))]
+    #[schemars(extend("examples" = ["anthropic"]))]
     pub(crate) provider: Option<Setting<OneOf<Providers>>>,
     /// Name of the model.
-    #[schemars(extend("default" = "claude-sonnet-4-5"))]
+    #[schemars(extend("examples" = ["claude-sonnet-4-5"]))]
     #[schemars(extend("x-flag" = "--model", "x-variable" = "HAFT_MODEL"))]
     pub(crate) model: Option<Setting<String>>,
     /// URL of the provider.
-    #[schemars(extend("default" = ""))]
+    #[schemars(extend("examples" = [""]))]
     pub(crate) base_url: Option<Setting<String>>,
     /// Recorded session for provider: replay.
-    #[schemars(extend("default" = ""))]
+    #[schemars(extend("examples" = [""]))]
     pub(crate) replay: Option<Setting<String>>,
     /// API key of the provider.
-    #[schemars(extend("default" = "${ANTHROPIC_API_KEY}"))]
+    #[schemars(extend("examples" = ["${ANTHROPIC_API_KEY}"]))]
     pub(crate) api_key: Option<Setting<String>>,
     /// Replaces the default instructions.
-    #[schemars(extend("default" = ""))]
+    #[schemars(extend("examples" = [""]))]
     pub(crate) system_prompt: Option<Setting<String>>,
     /// Context size in tokens, if haft does not know it.
-    #[schemars(extend("default" = 128_000))]
+    #[schemars(extend("examples" = [128_000]))]
     pub(crate) context_window: Option<Setting<Whole<1000>>>,
     /// JSON Schema for the final answer of a run.
-    #[schemars(extend("default" = {}))]
+    #[schemars(extend("examples" = [{}]))]
     pub(crate) response_format: Option<Setting<Value>>,
     /// Maximum turns per task.
-    #[schemars(extend("default" = 50))]
+    #[schemars(extend("examples" = [50]))]
     pub(crate) max_turns: Option<Setting<Whole<1>>>,
     /// Maximum tokens per task; default: no limit.
-    #[schemars(extend("default" = 1_000_000))]
+    #[schemars(extend("examples" = [1_000_000]))]
     pub(crate) max_tokens: Option<Setting<Whole<1>>>,
     /// Maximum US dollars per task; default: no limit.
-    #[schemars(extend("default" = 1.0))]
+    #[schemars(extend("examples" = [1.0]))]
     pub(crate) max_cost: Option<Setting<Number>>,
     /// Retries of a failed request.
-    #[schemars(extend("default" = 3))]
+    #[schemars(extend("examples" = [3]))]
     pub(crate) max_retries: Option<Setting<Whole<0>>>,
     /// Agents that the agent can delegate to.
     #[serde(default)]
@@ -127,12 +127,12 @@ pub(crate) struct Tools {
     #[schemars(extend("x-flag" = "--toolset", "x-variable" = "HAFT_TOOLSET"))]
     pub(crate) toolset: Option<Setting<OneOf<Toolsets>>>,
     /// Which tools the model gets; `all` for every one.
-    #[schemars(extend("default" = "coding"))]
+    #[schemars(extend("examples" = ["coding"]))]
     #[schemars(extend("x-flag" = "--preset", "x-variable" = "HAFT_PRESET"))]
     pub(crate) preset: Option<Setting<String>>,
     /// Work folder, relative to this file.
     // `--dir` and HAFT_DIR also decide which file is read, so they are looked up earlier.
-    #[schemars(extend("default" = ".", "x-project" = "tightens"))]
+    #[schemars(extend("examples" = ["."], "x-project" = "tightens"))]
     pub(crate) work_dir: Option<Setting<String>>,
     /// Seconds a call may take; 0: each tool's default.
     #[schemars(extend("default" = 0))]

@@ -2,9 +2,10 @@
 //! A project's file may only choose backends inside the project.
 
 use super::Notes;
+use super::layer::Role;
 use super::mcp::{self, ServerEntry};
 use super::setting::{Filled, Whole, or_name};
-use super::sources::{Given, Sources};
+use super::sources::{Given, Pick, Readable, Sources};
 use crate::exit::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,18 +13,20 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-/// Where files live.
+/// Storage of files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 #[schemars(tag = "kind", transform = or_name)]
 pub(crate) enum BackendEntry {
-    /// On disk.
+    /// Files on disk.
     Filesystem {
         /// Folder that is shown as `/`.
         root: Option<Filled>,
         /// Whether paths start at the root.
-        #[serde(rename = "virtual", alias = "virtual_mode")]
+        #[serde(rename = "virtual")]
         is_virtual: Option<bool>,
+        /// Another name of `virtual`.
+        virtual_mode: Option<bool>,
         /// Largest file that is read.
         max_file_size_mb: Option<Whole<1, 1024>>,
     },
@@ -44,7 +47,7 @@ pub(crate) enum BackendEntry {
     },
 }
 
-/// How code runs.
+/// Executor of code.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 #[schemars(tag = "kind", transform = or_name)]
@@ -65,7 +68,7 @@ pub(crate) enum ExecutionEntry {
     },
     /// With the tools of an MCP server.
     #[serde(rename = "command", alias = "uri")]
-    Server(ServerEntry),
+    Server(Box<ServerEntry>),
 }
 
 /// Backend for files.
@@ -135,23 +138,11 @@ pub(crate) struct Files {
 
 /// Reads the settings.
 pub(crate) fn load(sources: &Sources, toolset: &str, notes: &mut Notes) -> Result<Files, Failure> {
-    let given = match sources.apart(|file| &file.backend)? {
-        (Some(person), Some(project)) => {
-            let (from, own) = (&project.from, &person.from);
-            notes.warn(format!("{from}: backend is ignored: already set in {own}"));
-            person
-        }
-        // Variables in a project's value stay unexpanded: their values belong to the user.
-        (None, Some(project)) => project.literal()?,
-        (Some(person), None) => person,
-        (None, None) => {
-            let disk = BackendEntry::Filesystem {
-                root: None,
-                is_virtual: None,
-                max_file_size_mb: None,
-            };
-            Given::default(disk, "filesystem")
-        }
+    let given = choose(sources, |file| &file.backend, notes)?;
+    // Variables in a project's value stay unexpanded: their values belong to the user.
+    let given = match given.is_project() {
+        true => given.literal()?,
+        false => given,
     };
     let project = sources.project().filter(|_| given.is_project());
     let project = project.map(|layer| layer.folder.as_path());
@@ -173,6 +164,24 @@ pub(crate) fn load(sources: &Sources, toolset: &str, notes: &mut Notes) -> Resul
     Ok(files)
 }
 
+/// Returns the user's value, or else the project's, or else the default.
+fn choose<'a, T: Readable>(
+    sources: &'a Sources,
+    pick: Pick<T>,
+    notes: &mut Notes,
+) -> Result<Given<'a, T>, Failure> {
+    let (person, project) = sources.apart(pick)?;
+    match (person, project) {
+        (Some(person), Some(project)) if person.role() != Role::Default => {
+            notes.warn(project.ignored(&format!("already set in {}", person.from)));
+            Ok(person)
+        }
+        (person, project) => project
+            .or(person)
+            .ok_or_else(|| Failure::failed("a setting has no default")),
+    }
+}
+
 /// Whether a toolset has virtual paths.
 pub(crate) fn has_virtual_paths(toolset: &str) -> bool {
     haft::toolsets::by_name(toolset).is_some_and(|toolset| toolset.paths == haft::Paths::Virtual)
@@ -184,6 +193,7 @@ fn backend(entry: &BackendEntry, project: Option<&Path>) -> Result<Backend, Stri
         BackendEntry::Filesystem {
             root,
             is_virtual,
+            virtual_mode,
             max_file_size_mb,
         } => {
             let root = root.as_ref().map(|root| PathBuf::from(&root.0));
@@ -196,7 +206,7 @@ fn backend(entry: &BackendEntry, project: Option<&Path>) -> Result<Backend, Stri
             }
             Backend::Filesystem {
                 root,
-                is_virtual: is_virtual.unwrap_or(true),
+                is_virtual: is_virtual.or(*virtual_mode).unwrap_or(true),
                 largest: max_file_size_mb.map(|megabytes| megabytes.0 << 20),
             }
         }
@@ -222,18 +232,9 @@ fn backend(entry: &BackendEntry, project: Option<&Path>) -> Result<Backend, Stri
 }
 
 fn execution(sources: &Sources, notes: &mut Notes) -> Result<Execution, Failure> {
-    let given = match sources.apart(|file| &file.execution)? {
-        (_, Some(project)) if matches!(project.value, ExecutionEntry::None) => project,
-        (Some(person), Some(project)) => {
-            let (from, own) = (&project.from, &person.from);
-            notes.warn(format!(
-                "{from}: execution is ignored: already set in {own}"
-            ));
-            person
-        }
-        (person, project) => person
-            .or(project)
-            .unwrap_or_else(|| Given::default(ExecutionEntry::Local, "local")),
+    let given = match sources.apart(|file| &file.execution)?.1 {
+        Some(project) if matches!(project.value, ExecutionEntry::None) => project,
+        _ => choose(sources, |file| &file.execution, notes)?,
     };
     let execution = match &given.value {
         ExecutionEntry::Local => Execution::Local,

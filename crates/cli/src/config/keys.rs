@@ -1,5 +1,5 @@
-//! What the declaration in [`file`](super::file) says about each key: the published schema,
-//! its flag and variable, and who may set it.
+//! Facts about each key, from the declaration in [`file`](super::file): the published
+//! schema, its flag and variable, its default, and who may set it.
 
 use super::file::File;
 use schemars::generate::SchemaSettings;
@@ -18,7 +18,7 @@ pub(crate) struct Key {
     pub(crate) schema: &'static Value,
 }
 
-/// What happens to a setting in a project's file.
+/// Treatment of a setting in a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProjectRight {
     Used,
@@ -35,7 +35,11 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().with(|all| all.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<File>();
     let mut schema = schema.to_value();
-    for section in ["/type", "/properties/tools/type"] {
+    let (tools, web) = (
+        "/properties/tools/type",
+        "/properties/tools/properties/web/type",
+    );
+    for section in ["/type", tools, web] {
         if let Some(kind) = schema.pointer_mut(section) {
             *kind = json!(["object", "null"]);
         }
@@ -64,6 +68,20 @@ impl Key {
 
     pub(crate) fn variable(&self) -> Option<&'static str> {
         self.schema["x-variable"].as_str()
+    }
+
+    /// Sets the key in a file.
+    pub(crate) fn set(&self, file: &mut Value, value: Value) {
+        match self.section {
+            Some(section) => file[section][self.name] = value,
+            None => file[self.name] = value,
+        }
+    }
+
+    /// Returns the path of the key in a file.
+    pub(crate) fn path(&self) -> String {
+        let section = self.section.map(|section| format!("{section}."));
+        format!("{}{}", section.unwrap_or_default(), self.name)
     }
 
     /// Parses the text of a flag or a variable.
@@ -97,6 +115,15 @@ pub(crate) fn project_right(path: &str) -> ProjectRight {
         };
     }
     right
+}
+
+/// Returns the defaults, in the form of a file.
+pub(crate) fn defaults() -> Value {
+    let mut file = json!({ SECTION: {} });
+    for key in keys().filter(|key| !key.schema["default"].is_null()) {
+        key.set(&mut file, key.schema["default"].clone());
+    }
+    file
 }
 
 /// Explains where an unknown key belongs: the right name at the wrong level is as common
@@ -141,13 +168,8 @@ mod tests {
         for key in keys() {
             let indent = if key.section.is_some() { "  " } else { "" };
             let line = format!("\n{indent}{}: ", key.name);
-            let beside =
-                format!("max_turns: 50             # also max_tokens, max_cost, max_retries");
-            assert!(
-                page.contains(&line) || beside.contains(key.name),
-                "docs/configuration.md does not have the key {}",
-                key.name
-            );
+            let problem = format!("docs/configuration.md has no line for {}", key.name);
+            assert!(page.contains(&line), "{problem}");
         }
     }
 

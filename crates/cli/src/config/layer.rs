@@ -10,7 +10,7 @@ use super::{read, redact};
 use crate::env;
 use crate::exit::Failure;
 use haft::ops::text::decode::visible;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Owner of a file, which decides what it may set.
@@ -25,6 +25,8 @@ pub(crate) enum Role {
     /// Named with `--config` for this run; has the rights of the user's own file and
     /// takes precedence over it.
     Named,
+    /// The defaults, in the form of a file.
+    Default,
 }
 
 /// Values of one file.
@@ -43,8 +45,8 @@ pub(crate) struct Layer {
     pub(crate) withheld: BTreeSet<usize>,
     /// Text of the file.
     pub(crate) text: String,
-    /// For [`Role::Explicit`], the flag or variable of each value by its line.
-    pub(crate) origins: Vec<Origin>,
+    /// For [`Role::Explicit`], the flag or variable of each value by its path.
+    pub(crate) origins: BTreeMap<String, Origin>,
 }
 
 /// Whether a project's file is a link out of the project. Reading it would show the
@@ -122,7 +124,7 @@ impl Layer {
             folder: PathBuf::new(),
             withheld: BTreeSet::new(),
             text: String::new(),
-            origins: Vec::new(),
+            origins: BTreeMap::new(),
         })
     }
 
@@ -146,7 +148,7 @@ impl Layer {
 
     /// Expands the variables in a value.
     pub(crate) fn expanded(&self, found: &FoundValue) -> Result<Node, Failure> {
-        // What the user typed is meant literally.
+        // Text that the user typed is meant literally.
         if self.role == Role::Explicit {
             return Ok(found.node.clone());
         }
@@ -165,10 +167,12 @@ impl Layer {
     }
 
     /// Returns the origin of a value.
-    pub(crate) fn origin(&self, at: Position) -> Origin {
-        let index = usize::try_from(at.line).unwrap_or(usize::MAX);
-        let explicit = self.origins.get(index).cloned();
-        explicit.unwrap_or_else(|| Origin::File(self.shown.clone(), at.line))
+    pub(crate) fn origin(&self, found: &FoundValue) -> Origin {
+        match (self.role, self.origins.get(&found.path)) {
+            (Role::Default, _) => Origin::Default,
+            (_, Some(origin)) => origin.clone(),
+            (_, None) => Origin::File(self.shown.clone(), found.node.at.line),
+        }
     }
 
     /// Creates an error at a position in the file.

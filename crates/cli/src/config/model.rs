@@ -3,7 +3,7 @@
 //! if it is this machine.
 
 use super::provider::{self, ForProvider, Levels};
-use super::setting::Whole;
+use super::setting::Limit;
 use super::sources::{Given, Pick, Readable, Sources};
 use super::{Notes, format, redact, variables};
 use crate::exit::Failure;
@@ -180,17 +180,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a limit: the user's, which the project can lower.
-    fn limit<T: Readable>(
+    fn limit<T: Readable + Limit>(
         &mut self,
         name: &'static str,
         pick: Pick<T>,
-        number: impl Fn(&T) -> f64,
     ) -> Result<Option<T>, Failure> {
-        let given = self.sources.lower(pick, number)?;
-        if let Some(given) = &given {
-            self.notes.show(name, given);
-        }
-        Ok(given.map(|given| given.value))
+        let strictness = |value: &T| -value.amount();
+        self.sources
+            .stricter(name, pick, strictness, self.notes, None)
     }
 }
 
@@ -199,10 +196,6 @@ impl<'a> Reader<'a> {
 /// # Errors
 /// If a value needs a variable that is not set. Only commands that need a model fail
 /// then.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "limits are compared, not counted"
-)]
 pub(crate) fn load(
     sources: &Sources,
     is_project_trusted: bool,
@@ -263,24 +256,15 @@ pub(crate) fn load(
         let schema = format::schema(&given.value, given.folder(), given.is_project(), &place)?;
         model.response_format = Some(schema);
     }
-    let turns = reader.limit("max_turns", |file| &file.max_turns, |turns| turns.0 as f64)?;
+    let turns = reader.limit("max_turns", |file| &file.max_turns)?;
     model.max_turns = turns.map(|turns| turns.0);
-    let tokens = reader.limit(
-        "max_tokens",
-        |file| &file.max_tokens,
-        |tokens| tokens.0 as f64,
-    )?;
+    let tokens = reader.limit("max_tokens", |file| &file.max_tokens)?;
     model.max_tokens = tokens.map(|tokens| tokens.0);
-    let window = |window: &Whole<1000>| window.0 as f64;
-    let window = reader.limit("context_window", |file| &file.context_window, window)?;
+    let window = reader.limit("context_window", |file| &file.context_window)?;
     model.context_window = window.map(|tokens| tokens.0);
-    let cost = reader.limit("max_cost", |file| &file.max_cost, |dollars| dollars.0)?;
+    let cost = reader.limit("max_cost", |file| &file.max_cost)?;
     model.max_cost = cost.map(|dollars| dollars.0);
-    let retries = reader.limit(
-        "max_retries",
-        |file| &file.max_retries,
-        |retries| retries.0 as f64,
-    )?;
+    let retries = reader.limit("max_retries", |file| &file.max_retries)?;
     model.max_retries = retries.map(|retries| retries.0);
     subagents(sources, &reader.ignored, &mut model, reader.notes)?;
     skills(sources, home, &mut model, reader.notes)?;

@@ -118,6 +118,24 @@ impl Node {
         }
     }
 
+    /// Creates a value that is in no file.
+    pub(crate) fn of(value: &Value) -> Self {
+        let at = Position { line: 0, column: 0 };
+        let name = |name: &String| Name {
+            at,
+            text: name.clone(),
+        };
+        let content = match value {
+            Value::Array(items) => Content::List(items.iter().map(Self::of).collect()),
+            Value::Object(map) => {
+                let entries = map.iter().map(|(key, value)| (name(key), Self::of(value)));
+                Content::Map(entries.collect())
+            }
+            scalar => Content::Scalar(scalar.clone()),
+        };
+        Self::new(at, content)
+    }
+
     /// Returns the value without positions.
     pub(crate) fn plain(&self) -> Value {
         match &self.content {

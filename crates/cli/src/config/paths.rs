@@ -1,10 +1,10 @@
 //! Paths of a session: the work folder, additional roots, and protected paths.
 
 use super::sources::{Given, Origin, Sources, in_layer};
-use super::{Notes, broad_folders, joined};
+use super::{Notes, joined};
 use crate::args::Shared;
-use crate::env;
 use crate::exit::Failure;
+use crate::{broad_folders, env};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -252,6 +252,9 @@ fn protect(
         let Some(given) = in_layer(layer, |file| &file.tools.protect)? else {
             continue;
         };
+        if given.from == Origin::Default {
+            continue;
+        }
         for (value, written) in texts(&given) {
             let is_there = |base: &&Path| base.join(value).exists();
             if value.contains(['*', '?', '[']) && !bases.iter().any(is_there) {

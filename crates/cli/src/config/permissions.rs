@@ -8,26 +8,21 @@ use crate::exit::Failure;
 use haft::ops::scope::FileRules;
 use haft::{Approve, Mode};
 
+/// Reason why a looser value in a project's file is ignored.
+pub(crate) const ONLY_TIGHTEN: &str = "a project's file may only tighten";
+
 /// Returns the sandbox rules, and the name of the mode that they come from.
 pub(crate) fn sandbox(
     sources: &Sources,
     notes: &mut Notes,
 ) -> Result<(FileRules, String), Failure> {
-    let (person, project) = sources.apart(|file| &file.sandbox)?;
-    let person = person.unwrap_or_else(|| Given::default(OneOf::default("workspace"), "workspace"));
-    let own = rules(&person.value.0);
-    let name = |given: &Given<'_, _>| given.text().to_owned();
-    let (rules, name, from) = match project {
-        None => (own, name(&person), vec![person.from]),
-        Some(project) => {
-            let theirs = rules(&project.value.0);
+    let name = |given: &Given<'_, OneOf<_>>| given.text().to_owned();
+    let (rules, name, from) = match sources.apart(|file| &file.sandbox)? {
+        (Some(person), Some(project)) => {
+            let (own, theirs) = (rules(&person.value.0), rules(&project.value.0));
             let both = own.tightened(theirs);
             if both == own && project.value.0 != person.value.0 {
-                notes.warn(format!(
-                    "{}: sandbox {} is ignored: a project's file may only tighten",
-                    project.from,
-                    project.text(),
-                ));
+                notes.warn(project.ignored(ONLY_TIGHTEN));
                 (own, name(&person), vec![person.from])
             } else if both == theirs {
                 (both, name(&project), vec![project.from])
@@ -36,6 +31,11 @@ pub(crate) fn sandbox(
                 let name = format!("{} and {}", person.text(), project.text());
                 (both, name, vec![person.from, project.from])
             }
+        }
+        (person, project) => {
+            let given = person.or(project);
+            let given = given.ok_or_else(|| Failure::failed("sandbox has no default"))?;
+            (rules(&given.value.0), name(&given), vec![given.from])
         }
     };
     notes.show_value("sandbox", name.clone().into(), joined(&from));
@@ -55,22 +55,20 @@ fn rules(name: &str) -> FileRules {
 
 /// Returns how to handle calls that need approval.
 pub(crate) fn approve(sources: &Sources, notes: &mut Notes) -> Result<Approve, Failure> {
-    let ask = Given::default(OneOf::default("ask"), "ask");
-    let given = sources.stricter(
+    let approve = sources.stricter(
+        "approve",
         |file| &file.approve,
-        ask,
         |name| match name.0.as_str() {
             "auto" => 0.0,
             "never" => 2.0,
             _ => 1.0,
         },
         notes,
-        "approve VALUE is ignored: a project's file may only tighten",
+        Some(ONLY_TIGHTEN),
     )?;
-    notes.show("approve", &given);
-    Ok(match given.value.0.as_str() {
-        "auto" => Approve::Auto,
-        "never" => Approve::Never,
+    Ok(match approve.as_ref().map(|name| name.0.as_str()) {
+        Some("auto") => Approve::Auto,
+        Some("never") => Approve::Never,
         _ => Approve::Ask,
     })
 }

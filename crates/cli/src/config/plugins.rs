@@ -96,12 +96,12 @@ pub(crate) enum Owner {
 
 impl Owner {
     /// Returns the owner of a value in a file of this role.
-    pub(crate) fn of(role: Option<Role>) -> Self {
+    pub(crate) fn of(role: Role) -> Self {
         match role {
-            Some(Role::Project) => Self::Project,
-            Some(Role::User) => Self::User,
-            Some(Role::Named) => Self::Named,
-            Some(Role::Explicit) | None => Self::Typed,
+            Role::Project => Self::Project,
+            Role::User => Self::User,
+            Role::Named => Self::Named,
+            Role::Explicit | Role::Default => Self::Typed,
         }
     }
 }
@@ -129,7 +129,7 @@ impl Configured {
         path.and_then(Value::as_str).unwrap_or_default().trim()
     }
 
-    /// Whether it is the project's word.
+    /// Whether the project's file configures it.
     pub(crate) fn is_project(&self) -> bool {
         self.owner == Owner::Project
     }

@@ -16,7 +16,7 @@ use haft::{Effect, Policy, Rule, RuleDraft, RuleFile, RuleOwner, Verdict};
 use schemars::{JsonSchema, json_schema};
 use serde::de::{self, Deserialize, Deserializer};
 
-/// A rule.
+/// Verdict about calls, and the calls that it is about.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{ "required": ["allow"] }, { "required": ["ask"] }, { "required": ["deny"] }]))]

@@ -41,6 +41,10 @@ pub(crate) fn or_name(schema: &mut schemars::Schema) {
         if let Some(Value::Array(required)) = variant.get_mut("required") {
             required.retain(|key| key != "kind");
         }
+        // Any name of the variant.
+        if let Some(kind) = variant.pointer_mut("/properties/kind") {
+            *kind = json!({ "type": "string" });
+        }
     }
     schema.insert("anyOf".to_owned(), variants.into());
 }
@@ -143,6 +147,24 @@ pub(crate) struct Whole<const LEAST: u64, const MOST: u64 = { u64::MAX }>(pub(cr
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number<const MOST: u64 = { u64::MAX }>(pub(crate) f64);
 
+/// A number that can be compared with another one.
+pub(crate) trait Limit {
+    fn amount(&self) -> f64;
+}
+
+impl<const LEAST: u64, const MOST: u64> Limit for Whole<LEAST, MOST> {
+    #[expect(clippy::cast_precision_loss, reason = "compared, not counted")]
+    fn amount(&self) -> f64 {
+        self.0 as f64
+    }
+}
+
+impl<const MOST: u64> Limit for Number<MOST> {
+    fn amount(&self) -> f64 {
+        self.0
+    }
+}
+
 /// Seconds, up to a day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Seconds(pub(crate) f64);
@@ -162,12 +184,6 @@ pub(crate) struct OneOf<N>(pub(crate) String, PhantomData<fn() -> N>);
 /// The names that a [`OneOf`] accepts.
 pub(crate) trait Names {
     const NAMES: &'static [&'static str];
-}
-
-impl<N> OneOf<N> {
-    pub(crate) fn default(name: &str) -> Self {
-        Self(name.to_owned(), PhantomData)
-    }
 }
 
 /// A short form that is text, or the full form.
@@ -204,7 +220,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
 
 /// Implements a type that any scalar may or may not fit, with its schema.
 macro_rules! scalar {
-    ([$($generics:tt)*] $type:ty, $expected:expr, $read:expr, $schema:tt) => {
+    ([$($generics:tt)*] $type:ty, $expected:expr, $read:expr, $schema:expr) => {
         impl<'de, $($generics)*> Deserialize<'de> for $type {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let value = Value::deserialize(deserializer)?;
@@ -223,7 +239,7 @@ macro_rules! scalar {
             }
         }
 
-        inline_schema!([$($generics)*] $type, _generator => json_schema!($schema));
+        inline_schema!([$($generics)*] $type, _generator => $schema);
     };
 }
 
@@ -234,7 +250,10 @@ scalar!(
         most => format!("a whole number from {LEAST} to {most}"),
     },
     |value| value.as_u64().filter(|number| (LEAST..=MOST).contains(number)).map(Self),
-    { "type": "integer", "minimum": LEAST, "maximum": MOST }
+    match MOST {
+        u64::MAX => json_schema!({ "type": "integer", "minimum": LEAST }),
+        most => json_schema!({ "type": "integer", "minimum": LEAST, "maximum": most }),
+    }
 );
 scalar!(
     [const MOST: u64] Number<MOST>,
@@ -243,13 +262,16 @@ scalar!(
         most => format!("a number from 0 to {most}"),
     },
     |value| value.as_f64().filter(|number| (0.0..=MOST as f64).contains(number)).map(Self),
-    { "type": "number", "minimum": 0, "maximum": MOST }
+    match MOST {
+        u64::MAX => json_schema!({ "type": "number", "minimum": 0 }),
+        most => json_schema!({ "type": "number", "minimum": 0, "maximum": most }),
+    }
 );
 scalar!(
     [] Seconds,
     "a number of seconds, up to a day".to_owned(),
     |value| value.as_f64().filter(|seconds| (0.0..=86_400.0).contains(seconds)).map(Self),
-    { "type": "number", "minimum": 0, "maximum": 86_400 }
+    json_schema!({ "type": "number", "minimum": 0, "maximum": 86_400 })
 );
 scalar!(
     [] Filled,
@@ -262,7 +284,7 @@ scalar!(
         };
         (!text.is_empty()).then_some(Self(text))
     },
-    { "type": "string", "minLength": 1 }
+    json_schema!({ "type": "string", "minLength": 1 })
 );
 scalar!(
     [] Word,
@@ -272,7 +294,7 @@ scalar!(
         Value::Number(_) | Value::Bool(_) => Some(Self(value.to_string())),
         _ => None,
     },
-    { "type": "string" }
+    json_schema!({ "type": "string" })
 );
 
 impl<'de, N: Names> Deserialize<'de> for OneOf<N> {

@@ -1,10 +1,10 @@
 //! Sources of values, in order of precedence: flag, variable, the project's file (or the
-//! one named with `--config`), the user's file.
+//! one named with `--config`), the user's file, defaults.
 
 use super::file::File;
 use super::keys;
 use super::layer::{Layer, Role};
-use super::node::{Content, Name, Node, Position};
+use super::node::Node;
 use super::reader::FoundValue;
 use super::setting::{Setting, Settings};
 use super::{Notes, redact, withheld};
@@ -13,7 +13,7 @@ use crate::env;
 use crate::exit::Failure;
 use crate::trust::{Item, Trust};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -50,27 +50,18 @@ pub(crate) struct Given<'a, T> {
     /// variable may hold a secret, and the file that uses it may not be the user's.
     pub(crate) written: Value,
     pub(crate) from: Origin,
-    /// `None` for a default.
-    found: Option<(&'a Layer, &'a FoundValue)>,
+    layer: &'a Layer,
+    found: &'a FoundValue,
 }
 
 impl<'a, T> Given<'a, T> {
-    /// Creates a value for a key that is not set.
-    pub(crate) fn default(value: T, written: impl Into<Value>) -> Self {
-        Self {
-            value,
-            written: written.into(),
-            from: Origin::Default,
-            found: None,
-        }
-    }
-
     fn new(layer: &'a Layer, found: &'a FoundValue, value: T) -> Self {
         Self {
             value,
             written: found.node.plain(),
-            from: layer.origin(found.node.at),
-            found: Some((layer, found)),
+            from: layer.origin(found),
+            layer,
+            found,
         }
     }
 
@@ -79,47 +70,49 @@ impl<'a, T> Given<'a, T> {
         self.written.as_str().unwrap_or_default()
     }
 
-    pub(crate) fn role(&self) -> Option<Role> {
-        self.found.map(|(layer, _)| layer.role)
+    pub(crate) fn role(&self) -> Role {
+        self.layer.role
     }
 
     pub(crate) fn is_project(&self) -> bool {
-        self.role() == Some(Role::Project)
+        self.role() == Role::Project
     }
 
     /// Returns the folder that relative paths start from.
     pub(crate) fn folder(&self) -> &'a Path {
-        self.found.map_or(Path::new(""), |(layer, _)| &layer.folder)
+        &self.layer.folder
     }
 
     /// Whether variables were expanded.
     pub(crate) fn has_variables(&self) -> bool {
-        self.found
-            .is_some_and(|(_, found)| !found.node.variables().is_empty())
+        !self.found.node.variables().is_empty()
     }
 
     /// Creates an error about this value. It must not contain the value itself, which may
     /// be secret.
     pub(crate) fn wrong(&self, what: &str) -> Failure {
-        match self.found {
-            Some((layer, found)) => {
-                layer.problem(found.node.at, &format!("{}: {what}", found.path))
-            }
-            None => Failure::usage(what),
-        }
+        let message = format!("{}: {what}", self.found.path);
+        self.layer.problem(self.found.node.at, &message)
+    }
+
+    /// Creates a warning that this value is ignored.
+    pub(crate) fn ignored(&self, reason: &str) -> String {
+        let value = match &self.written {
+            Value::String(text) => format!(" {text}"),
+            Value::Number(number) => format!(" {number}"),
+            // It may contain secrets.
+            _ => String::new(),
+        };
+        let (from, path) = (&self.from, &self.found.path);
+        format!("{from}: {path}{value} is ignored: {reason}")
     }
 }
 
 impl<T: Readable> Given<'_, T> {
     /// Returns the value without expanding variables.
     pub(crate) fn literal(self) -> Result<Self, Failure> {
-        match self.found {
-            Some((layer, found)) => Ok(Self {
-                value: layer.as_written(found)?,
-                ..self
-            }),
-            None => Ok(self),
-        }
+        let value = self.layer.as_written(self.found)?;
+        Ok(Self { value, ..self })
     }
 }
 
@@ -130,6 +123,7 @@ impl<'a, T> Given<'a, Result<T, Failure>> {
             value: self.value?,
             written: self.written,
             from: self.from,
+            layer: self.layer,
             found: self.found,
         })
     }
@@ -182,6 +176,8 @@ impl Sources {
             searched_files.extend(with_links(&user));
             layers.extend(Layer::load(Role::User, &user, &user.to_string_lossy())?);
         }
+        let defaults = Layer::read(Role::Default, &Node::of(&keys::defaults()));
+        layers.push(defaults.map_err(|problem| Failure::failed(problem.to_string()))?);
         Ok(Self {
             layers,
             searched_files,
@@ -218,13 +214,8 @@ impl Sources {
     /// Whether a value of the project's file was withheld.
     pub(crate) fn is_withheld(&self, path: &str) -> bool {
         self.project().is_some_and(|layer| {
-            let is_this = |number: &usize| {
-                layer
-                    .values
-                    .get(*number)
-                    .is_some_and(|found| found.path == path)
-            };
-            layer.withheld.iter().any(is_this)
+            let mut values = layer.values.iter().enumerate();
+            values.any(|(number, found)| found.path == path && layer.withheld.contains(&number))
         })
     }
 
@@ -241,6 +232,19 @@ impl Sources {
         self.in_layers(pick, |_| true)
     }
 
+    /// Returns the value of a key that has a default, and shows it.
+    pub(crate) fn shown<T: Readable>(
+        &self,
+        key: &'static str,
+        pick: Pick<T>,
+        notes: &mut Notes,
+    ) -> Result<Given<'_, T>, Failure> {
+        let given = self.first(pick)?;
+        let given = given.ok_or_else(|| Failure::failed(format!("{key} has no default")))?;
+        notes.show(key, &given);
+        Ok(given)
+    }
+
     /// Returns the user's value and the project's. A flag or a variable overrides the
     /// project's.
     #[expect(clippy::type_complexity, reason = "the same type twice")]
@@ -250,50 +254,35 @@ impl Sources {
     ) -> Result<(Option<Given<'_, T>>, Option<Given<'_, T>>), Failure> {
         let person = self.in_layers(pick, |role| role != Role::Project)?;
         match &person {
-            Some(given) if given.role() == Some(Role::Explicit) => Ok((person, None)),
+            Some(given) if given.role() == Role::Explicit => Ok((person, None)),
             _ => Ok((person, self.in_layers(pick, |role| role == Role::Project)?)),
         }
     }
 
-    /// Returns the user's value or the default, unless the project's is stricter. If that is
-    /// looser, warns that `VALUE` is ignored, with this message.
-    pub(crate) fn stricter<'a, T: Readable>(
-        &'a self,
+    /// Returns the user's value, or the project's if it is stricter, and shows it. Warns
+    /// with this reason if the project's is looser.
+    pub(crate) fn stricter<T: Readable>(
+        &self,
+        key: &'static str,
         pick: Pick<T>,
-        default: Given<'a, T>,
         strictness: impl Fn(&T) -> f64,
         notes: &mut Notes,
-        ignored: &str,
-    ) -> Result<Given<'a, T>, Failure> {
-        let (person, project) = self.apart(pick)?;
-        let person = person.unwrap_or(default);
-        let Some(project) = project else {
-            return Ok(person);
-        };
-        let (own, theirs) = (strictness(&person.value), strictness(&project.value));
-        if theirs < own {
-            let value = project.written.as_str().map(str::to_owned);
-            let value = value.unwrap_or_else(|| project.written.to_string());
-            let ignored = ignored.replace("VALUE", &value);
-            notes.warn(format!("{}: {ignored}", project.from));
-        }
-        Ok(if theirs > own { project } else { person })
-    }
-
-    /// Returns a limit: the user's, which the project can lower.
-    pub(crate) fn lower<T: Readable>(
-        &self,
-        pick: Pick<T>,
-        number: impl Fn(&T) -> f64,
-    ) -> Result<Option<Given<'_, T>>, Failure> {
-        let (person, project) = self.apart(pick)?;
-        Ok(match (person, project) {
+        reason: Option<&str>,
+    ) -> Result<Option<T>, Failure> {
+        let given = match self.apart(pick)? {
             (Some(person), Some(project)) => {
-                let is_lower = number(&project.value) < number(&person.value);
-                Some(if is_lower { project } else { person })
+                let (own, theirs) = (strictness(&person.value), strictness(&project.value));
+                if let (true, Some(reason)) = (theirs < own, reason) {
+                    notes.warn(project.ignored(reason));
+                }
+                Some(if theirs > own { project } else { person })
             }
             (person, project) => person.or(project),
-        })
+        };
+        if let Some(given) = &given {
+            notes.show(key, given);
+        }
+        Ok(given.map(|given| given.value))
     }
 
     /// Returns the settings of a list or a map in all files, in order of precedence, with
@@ -370,7 +359,8 @@ pub(crate) fn in_layer<T: Readable>(
 
 /// Reads the flags and variables that set keys, as if they were a file.
 fn explicit(flags: &Shared) -> Result<Layer, Failure> {
-    let (mut sections, mut origins, mut texts) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let mut file = json!({});
+    let (mut origins, mut texts) = (BTreeMap::new(), BTreeMap::new());
     for key in keys::keys() {
         let flag = key.flag();
         let flag = flag.and_then(|name| Some((flags.text(name)?, Origin::Flag(name))));
@@ -378,42 +368,20 @@ fn explicit(flags: &Shared) -> Result<Layer, Failure> {
             let name = key.variable()?;
             Some((env::text(name)?, Origin::Variable(name)))
         };
-        let Some((text, origin)) = flag.or_else(variable) else {
-            continue;
-        };
-        let at = Position {
-            line: origins.len() as u64,
-            column: 1,
-        };
-        let name = Name {
-            at,
-            text: key.name.to_owned(),
-        };
-        let node = Node::new(at, Content::Scalar(key.parse(&text)));
-        let section: &mut Vec<(Name, Node)> = sections.entry(key.section).or_default();
-        section.push((name, node));
-        origins.push(origin);
-        texts.push(text);
+        if let Some((text, origin)) = flag.or_else(variable) {
+            key.set(&mut file, key.parse(&text));
+            origins.insert(key.path(), origin);
+            texts.insert(key.path(), text);
+        }
     }
-    let at = Position { line: 0, column: 0 };
-    let mut root = sections.remove(&None).unwrap_or_default();
-    for (section, entries) in sections {
-        let text = section.unwrap_or_default().to_owned();
-        root.push((Name { at, text }, Node::new(at, Content::Map(entries))));
-    }
-    let root = Node::new(at, Content::Map(root));
-    let layer = Layer::read(Role::Explicit, &root).map_err(|problem| {
-        let index = problem.at.and_then(|at| usize::try_from(at.line).ok());
-        let index = index.unwrap_or_default();
-        let source = match origins.get(index) {
+    let layer = Layer::read(Role::Explicit, &Node::of(&file)).map_err(|problem| {
+        let source = match origins.get(problem.path()) {
             Some(Origin::Flag(name) | Origin::Variable(name)) => name,
             _ => "",
         };
-        let text = texts.get(index).map(String::as_str).unwrap_or_default();
-        Failure::usage(format!(
-            "{source} must be {}, got \"{text}\"",
-            problem.expected()
-        ))
+        let text = texts.get(problem.path()).map_or("", String::as_str);
+        let expected = problem.expected();
+        Failure::usage(format!("{source} must be {expected}, got \"{text}\""))
     })?;
     Ok(Layer { origins, ..layer })
 }

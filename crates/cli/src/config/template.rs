@@ -14,9 +14,11 @@ pub(crate) fn template() -> String {
     text.push_str(&format!("# {SECTION}:\n"));
     for key in keys() {
         let indent = if key.section.is_some() { "  " } else { "" };
-        let default = match &key.schema["default"] {
-            Value::String(text) if !text.is_empty() => text.clone(),
-            other => other.to_string(),
+        let default = match (&key.schema["default"], &key.schema["examples"][0]) {
+            (Value::String(text), _) | (Value::Null, Value::String(text)) if !text.is_empty() => {
+                text.clone()
+            }
+            (Value::Null, other) | (other, _) => other.to_string(),
         };
         let setting = format!("{indent}{}: {default}", key.name);
         text.push_str(&format!("# {setting:<26} # {}\n", about(&key)));
@@ -46,7 +48,8 @@ mod tests {
         let text = template();
         for key in keys() {
             assert!(text.contains(&format!("{}: ", key.name)), "{}", key.name);
-            assert!(!key.schema["default"].is_null(), "{}: no default", key.name);
+            let value = key.schema.get("default").or(key.schema.get("examples"));
+            assert!(value.is_some(), "{}: no default and no example", key.name);
         }
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{line}");

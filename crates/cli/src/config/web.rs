@@ -44,9 +44,10 @@ pub(crate) struct EngineEntry {
     kind: String,
     /// URL of the instance.
     base_url: Option<String>,
-    /// API key.
-    #[serde(alias = "api_key")]
+    /// API key of the engine.
     key: Option<String>,
+    /// Another name of `key`.
+    api_key: Option<String>,
 }
 
 /// Effective settings of the web tools.
@@ -190,7 +191,7 @@ fn engine(given: &Given<'_, TextOr<EngineEntry>>) -> Result<Engine, Failure> {
         TextOr::Full(engine) => (
             &engine.kind,
             engine.base_url.as_deref(),
-            engine.key.as_ref(),
+            engine.key.as_ref().or(engine.api_key.as_ref()),
         ),
     };
     let known = EngineKind::ALL.map(EngineKind::name);

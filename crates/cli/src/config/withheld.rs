@@ -59,7 +59,7 @@ pub(crate) fn withhold(
     notes: &mut Notes,
 ) -> Result<(), Failure> {
     for (number, found) in layer.values.iter().enumerate() {
-        let (path, from) = (&found.path, layer.origin(found.node.at));
+        let (path, from) = (&found.path, layer.origin(found));
         let refusal = VariableNames::of(&found.node).refusal(is_trusted);
         let ignored = match (project_right(path), refusal) {
             (ProjectRight::Ignored, _) | (ProjectRight::Limited, Some(_)) => {

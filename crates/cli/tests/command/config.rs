@@ -358,9 +358,33 @@ fn the_published_schema_is_current() {
     );
     let schema: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(
-        schema["properties"]["tools"]["properties"]["preset"]["default"],
-        "coding"
+        schema["properties"]["tools"]["properties"]["toolset"]["default"],
+        "standard"
     );
+}
+
+/// The schema and the program have the same defaults.
+#[test]
+fn defaults_are_shown_as_declared() {
+    let scratch = Scratch::new();
+    let schema = scratch.haft(&["config", "schema"]).out;
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let shown = scratch.haft(&["config", "show", "--json"]).out;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let mut checked = 0;
+    for (key, row) in shown.as_object().unwrap() {
+        let at = format!("/properties/{}", key.replace('.', "/properties/"));
+        let declared = schema.pointer(&at).unwrap();
+        if let Some(default) = declared.get("default") {
+            assert_eq!(
+                (&row["value"], &row["from"]),
+                (default, &json!("default")),
+                "{key}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "{shown}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn configured_variables_are_passed_and_expanded() {
     let warning = warning.unwrap_or_else(|| panic!("{}", plain.err));
     assert!(warning.contains("haft.yaml:1"), "{warning}");
     assert!(
-        warning.contains("tools.plugins needs variable NOT_SET"),
+        warning.contains("tools.plugins[2] needs variable NOT_SET"),
         "{warning}"
     );
     assert!(warning.ends_with("skipped this plugin"), "{warning}");

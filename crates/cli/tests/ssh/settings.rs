@@ -189,5 +189,5 @@ fn a_project_cannot_send_commands_elsewhere() {
     .unwrap();
     let (code, text) = person.haft(&["call", "bash", "command=true"]);
     assert_eq!(code, Some(2), "{text}");
-    assert!(text.contains("not \"prot\""), "{text}");
+    assert!(text.contains("unknown key \"prot\" in executor"), "{text}");
 }

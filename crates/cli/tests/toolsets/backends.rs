@@ -93,7 +93,7 @@ fn an_invalid_backend_is_reported_with_its_line() {
         ("stor", "did you mean \"store\"?"),
         (
             "{kind: memory}",
-            "backend.kind must be filesystem, state, store, routes or composite, got \"memory\"",
+            "backend.kind must be filesystem, state, store, composite or routes, got \"memory\"",
         ),
         (
             "{kind: filesystem, rot: x}",

@@ -43,8 +43,8 @@ pub fn closest(
         .collect()
 }
 
-/// Returns `; did you mean "…"?` for the most similar candidate, to end a message about an
-/// unknown name; empty if there is none.
+/// Returns `; did you mean "…"?` with the most similar candidate, to end a message about an
+/// unknown name. Empty if no candidate is similar.
 pub fn hint(wanted: &str, candidates: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let candidates = candidates.into_iter();
     let candidates = candidates.map(|candidate| candidate.as_ref().to_owned());
