@@ -4,7 +4,7 @@
 use crate::config::Settings;
 use crate::{env, output};
 use async_trait::async_trait;
-use haft::{Effect, Error, Intent, Journal, Outcome};
+use haft::{Error, Intent, Journal, Outcome};
 use haft_store::sessions::{self, Batch, Call, NewSession, Session, SessionKind, Sessions};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -101,12 +101,6 @@ pub(crate) fn open(state: &Path, secrets: &[String]) -> Result<Sessions, String>
     Ok(sessions)
 }
 
-/// Whether calls with this effect can change something, so that they must be recorded
-/// first.
-fn has_effect(effect: Effect) -> bool {
-    !matches!(effect, Effect::Read | Effect::Pure)
-}
-
 /// Everything needed to create the session in the database.
 #[derive(Clone)]
 struct PendingSession {
@@ -193,7 +187,7 @@ impl Recorder {
 #[async_trait]
 impl Journal for Recorder {
     async fn intent(&self, intent: Intent) -> Result<(), Error> {
-        let has_effect = has_effect(intent.effect);
+        let has_effect = intent.effect.may_change();
         let session = match self.session().await {
             Ok(session) => session,
             // Nothing can be recorded, so nothing may change.

@@ -106,12 +106,16 @@ impl Runtime {
     /// Makes several calls and yields each reply when it is ready, with the index of its
     /// call.
     pub async fn run_each(&self, calls: Vec<Call>) -> impl Stream<Item = (usize, Reply)> + Send {
-        self.recall().await;
-        self.ready().await;
-        // All calls take their position in the queue before any of them runs, so that two
-        // writes of the same file happen in the order of the calls.
-        let calls = calls.into_iter().map(|call| self.admit_now(call));
-        let calls: Vec<Admitted> = calls.collect();
+        let calls = self.admit_all(calls).await;
+        self.finish_each(calls)
+    }
+
+    /// Makes admitted calls, as many at a time as the session allows, and yields each reply
+    /// when it is ready, with the index of its call.
+    pub fn finish_each(
+        &self,
+        calls: Vec<Admitted>,
+    ) -> impl Stream<Item = (usize, Reply)> + Send + use<> {
         let concurrency = self.session.shared.concurrency;
         let runtime = self.clone();
         futures::stream::iter(calls.into_iter().enumerate())

@@ -47,6 +47,13 @@ impl Effect {
         }
     }
 
+    /// Whether a call can change something. Such a call is recorded before it runs, because
+    /// its effects are unknown if it does not end.
+    #[must_use]
+    pub fn may_change(self) -> bool {
+        !matches!(self, Self::Read | Self::Pure)
+    }
+
     /// Returns the effect with the given name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {

@@ -40,7 +40,7 @@ pub struct Toolset {
 /// Form of all replies of a toolset. Replies of added tools follow it where they can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyForm {
-    /// Text.
+    /// Plain text.
     Text {
         /// Start of every failure. May be empty.
         failure_prefix: &'static str,

@@ -6,7 +6,7 @@ use super::record::NotRecorded;
 use super::run::{Run, UnrecordedAnswer, panic_message};
 use crate::{ToolCall, ToolResult, tool_reply};
 use futures::{FutureExt, StreamExt};
-use haft::{ApprovalAnswer, Call, Content, EventKind, Reply, ReplyForm};
+use haft::{Admitted, ApprovalAnswer, Call, Content, EventKind, Reply, ReplyForm};
 use haft_store::sessions::{Batch, Decision, Outcome};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -41,6 +41,24 @@ impl PreparedCall {
     }
 }
 
+/// The admitted calls of one answer.
+pub(super) struct AdmittedCalls {
+    admitted: Vec<Admitted>,
+    /// The index of each admitted call among all calls.
+    numbers: Vec<usize>,
+    held: HeldEvents,
+    /// Stops the calls.
+    stop: CancellationToken,
+}
+
+impl AdmittedCalls {
+    /// Returns the repaired arguments of a call, if it was admitted.
+    pub(super) fn arguments(&self, number: usize) -> Option<&Value> {
+        let index = self.numbers.iter().position(|known| *known == number)?;
+        self.admitted.get(index)?.arguments()
+    }
+}
+
 /// Results of the calls of one answer.
 pub(super) struct CallResults {
     /// The answer with the calls, if it is not recorded yet.
@@ -64,14 +82,37 @@ pub(super) struct CallResults {
 type HeldEvents = Arc<Mutex<HashMap<String, EventKind>>>;
 
 impl Run {
-    /// Runs calls, as many in parallel as the runtime allows.
+    /// Admits calls, so that their repaired arguments are known before they are recorded.
+    /// Calls that a reply replaces are left out.
+    pub(super) async fn admit_calls(&self, prepared: &[PreparedCall]) -> AdmittedCalls {
+        let held = HeldEvents::default();
+        let stop = self.cancel.child_token();
+        let running = prepared.iter().enumerate();
+        let running = running.filter(|(_, one)| one.instead.is_none());
+        let (numbers, calls) = running
+            .map(|(number, one)| (number, self.call(one, &held, &stop)))
+            .unzip();
+        AdmittedCalls {
+            admitted: self.shared.runtime.admit_all(calls).await,
+            numbers,
+            held,
+            stop,
+        }
+    }
+
+    /// Runs admitted calls, as many in parallel as the runtime allows.
     pub(super) async fn run_calls(
         &self,
         prepared: &[PreparedCall],
+        calls: AdmittedCalls,
         unrecorded_answer: Option<UnrecordedAnswer>,
     ) -> CallResults {
-        let held = HeldEvents::default();
-        let stop = self.cancel.child_token();
+        let AdmittedCalls {
+            admitted,
+            numbers,
+            held,
+            stop,
+        } = calls;
         let mut made = CallResults {
             unrecorded_answer,
             results: prepared.iter().map(|_| None).collect(),
@@ -81,21 +122,13 @@ impl Run {
             final_text: None,
             broken: None,
         };
-        let mut numbers = Vec::new();
-        let mut calls = Vec::new();
         for (number, one) in prepared.iter().enumerate() {
-            match &one.instead {
-                Some(reply) => {
-                    self.add_reply(&mut made, number, &one.call, reply.clone(), None)
-                        .await
-                }
-                None => {
-                    numbers.push(number);
-                    calls.push(self.call(one, &held, &stop));
-                }
+            if let Some(reply) = &one.instead {
+                self.add_reply(&mut made, number, &one.call, reply.clone(), None)
+                    .await;
             }
         }
-        let stream = self.shared.runtime.run_each(calls).await;
+        let stream = self.shared.runtime.finish_each(admitted);
         let mut stream = std::pin::pin!(stream);
         loop {
             let is_recorded = made.unrecorded.is_empty() && made.unrecorded_answer.is_none();

@@ -99,7 +99,8 @@ impl Run {
             pending: Vec::new(),
             since: open.since,
         });
-        let made = self.run_calls(&prepared, None).await;
+        let admitted = self.admit_calls(&prepared).await;
+        let made = self.run_calls(&prepared, admitted, None).await;
         self.shared.lock().answers_within.clear();
         let mut fresh = made.results.into_iter();
         for slot in results.iter_mut().filter(|slot| slot.is_none()) {
@@ -260,7 +261,7 @@ impl Run {
 
     pub(super) fn may_change(&self, call: &ToolCall) -> bool {
         let effect = self.shared.runtime.effect_of(&call.name);
-        !matches!(effect, None | Some(Effect::Read | Effect::Pure))
+        effect.is_some_and(Effect::may_change)
     }
 
     /// Returns the result of a call that was interrupted. The call does not run again.

@@ -12,9 +12,9 @@ use crate::{
     AgentEvent, Limit, Message, ModelAnswer, Origin, Part, Stop, ToolCall, ToolResult, Usage,
 };
 use futures::FutureExt;
-use haft::{Effect, Reply};
+use haft::Reply;
 use haft_store::sessions::{Approval, Batch, Call, REDACTED};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -45,10 +45,13 @@ impl Run {
             None => self.prepare(calls).await,
             Some(why) => calls.into_iter().map(|call| skipped(call, why)).collect(),
         };
+        let admitted = self.admit_calls(&prepared).await;
         let message = Message::Assistant(answer);
+        let intents = prepared.iter().enumerate();
+        let intents = intents.map(|(number, one)| self.intent(one, admitted.arguments(number)));
         let batch = Batch {
             messages: vec![recorded(&message)],
-            calls: prepared.iter().map(|one| self.intent(one)).collect(),
+            calls: intents.collect(),
             ..self.batch()
         };
         let unrecorded_answer = if batch.calls.iter().any(|call| call.has_effect) {
@@ -60,7 +63,7 @@ impl Run {
             self.emitter.defer_recording(true);
             Some(UnrecordedAnswer { message, batch })
         };
-        let made = self.run_calls(&prepared, unrecorded_answer).await;
+        let made = self.run_calls(&prepared, admitted, unrecorded_answer).await;
         let calls: Vec<_> = prepared.into_iter().map(|one| one.call).collect();
         self.results(&calls, made, &usage).await
     }
@@ -248,15 +251,14 @@ impl Run {
         is_refused.then(|| Reply::error(MARKED))
     }
 
-    fn intent(&self, one: &PreparedCall) -> Call {
-        let effect = self.shared.runtime.effect_of(&one.call.name);
+    /// Converts a call for the record, with its arguments as repaired, if it was admitted.
+    fn intent(&self, one: &PreparedCall, repaired: Option<&Value>) -> Call {
         Call {
             call_id: one.call.id.clone(),
             tool: one.call.name.clone(),
-            arguments: one.call.arguments.to_string(),
+            arguments: repaired.unwrap_or(&one.call.arguments).to_string(),
             // A call that is replaced by a reply does not run.
-            has_effect: one.instead.is_none()
-                && !matches!(effect, None | Some(Effect::Read | Effect::Pure)),
+            has_effect: one.instead.is_none() && self.may_change(&one.call),
         }
     }
 

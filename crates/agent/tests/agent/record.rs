@@ -112,3 +112,30 @@ async fn an_answer_is_recorded_before_slow_calls_end() {
     while events.next().await.is_some() {}
     assert_eq!(roles(&sessions, &agent), ["user", "assistant", "tool"]);
 }
+
+#[tokio::test]
+async fn arguments_are_recorded_as_repaired() {
+    let bed = Bed::new();
+    bed.file("a.txt", "first");
+    let model = Scripted::new([
+        calls([
+            ("1", "read", json!({ "file_path": "a.txt" })),
+            (
+                "2",
+                "write",
+                json!({ "file_path": "b.txt", "content": "x" }),
+            ),
+            ("3", "read", json!({ "offset": 1 })),
+        ]),
+        text("Done."),
+    ]);
+    let (agent, sessions) = recorded(&bed, &model);
+    run(&agent, "Read").await;
+    let arguments = |id| {
+        let (_, call) = sessions.call(Some(agent.session()), id).unwrap();
+        call.arguments
+    };
+    assert_eq!(arguments("1"), r#"{"path":"a.txt"}"#);
+    assert_eq!(arguments("2"), r#"{"content":"x","path":"b.txt"}"#);
+    assert_eq!(arguments("3"), r#"{"offset":1}"#, "invalid, so as given");
+}

@@ -19,6 +19,14 @@ pub struct Admitted {
     pub(super) admission: Result<Admission, Error>,
 }
 
+impl Admitted {
+    /// Returns the arguments after repair, or `None` if the call was refused.
+    #[must_use]
+    pub fn arguments(&self) -> Option<&Value> {
+        Some(&self.admission.as_ref().ok()?.arguments)
+    }
+}
+
 /// A call that was validated, passed the policy and has its position in the queue.
 pub(super) struct Admission {
     pub(super) entry: Entry,
@@ -52,6 +60,15 @@ impl Runtime {
         self.recall().await;
         self.ready_for(&call.tool).await;
         self.admit_now(call)
+    }
+
+    /// Admits several calls. All of them take their position in the queue before any of
+    /// them runs, so that two writes of the same file happen in the order of the calls.
+    pub async fn admit_all(&self, calls: Vec<Call>) -> Vec<Admitted> {
+        self.recall().await;
+        self.ready().await;
+        let calls = calls.into_iter();
+        calls.map(|call| self.admit_now(call)).collect()
     }
 
     /// Same as [`Runtime::admit`], if the tools are loaded.

@@ -36,7 +36,7 @@ impl Runtime {
         let names = self.names(&resources, paths);
         let act = PolicyInput {
             tool,
-            effect,
+            effect: effect_of(effect, &resources),
             resources: &resources,
             work_dir: session.scope.work_dir(),
             bases: &session.shared.bases,
@@ -49,6 +49,7 @@ impl Runtime {
             Verdict::Ask => {}
         }
         let call = policy.judge(&PolicyInput {
+            effect,
             resources: &[],
             names: &[],
             ..act
@@ -63,5 +64,16 @@ impl Runtime {
         let suggestion = policy.suggest(&act, &suggested());
         let suggestion = suggestion.as_ref();
         Err(not_approved(tool, &judgement, suggestion, false, why))
+    }
+}
+
+/// Returns the effect that rules see. A rule that allows a program to run says nothing about
+/// the files and hosts that its code uses.
+fn effect_of(tool: Effect, resources: &[Resource]) -> Effect {
+    match (tool, resources) {
+        (Effect::Execute, [Resource::Path(_, Access::Read)]) => Effect::Read,
+        (Effect::Execute, [Resource::Path(..)]) => Effect::Write,
+        (Effect::Execute, [Resource::Host(_)]) => Effect::Network,
+        (tool, _) => tool,
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::{Approve, Policy, Rule, RuleDraft, RuleFile, RuleLocation, RuleOwner, Verdict};
 use haft_ops::backend::Expect;
 
-/// Writes notes.
+/// Writes its call id into files.
 #[derive(Deserialize, JsonSchema)]
 struct NoteArgs {
     /// The files to write, in order.
@@ -48,6 +48,22 @@ impl Tool for Note {
     }
 }
 
+/// Runs code that writes files.
+struct Interpret;
+
+impl Tool for Interpret {
+    const NAME: &'static str = "interpret";
+    const EFFECT: Effect = Effect::Execute;
+    type Args = NoteArgs;
+
+    async fn call(&self, args: NoteArgs, cx: &Context) -> Result<Reply, Error> {
+        for file in &args.files {
+            cx.resolve(file, Access::Write).await?;
+        }
+        Ok(Reply::from("resolved"))
+    }
+}
+
 /// Claims to read only.
 struct Sly;
 
@@ -86,7 +102,7 @@ fn with_rules(rules: Vec<Rule>, set: impl FnOnce(Builder) -> Builder) -> Bench {
 
 fn with_notes(builder: Builder) -> Builder {
     let log = Arc::default();
-    builder.tool(Note { log }).tool(Sly)
+    builder.tool(Note { log }).tool(Sly).tool(Interpret)
 }
 
 fn note(files: &[&str]) -> Call {
@@ -137,6 +153,24 @@ async fn a_rule_that_asks_about_the_whole_call_is_answered_once() {
     let approved = call().answered(ApprovalAnswer::Approve);
     assert_eq!(bench.runtime.run(approved).await.text(), "noted");
     assert!(exists(&bench, "b"));
+}
+
+#[tokio::test]
+async fn permission_to_run_a_program_does_not_include_every_file() {
+    let place = |line| RuleLocation {
+        file: "haft.yaml".to_owned(),
+        line,
+    };
+    let mut allow = RuleDraft::new(Verdict::Allow, "*", place(1));
+    allow.effect = Some(Effect::Execute);
+    let mut deny = RuleDraft::new(Verdict::Deny, "*", place(2));
+    deny.path = Some("secret/**".to_owned());
+    let rules = [allow, deny].map(|draft| Rule::new(draft).unwrap());
+    let bench = with_rules(rules.into(), |builder| builder);
+    let call = |file: &str| Call::new("interpret", json!({ "files": [file] }));
+    assert_eq!(bench.runtime.run(call("open")).await.text(), "resolved");
+    let text = bench.runtime.run(call("secret/x")).await.text();
+    assert!(text.starts_with("denied: haft.yaml:2 denies"), "{text}");
 }
 
 #[tokio::test]
