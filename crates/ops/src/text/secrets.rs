@@ -1,6 +1,7 @@
 //! Finding secrets in foreign text, to redact them.
 
 mod spelled;
+mod unescaped;
 mod userinfo;
 
 pub use spelled::{Spelled, in_base64};

@@ -107,7 +107,8 @@ impl Spelled {
     }
 }
 
-fn run(bytes: &[u8], at: usize) -> usize {
+/// Returns the number of backslashes at a position.
+pub(super) fn run(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     rest.iter().take_while(|byte| **byte == b'\\').count()
 }
@@ -203,7 +204,7 @@ fn percent(bytes: &[u8], at: usize, depth: usize) -> Option<(u8, usize)> {
 }
 
 /// Decodes `\x41`.
-fn hexadecimal(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+pub(super) fn hexadecimal(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     let after = at + run(bytes, at);
     (after > at).then_some(())?;
     let rest = bytes.get(after..)?.strip_prefix(b"x")?;
@@ -212,7 +213,7 @@ fn hexadecimal(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
 }
 
 /// Decodes `u0041` or `u{41}`, and returns its length.
-fn unicode(rest: &[u8]) -> Option<(u32, usize)> {
+pub(super) fn unicode(rest: &[u8]) -> Option<(u32, usize)> {
     let rest = rest.strip_prefix(b"u")?;
     if let Some(braced) = rest.strip_prefix(b"{") {
         let length = braced.iter().take(9).position(|byte| *byte == b'}')?;

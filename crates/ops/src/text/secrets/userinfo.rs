@@ -1,5 +1,6 @@
 //! User names and passwords in URLs: `https://me:password@host`.
 
+use super::unescaped::Unescaped;
 use memchr::{memchr2, memchr3_iter, memmem};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,6 +11,9 @@ const FAR: usize = 256;
 
 /// Minimum length of a user name that counts as a token: `https://TOKEN@host`.
 const TOKEN: usize = 8;
+
+/// Maximum number of letters, and of digits behind them, in a word of a user name.
+const LONGEST_WORD: (usize, usize) = (16, 4);
 
 /// Words that people write in place of a password.
 const PLACEHOLDERS: [&str; 14] = [
@@ -33,24 +37,17 @@ const PLACEHOLDERS: [&str; 14] = [
 /// placeholders such as `user:password` and `$NAME`.
 #[must_use]
 pub fn without_userinfo<'a>(text: &'a str, mark: &str) -> Cow<'a, str> {
-    let bytes = text.as_bytes();
-    if memchr2(b'@', b'%', bytes).is_none() {
-        return Cow::Borrowed(text);
-    }
+    let secrets = match Unescaped::new(text, b":/@") {
+        Some(plain) => secrets(&plain.text)
+            .into_iter()
+            .map(|range| plain.original(&range))
+            .collect(),
+        None => secrets(text),
+    };
     let mut cleaned = String::new();
     let mut from = 0;
-    for at in memchr3_iter(b':', b'%', b'/', bytes) {
-        if at < from {
-            continue;
-        }
-        let Some(Range { start, end }) = secret(bytes, at) else {
-            continue;
-        };
-        // Both ends are next to ASCII characters.
-        let (Some(before), Some(_)) = (text.get(from..start), text.get(start..end)) else {
-            continue;
-        };
-        cleaned.push_str(before);
+    for Range { start, end } in secrets {
+        cleaned.push_str(text.get(from..start).unwrap_or_default());
         cleaned.push_str(mark);
         from = end;
     }
@@ -61,6 +58,24 @@ pub fn without_userinfo<'a>(text: &'a str, mark: &str) -> Cow<'a, str> {
             Cow::Owned(cleaned)
         }
     }
+}
+
+/// Returns the ranges of all secrets.
+fn secrets(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found: Vec<Range<usize>> = Vec::new();
+    if memchr2(b'@', b'%', bytes).is_none() {
+        return found;
+    }
+    for at in memchr3_iter(b':', b'%', b'/', bytes) {
+        if found.last().is_some_and(|last| at < last.end) {
+            continue;
+        }
+        // Both ends are next to ASCII characters.
+        let range = secret(bytes, at).filter(|range| text.get(range.clone()).is_some());
+        found.extend(range);
+    }
+    found
 }
 
 /// Notation of a URL.
@@ -115,12 +130,17 @@ fn length(rest: &[u8], written: Written) -> Option<usize> {
     // host comes a port number, followed by a delimiter.
     let far = rest.get(..rest.len().min(FAR))?;
     let is_end =
-        |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"\"<>".contains(byte);
-    let far = far.get(..far.iter().position(is_end).unwrap_or(far.len()))?;
-    let next = rest.get(place);
+        |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"\">".contains(byte);
+    let end = far.iter().position(is_end).unwrap_or(far.len());
+    let (far, behind) = far.split_at(end);
+    let far = match behind.first() {
+        // An HTML tag follows, or a placeholder such as `<port>`.
+        Some(b'>') => far.split(|byte| *byte == b'<').next()?,
+        _ => far,
+    };
     match after_colon(host)? {
         port if port.is_empty() || !port.iter().all(u8::is_ascii_digit) => last_at(far, written),
-        _ if next.is_none_or(|next| is_end(next) || b"/?#`".contains(next)) => None,
+        _ if far.get(place).is_none_or(|next| b"/?#`".contains(next)) => None,
         // The next URL in a list is a separate one.
         _ => last_at(
             far.get(..memmem::find(far, b"//").unwrap_or(far.len()))?,
@@ -268,7 +288,22 @@ fn is_secret(scheme: &[u8], given: &[u8], written: Written) -> bool {
         }
     };
     let (name, password) = (name.unwrap_or_default(), password.unwrap_or_default());
-    !password.is_empty() && name != password && !is_placeholder(password)
+    let is_password = !password.is_empty() && name != password && !is_placeholder(password);
+    is_password || name.len() >= TOKEN && !is_placeholder(name) && !is_words(name)
+}
+
+/// Whether a user name consists of words: `jane.doe42`, `API_KEY`, `Administrator`.
+fn is_words(name: &[u8]) -> bool {
+    name.split(|byte| b"-_.+@".contains(byte)).all(|word| {
+        let letters = word.iter().take_while(|byte| byte.is_ascii_alphabetic());
+        let (letters, digits) = word.split_at(letters.count());
+        let rest = letters.get(1..).unwrap_or_default();
+        letters.len() <= LONGEST_WORD.0
+            && digits.len() <= LONGEST_WORD.1
+            && digits.iter().all(u8::is_ascii_digit)
+            && (rest.iter().all(u8::is_ascii_lowercase)
+                || letters.iter().all(u8::is_ascii_uppercase))
+    })
 }
 
 fn is_placeholder(given: &[u8]) -> bool {
@@ -378,6 +413,8 @@ mod tests {
             ("https://u:1;S/x@h", "https://[redacted]@h"),
             (r"https://u:1\S@h", "https://[redacted]@h"),
             ("https://u:1{S}@h", "https://[redacted]@h"),
+            ("https://u:1<S@h", "https://[redacted]@h"),
+            ("https://me:hun<ter2@h <b>", "https://[redacted]@h <b>"),
             ("https:/me:hunter2@h", "https:/[redacted]@h"),
             ("https:me:hunter2@h", "https:[redacted]@h"),
             ("HTTP:me:hunter2@h", "HTTP:[redacted]@h"),
@@ -403,9 +440,74 @@ mod tests {
         }
     }
 
+    /// Some services take an API key as the user name, with any password or none.
+    #[test]
+    fn a_key_as_the_user_name_is_redacted() {
+        for key in [
+            "sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+            "9f86d081884c7d659a2feaa0c55ad015",
+            "AKIAIOSFODNN7EXAMPLE",
+            "kZxQwPrT",
+            "qhdkzmwxyrtplvbnesga",
+            "key-3ax6xnjp29jd6fds4gc373sgvjxteol0",
+        ] {
+            for password in ["", "X", "x", "pass", "password", "***", "$PASSWORD", key] {
+                for scheme in ["https", "git+https", "redis"] {
+                    let text = format!("{scheme}://{key}:{password}@host/x");
+                    assert_eq!(clean(&text), format!("{scheme}://[redacted]@host/x"));
+                }
+                let text = format!("?u=https%3A%2F%2F{key}%3A{password}%40host");
+                assert_eq!(clean(&text), "?u=https%3A%2F%2F[redacted]%40host");
+            }
+        }
+    }
+
+    #[test]
+    fn escaped_separators_are_recognised() {
+        for (text, cleaned) in [
+            (
+                r"https:\u002f\u002fme:hunter2@host",
+                r"https:\u002f\u002f[redacted]@host",
+            ),
+            (
+                r"a https\x3a//me:hunter2@host b",
+                r"a https\x3a//[redacted]@host b",
+            ),
+            (
+                r"https\u{3a}\u{2F}\u{2f}me\u{3a}hunter2\u{40}host",
+                r"https\u{3a}\u{2F}\u{2f}[redacted]\u{40}host",
+            ),
+            (
+                r#"{"a":"https:\\\u002F\\\u002Fme:hünter2\\\u0040höst"}"#,
+                r#"{"a":"https:\\\u002F\\\u002F[redacted]\\\u0040höst"}"#,
+            ),
+            (
+                r"https:\x2f\x2fa:one1\x40x https:\x2f\x2fb:two2@y",
+                r"https:\x2f\x2f[redacted]\x40x https:\x2f\x2f[redacted]@y",
+            ),
+        ] {
+            assert_eq!(clean(text), cleaned, "{text}");
+            assert_eq!(clean(cleaned), cleaned, "twice: {text}");
+        }
+    }
+
     #[test]
     fn text_without_secrets_is_unchanged() {
         for text in [
+            "https://username:password@host",
+            "https://deploy-bot:@host",
+            "https://jane.doe42:pass@host",
+            "https://YOUR_API_KEY:@host",
+            "https://Administrator:Administrator@host",
+            "https://$API_KEY_1:@host",
+            "https://${api_key_1}:x@host",
+            "https://xxxxxxxxxxxx:@host",
+            r"https:\u002f\u002fuser:password\u0040host",
+            r"C:\x40\u0040\u{40}\x3a",
+            "<a href=https://host:port>me@host</a>",
+            "https://host:port<br>me@host",
+            "https://host:80<br>me@host",
+            "https://host:<port>/me@host",
             "https://host/x",
             "https://host:8080/@scope/package",
             "https://host/?mail=me@host",
@@ -458,6 +560,9 @@ mod tests {
             "http%3A",
             "http:a",
             "http://a:1,",
+            r"\",
+            r"\u",
+            r"http\x3a\u002f",
         ] {
             let text = format!("{}@", piece.repeat(20_000));
             let begun = std::time::Instant::now();
