@@ -7,7 +7,6 @@ mod new;
 use crate::args::Shared;
 use crate::args::plugin::Plugin;
 use crate::exit::{Exit, Failure};
-use haft::ops::text::spelling::closest;
 
 /// Runs the command.
 pub(crate) fn run(shared: &Shared, command: &Plugin) -> Result<Exit, Failure> {
