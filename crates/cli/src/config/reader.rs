@@ -14,6 +14,7 @@ mod tests;
 use super::keys;
 use super::node::{Content, Name, Node, Position};
 use super::sources::Readable;
+use super::variables;
 use haft::ops::text::decode::visible;
 use haft::ops::text::{brief, spelling};
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, U64Deserializer};
@@ -26,7 +27,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 /// Name under which a type asks for the number of its value in [`Values`], and then for
-/// the value itself unless variables are still to be expanded.
+/// the value itself unless its variables have to be expanded first.
 pub(crate) const SETTING: &str = "haft::Setting";
 
 /// Name under which a type asks for a text, or else for the value as it is.
@@ -66,6 +67,8 @@ pub(crate) struct Problem {
     mistake: Mistake,
     /// End of the message: the value that was found, or a hint. `None` to name its type.
     end: Option<String>,
+    /// Whether the value contains variables, so that it may be right once they are expanded.
+    is_unexpanded: bool,
 }
 
 #[derive(Debug)]
@@ -101,6 +104,7 @@ impl Problem {
             path: String::new(),
             mistake,
             end,
+            is_unexpanded: false,
         }
     }
 
@@ -185,6 +189,8 @@ impl<'a> Reader<'a> {
             if problem.at.is_none() {
                 problem.at = Some(self.node.at);
                 problem.path.clone_from(&self.path);
+                let text = self.node.text().unwrap_or_default();
+                problem.is_unexpanded = variables::variables(text).next().is_some();
                 if let Mistake::Expected(_) = problem.mistake {
                     // The value of a variable is not shown: it may be secret.
                     let end = match &self.node.written {
@@ -295,8 +301,9 @@ impl<'a, I: Iterator<Item = (Option<&'a Name>, Reader<'a>)>> SeqAccess<'a> for C
     }
 }
 
-/// The number of a setting, and the value itself if it can be read already.
-struct Numbered<'a>(Option<u64>, Option<Reader<'a>>);
+/// The number of a setting, and the value itself unless its variables have to be expanded
+/// first.
+struct Numbered<'a>(Option<u64>, Reader<'a>);
 
 impl<'a> SeqAccess<'a> for Numbered<'a> {
     type Error = Problem;
@@ -307,8 +314,10 @@ impl<'a> SeqAccess<'a> for Numbered<'a> {
     ) -> Result<Option<T::Value>, Problem> {
         match (self.0.take(), self.1.clone()) {
             (Some(number), _) => seed.deserialize(U64Deserializer::new(number)).map(Some),
-            (None, Some(value)) => seed.deserialize(value).map(Some),
-            (None, None) => Ok(None),
+            (None, value) => match value.located(seed.deserialize(value.clone())) {
+                Err(problem) if problem.is_unexpanded => Ok(None),
+                value => value.map(Some),
+            },
         }
     }
 }
@@ -389,9 +398,8 @@ impl<'a> Deserializer<'a> for Reader<'a> {
                 let number = Some(values.len() as u64);
                 let (path, node) = (self.path.clone(), self.node.clone());
                 values.push(FoundValue { path, node });
-                let is_ready = self.node.variables().is_empty();
                 drop(values);
-                visitor.visit_seq(Numbered(number, is_ready.then_some(self)))
+                visitor.visit_seq(Numbered(number, self))
             }
             TEXT_OR if self.node.text().is_some() => self.deserialize_string(visitor),
             _ => visitor.visit_newtype_struct(self),

@@ -87,6 +87,11 @@ fn mistakes_are_located_and_explained() {
             "1:22: unknown key \"x\" in top.shape; known keys: kind",
         ),
         ("shape: ssh", "1:8: top.shape needs ssh"),
+        // Also beside a variable.
+        (
+            "count: ${N}\nby_name: {a: {words: ['${X}'], cuont: 1}}",
+            "2:32: unknown key \"cuont\" in top.by_name.a; did you mean \"count\"?",
+        ),
         (
             "by_name:\n  a.b:\n    count: 0",
             "3:12: top.by_name.a.b.count must be a whole number from 1 to 9, got 0",
