@@ -10,6 +10,7 @@ mod installer;
 mod lua_names;
 mod own_tools;
 mod page;
+mod program_files;
 mod tools_folder;
 pub(crate) use installer::{STARTED, folders_of, trusted_folders, untrusted_folders};
 pub(crate) mod servers;
@@ -18,11 +19,11 @@ use crate::config::Settings;
 use crate::config::plugins::{Configured, Environment, Owner};
 use crate::env;
 use crate::trust::{Item, Pin, Trust};
-use command::{CommandLine, Folders, WrittenCommand, paths_of_argument, paths_of_value};
+use command::{CommandLine, Folders, WrittenCommand};
 use config_links::{linked_files, with_reachable_paths};
-use haft::ops::beneath;
 use haft::{Check, Installer, Overrides, Plugin, Protocol};
 use installer::{installer, installer_of, starting};
+use program_files::{ProgramWords, add_interpreters, first_line};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -267,90 +268,22 @@ fn with_folders(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
     files
 }
 
-/// Adds the interpreters named in the first lines of scripts, unless they are system
-/// programs.
-fn add_interpreters(files: &mut Vec<PathBuf>, work_dir: &Path) {
-    let mut at = 0;
-    while let Some(script) = files.get(at) {
-        at += 1;
-        let Some(line) = first_line(script) else {
-            continue;
-        };
-        for word in line.split_whitespace() {
-            let path = work_dir.join(word);
-            let is_system = ["/usr/", "/bin/", "/sbin/"]
-                .iter()
-                .any(|system| path.starts_with(system));
-            if word.contains('/')
-                && !is_system
-                && is_file(&path)
-                && !files.contains(&path)
-                && at < 20
-            {
-                files.push(path);
-            }
-        }
-    }
-}
-
-/// Returns the text after `#!` in the first line of a script.
-fn first_line(script: &Path) -> Option<String> {
-    let mut begin = [0; 256];
-    let read = beneath::open(script).ok()?.begin(&mut begin).ok()?;
-    let text = String::from_utf8_lossy(begin.get(..read).unwrap_or_default());
-    Some(text.strip_prefix("#!")?.lines().next()?.to_owned())
-}
-
-/// Returns the files that belong to a program: itself, and files named by its arguments
-/// and variables, as the program or its configuration would find them. The first folder
-/// is its own.
-fn program_files<'a>(
-    program: &Path,
-    arguments: &'a [String],
-    values: impl Iterator<Item = &'a str>,
-    folders: &[&Path],
-) -> Vec<PathBuf> {
-    let file = |path: &Path| path.is_absolute() && is_file(path);
-    let mut files: Vec<PathBuf> = [program.to_owned()]
-        .into_iter()
-        .filter(|path| file(path))
-        .collect();
-    let words = arguments.iter().flat_map(|word| paths_of_argument(word));
-    for word in words {
-        for folder in folders {
-            let path: PathBuf = folder.join(word).components().collect();
-            if file(&path) && !files.contains(&path) {
-                files.push(path);
-            }
-        }
-    }
-    let first = folders.first().copied().unwrap_or(Path::new("/"));
-    for value in values.flat_map(paths_of_value) {
-        let path: PathBuf = first.join(value).components().collect();
-        if file(&path) && !files.contains(&path) {
-            files.push(path);
-        }
-    }
-    add_interpreters(&mut files, first);
-    files
-}
-
 fn item(plugin: &Configured, line: &CommandLine) -> Item {
     let values = plugin.environment.values.iter();
-    let files = program_files(
-        &plugin.program,
-        &line.arguments,
-        values.map(|(_, value)| value.as_str()),
-        &[&line.dir, &plugin.folder],
-    );
+    let known = ProgramWords {
+        program: &plugin.program,
+        located: &line.program,
+        arguments: &line.arguments,
+        values: values.map(|(_, value)| value.as_str()).collect(),
+        folders: vec![&line.dir, &plugin.folder],
+    }
+    .files();
     // As written, because variables may hold secrets.
     let shown = [vec![plugin.written_program()], plugin.written_arguments()].concat();
     let mut remarks = remarks(plugin);
     remarks.extend(runs_in(plugin.dir.as_deref()));
     remarks.extend(named_by(plugin.is_project(), &plugin.from, line));
-    if files.is_empty() {
-        remarks.push("its files are unknown, so changes go unnoticed".to_owned());
-    }
+    remarks.extend(known.remark());
     let program = real_path(&plugin.program);
     Item {
         kind: "plugin",
@@ -368,7 +301,7 @@ fn item(plugin: &Configured, line: &CommandLine) -> Item {
                     .map(|dir| format!("\n{:?}", real_path(dir)))
                     .unwrap_or_default()
             ),
-            files,
+            files: known.files,
         },
         remarks,
     }

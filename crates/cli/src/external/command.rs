@@ -17,6 +17,7 @@ use haft::ops::executor::look_up;
 use haft::ops::scope::real;
 use interpreters::{Finder, Step};
 use program_names::Code;
+pub(super) use program_names::CodeSource;
 pub(crate) use program_names::{is_interpreter, name_of};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -466,6 +467,24 @@ pub(super) fn paths_of_value(value: &str) -> impl Iterator<Item = &str> {
         .chain(pieces)
         .flatten()
         .filter(|path| !path.is_empty())
+}
+
+/// Returns the paths in a text that is code for a shell or another interpreter.
+pub(super) fn paths_in_text(text: &str) -> impl Iterator<Item = &str> {
+    let paths = fragments(text).chain(text::relative(text));
+    paths.filter(|path| !is_dots(path))
+}
+
+/// Returns the source of the code that a command line runs. `located` is the program that
+/// was found.
+pub(super) fn code_source(program: &Path, located: &Path, arguments: &[String]) -> CodeSource {
+    let named = program_names::code_source(&name_of(program), arguments);
+    // A link may have a harmless name.
+    let real = real(located).filter(|_| located.is_absolute());
+    match (named, real) {
+        (CodeSource::Program, Some(real)) => program_names::code_source(&name_of(&real), arguments),
+        (named, _) => named,
+    }
 }
 
 /// Maximum number of single-letter options in one word that are looked behind.

@@ -1,9 +1,9 @@
 //! MCP servers: which ones exist, which may be used, and what is stored about each.
 
 use super::command::{CommandLine, WrittenCommand};
+use super::program_files::ProgramWords;
 use super::{
-    folders, is_file, linked_files, named_by, program_files, real_path, sorted, trust_check,
-    with_folders,
+    folders, is_file, linked_files, named_by, real_path, sorted, trust_check, with_folders,
 };
 use crate::config::Settings;
 use crate::config::files::{Execution, has_virtual_paths};
@@ -187,19 +187,22 @@ fn item(server: &Configured, line: Option<&CommandLine>) -> Item {
             };
             let words = [server.written_program(None).into_iter().collect(), own].concat();
             let folders = [line.map(|line| line.dir.as_path()), Some(&server.folder)];
-            let folders: Vec<&Path> = folders.into_iter().flatten().collect();
             let values = environment.values.iter().map(|(_, value)| value.as_str());
-            let placed = line.map_or(arguments, |line| &line.arguments);
-            let files = program_files(program, placed, values, &folders);
-            if files.is_empty() {
-                remarks.push("its files are unknown, so changes go unnoticed".to_owned());
+            let known = ProgramWords {
+                program,
+                located: line.map_or(program, |line| &line.program),
+                arguments: line.map_or(arguments, |line| &line.arguments),
+                values: values.collect(),
+                folders: folders.into_iter().flatten().collect(),
             }
+            .files();
+            remarks.extend(known.remark());
             let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
             let environment = environment.sorted();
             let program = real_path(program);
             let dir = dir.as_ref().map(|dir| real_path(dir));
             let target = format!("{program:?}\n{arguments:?}\n{environment:?}\n{dir:?}");
-            (shown, files, target)
+            (shown, known.files, target)
         }
         Connection::Address { url, .. } => {
             let key = ["url", "uri"]

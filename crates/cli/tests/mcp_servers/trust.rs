@@ -89,6 +89,29 @@ fn exactly_what_was_shown_is_trusted() {
     assert!(!works(&bed));
 }
 
+/// Another file among the arguments does not hide that the code is found by its name.
+#[test]
+fn code_of_a_server_that_is_not_pinned_is_remarked() {
+    let bed = Bed::new();
+    bed.write("work/README.md", "Hello.");
+    bed.write("work/pkg/__main__.py", format!("{PRELUDE}{ECHO}\n"));
+    let shown = |args: &[&str]| {
+        bed.project(&json!({ "tools": { "mcp": {
+            "theirs": { "command": "python3", "args": args },
+        } } }));
+        bed.done(&["trust", "--yes"]).out
+    };
+    let remark = "its code may load other files; changes to those go unnoticed";
+    let text = shown(&["pkg/__main__.py", "./README.md"]);
+    assert!(!text.contains("go unnoticed"), "{text}");
+    let text = shown(&["./pkg", "./README.md"]);
+    assert!(text.contains(remark), "{text}");
+    let waits = |bed: &Bed| bed.haft(&["tools"]).err.contains("changed)");
+    assert!(!waits(&bed));
+    bed.write("work/pkg/__main__.py", "evil()");
+    assert!(waits(&bed));
+}
+
 #[test]
 fn a_project_cannot_take_the_name_of_a_users_server() {
     let bed = Bed::serving(&[("mine", ECHO)]);

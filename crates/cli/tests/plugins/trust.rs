@@ -787,6 +787,90 @@ fn a_file_that_is_named_in_an_option_is_pinned_and_none_is_remarked() {
     assert!(ran.err.contains("changed)"), "{ran:?}");
 }
 
+const MAY_LOAD: &str = "its code may load other files; changes to those go unnoticed";
+
+/// Another file among the arguments does not hide that the code is found by its name.
+#[test]
+fn code_that_an_argument_names_indirectly_is_pinned_and_remarked() {
+    for (program, args, file) in [
+        ("node", &["./plug", "./README.md"][..], "plug.js"),
+        ("node", &["plug", "./README.md"], "plug.json"),
+        ("node", &["./app", "./README.md"], "app/index.js"),
+        ("node", &["./app", "./README.md"], "app/package.json"),
+        (
+            "node",
+            &["-e", "require('./plug')", "./README.md"],
+            "plug.js",
+        ),
+        (
+            "python3",
+            &["-u", "./pkg", "./README.md"],
+            "pkg/__main__.py",
+        ),
+        ("python3", &["-m", "pkg", "./README.md"], "pkg/__main__.py"),
+        ("python3", &["-m", "pkg.sub", "./README.md"], "pkg/sub.py"),
+        ("python3", &["-mpkg", "./README.md"], "pkg.py"),
+        (
+            "/usr/bin/env",
+            &["A=./README.md", "python3", "./pkg"],
+            "pkg/__main__.py",
+        ),
+        (
+            "sh",
+            &["-c", "exec python3 ./plug.py x", "./README.md"],
+            "plug.py",
+        ),
+    ] {
+        let bed = Bed::new();
+        bed.write("work/README.md", "Hello.");
+        let file = format!("work/{file}");
+        bed.write(&file, "1");
+        bed.project(&json!({ "tools": { "plugins": [{ "path": program, "args": args }] } }));
+        let shown = bed.done(&["trust", "--yes"]).out;
+        assert!(shown.contains(MAY_LOAD), "{args:?}: {shown}");
+        let waits = |bed: &Bed| bed.haft(&["tools"]).err.contains("changed)");
+        assert!(!waits(&bed), "{args:?}");
+        bed.write(&file, "2");
+        assert!(waits(&bed), "{args:?}");
+    }
+}
+
+/// The remark depends on the code, not on how many files are pinned.
+#[test]
+fn only_code_that_is_not_pinned_is_remarked() {
+    let bed = Bed::new();
+    bed.write("work/README.md", "Hello.");
+    bed.write("work/plug.py", "");
+    bed.program("work/plug", "#!/usr/bin/env python3\n");
+    let shown = |entry: &serde_json::Value| {
+        bed.project(&json!({ "tools": { "plugins": [entry] } }));
+        bed.haft(&["trust"]).out
+    };
+    for entry in [
+        json!({ "path": "python3", "args": ["-c", "import far.away", "./README.md"] }),
+        json!({ "path": "python3", "args": ["-m", "far.away", "./README.md"] }),
+        json!({ "path": "/usr/bin/python3", "args": ["-m", "far.away"] }),
+        json!({ "path": "perl", "args": ["-Mfar", "./README.md"] }),
+        json!({ "path": "npx", "args": ["far", "./README.md"] }),
+        json!({ "path": "docker", "args": ["run", "far", "./README.md"] }),
+        json!({ "path": "flock", "args": ["./README.md", "python3", "-m", "far"] }),
+        json!({ "path": "unknown-program", "args": ["./README.md"] }),
+    ] {
+        let shown = shown(&entry);
+        assert!(shown.contains(MAY_LOAD), "{entry}: {shown}");
+    }
+    for entry in [
+        json!({ "path": "python3", "args": ["-u", "plug.py", "./README.md"] }),
+        json!({ "path": "/usr/bin/env", "args": ["A=1", "python3", "./plug.py", "--fast"] }),
+        json!({ "path": "/usr/bin/env", "args": ["./plug", "--fast"] }),
+        json!({ "path": "./plug", "args": ["--fast", "./README.md"] }),
+    ] {
+        let shown = shown(&entry);
+        assert!(shown.contains("plug"), "{entry}: {shown}");
+        assert!(!shown.contains("go unnoticed"), "{entry}: {shown}");
+    }
+}
+
 #[test]
 fn the_order_of_keys_does_not_matter_and_a_script_names_its_plugin() {
     let bed = Bed::new();

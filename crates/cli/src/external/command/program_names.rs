@@ -273,6 +273,20 @@ pub(super) struct Code {
     pub(super) rest: usize,
 }
 
+/// Source of the code that a command line runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::external) enum CodeSource {
+    /// The program itself.
+    Program,
+    /// A file named by the argument at this index. With `perl -e` it is a text, which is
+    /// not the name of a file.
+    File(usize),
+    /// A text or a module in the argument at this index or the next, as with `-c` and `-m`.
+    Text(usize),
+    /// Not known from the command line.
+    Unknown,
+}
+
 /// Whether a program of this name runs the script in its arguments.
 pub(crate) fn is_interpreter(name: &str) -> bool {
     STEADY.contains(&name) || LOOSE.contains(&name)
@@ -420,10 +434,6 @@ pub(super) fn runs_elsewhere(name: &str) -> bool {
 /// Returns which words are code if a program may run another one named by its arguments,
 /// as `flock FILE node SCRIPT` does.
 fn run_by_another(arguments: &[String], start: usize, from: &Path) -> Option<Code> {
-    let is_known = |word: &str| {
-        let name = name_of(Path::new(word));
-        RUNNERS.contains(&name.as_str()) || is_interpreter(&name)
-    };
     for (at, word) in arguments.iter().enumerate().skip(start) {
         let after = at + 1;
         if is_known(word) {
@@ -434,9 +444,7 @@ fn run_by_another(arguments: &[String], start: usize, from: &Path) -> Option<Cod
                 rest: after + inner.rest,
             });
         }
-        // `-c 'node server.js'`
-        let apart = |c: char| c.is_whitespace() || "=;|&()'\"`".contains(c);
-        if word.split(apart).any(is_known) {
+        if has_known(word) {
             return Some(Code {
                 is_from_folder: true,
                 rest: after,
@@ -444,6 +452,57 @@ fn run_by_another(arguments: &[String], start: usize, from: &Path) -> Option<Cod
         }
     }
     None
+}
+
+/// Whether a word is a program that runs code named by its arguments.
+fn is_known(word: &str) -> bool {
+    let name = name_of(Path::new(word));
+    RUNNERS.contains(&name.as_str()) || is_interpreter(&name)
+}
+
+/// Whether a text contains such a program: `-c 'node server.js'`.
+fn has_known(text: &str) -> bool {
+    let apart = |c: char| c.is_whitespace() || "=;|&()'\"`".contains(c);
+    text.split(apart).any(is_known)
+}
+
+/// Returns the source of the code that a program of this name runs.
+pub(super) fn code_source(name: &str, arguments: &[String]) -> CodeSource {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if is_interpreter(name) {
+        let at = harmless_flags(&words);
+        return match words.get(at) {
+            Some(word) if word.starts_with('-') => CodeSource::Text(at),
+            Some(_) => CodeSource::File(at),
+            None => CodeSource::Unknown,
+        };
+    }
+    let is_wrapper = WRAPPERS.contains(&name);
+    if is_runner(name) && !is_wrapper || runs_elsewhere(name) {
+        return CodeSource::Unknown;
+    }
+    for (at, word) in words.iter().enumerate() {
+        if is_known(word) {
+            let after = at + 1;
+            let rest = arguments.get(after..).unwrap_or_default();
+            return match code_source(&name_of(Path::new(word)), rest) {
+                CodeSource::File(inner) => CodeSource::File(after + inner),
+                CodeSource::Text(inner) => CodeSource::Text(after + inner),
+                CodeSource::Program | CodeSource::Unknown => CodeSource::Unknown,
+            };
+        }
+        if has_known(word) {
+            return CodeSource::Text(at);
+        }
+    }
+    let path = words
+        .iter()
+        .position(|word| word.contains('/') && !word.contains('='));
+    match path.filter(|_| is_wrapper) {
+        Some(at) => CodeSource::File(at),
+        None if is_wrapper => CodeSource::Unknown,
+        None => CodeSource::Program,
+    }
 }
 
 /// Returns `python` for `/usr/bin/python3.12`.
