@@ -83,14 +83,14 @@ pub enum AgentEvent {
         after: u64,
     },
     /// A picture was replaced with a note because the provider rejected the conversation
-    /// with it.
+    /// with it, or because newer pictures fill the request.
     PictureLeftOut {
         /// Call whose result contains the picture, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
         /// Description of the picture: `[image image/png, 12KB]`.
         picture: String,
-        /// Message of the provider.
+        /// Message of the provider, or the limit.
         reason: String,
     },
     /// A request failed and will be retried.

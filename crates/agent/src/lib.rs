@@ -29,7 +29,9 @@ pub use format::ResponseFormat;
 pub use hooks::{Hooks, NoHooks};
 pub use instructions::{Instructions, instructions};
 pub use memory::{Memory, MemoryFile, memory};
-pub use message::{Message, ModelAnswer, OmittedPicture, Origin, Part, Stop, ToolCall, ToolResult};
+pub use message::{
+    Message, ModelAnswer, OmissionReason, OmittedPicture, Origin, Part, Stop, ToolCall, ToolResult,
+};
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelId, Request};
 pub use prompt::{Prompt, system_prompt};
 pub use skills::{SKILL as SKILL_TOOL, Skill, SkillFolder, Skills};

@@ -59,8 +59,7 @@ pub struct ModelAnswer {
     /// provider's module reads. Other providers use `parts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<Value>,
-    /// Pictures that were omitted from the request because the provider rejected the
-    /// conversation with them. Later requests omit them too.
+    /// Pictures that were omitted from the request. Later requests omit them too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OmittedPicture>,
 }
@@ -75,6 +74,21 @@ pub struct OmittedPicture {
     pub result: Option<usize>,
     /// Index of the content block.
     pub block: usize,
+    /// The reason for omitting it.
+    #[serde(default)]
+    pub reason: OmissionReason,
+}
+
+/// The reason for omitting a picture.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OmissionReason {
+    /// The provider rejected the conversation with it.
+    #[default]
+    Rejected,
+    /// Newer pictures fill the request.
+    RequestFull,
 }
 
 impl ModelAnswer {

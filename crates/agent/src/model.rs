@@ -88,8 +88,11 @@ pub struct ModelError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The provider cannot be reached, or the connection broke.
+    /// The provider cannot be reached, or does not respond.
     Network,
+    /// The connection broke before the answer began. A server may do this to a request that
+    /// is too large for it.
+    Disconnected,
     /// The provider returned this HTTP status.
     Status(u16),
     /// The answer ended early.
@@ -121,6 +124,7 @@ impl ModelError {
     pub fn is_transient(&self) -> bool {
         match self.kind {
             ModelErrorKind::Network
+            | ModelErrorKind::Disconnected
             | ModelErrorKind::Truncated
             | ModelErrorKind::Empty
             | ModelErrorKind::Malformed => true,

@@ -230,8 +230,7 @@ impl Transcript {
             AgentEvent::PictureLeftOut {
                 picture, reason, ..
             } => {
-                let words =
-                    format!("{picture} is left out from now on: the provider refused it: {reason}");
+                let words = format!("{picture} is left out from now on: {reason}");
                 out.extend(self.note(&words, Style::YELLOW));
             }
             AgentEvent::Steering { text } => out.extend(self.user_input(text)),

@@ -2,7 +2,7 @@
 //! record keeps all of them.
 
 use super::ask::{ModelQuery, NoAnswer};
-use super::pictures::{PictureTrial, without_pictures};
+use super::pictures::{PictureTrial, with_limited_pictures, without_pictures};
 use super::run::{End, Run, recorded};
 use crate::{AgentEvent, Message, Origin};
 use haft_store::sessions::{Batch, NewMessage};
@@ -91,7 +91,7 @@ impl Run {
 
     /// Asks the model for a summary. If that fails, lists the prompts and calls.
     async fn summary(&mut self, old: &[Arc<Message>]) -> Result<String, End> {
-        let mut history = old.to_vec();
+        let mut history = with_limited_pictures(old);
         history.push(Arc::new(Message::user(REQUEST, Origin::Note)));
         let query = ModelQuery {
             system: &self.settings.system.clone(),

@@ -86,9 +86,10 @@ impl Run {
                 is_trial: trial.has_begun(),
             };
             match self.ask(&query).await {
-                Ok(mut answer) => {
-                    self.omit_pictures(&trial, &mut answer);
-                    return Ok(self.with_unique_ids(answer));
+                Ok(answer) => {
+                    if let Some(answer) = self.accept_answer(&mut trial, &full, answer) {
+                        return Ok(self.with_unique_ids(answer));
+                    }
                 }
                 Err(NoAnswer::Failed(error) | NoAnswer::TooLong(error))
                     if (PictureTrial::is_for(&error)

@@ -50,6 +50,10 @@ impl Peer {
             cause = Some(deeper);
         }
         let cause = cause.map_or_else(|| "no answer".to_owned(), ToString::to_string);
+        let kind = match error.is_connect() || error.is_timeout() {
+            true => ModelErrorKind::Network,
+            false => ModelErrorKind::Disconnected,
+        };
         let what = if error.is_connect() && error.is_timeout() {
             "cannot be reached: connecting took too long".to_owned()
         } else if error.is_connect() && self.provider == Provider::Ollama {
@@ -59,7 +63,7 @@ impl Peer {
         } else {
             format!("broke the connection before the end of the answer ({cause})")
         };
-        self.error(ModelErrorKind::Network, &cut(&what))
+        self.error(kind, &cut(&what))
     }
 
     /// Describes an answer with a status other than OK.

@@ -1,10 +1,13 @@
-//! Pictures that a provider rejects do not break the conversation.
+//! Pictures that a provider rejects, or too many of them, do not break the conversation.
 
 use crate::bed::{Bed, all, of_type, run};
 use crate::resume::begun;
 use crate::scripted::{Next, Scripted, calls, text};
-use haft::Content;
-use haft_agent::{Agent, Message, ModelError, ModelErrorKind};
+use async_trait::async_trait;
+use haft::{Content, Reply};
+use haft_agent::{
+    Agent, Hooks, Message, ModelAnswer, ModelError, ModelErrorKind, Part, Stop, ToolCall,
+};
 use haft_store::sessions::Sessions;
 use serde_json::json;
 use std::sync::Arc;
@@ -45,7 +48,10 @@ fn seen(messages: &[Message]) -> (Vec<String>, Vec<String>) {
             for block in &result.content {
                 match block {
                     Content::Image { .. } => shown.push(result.call_id.clone()),
-                    Content::Text { text } if text.contains("omitted: the provider rejected") => {
+                    Content::Text { text }
+                        if text.contains("omitted: the provider rejected")
+                            || text.contains("omitted: only the newest 20 MiB") =>
+                    {
                         left_out.push(result.call_id.clone());
                     }
                     _ => {}
@@ -175,6 +181,7 @@ async fn every_final_failure_is_retried_with_fewer_pictures() {
     ];
     let mut troubles: Vec<ModelErrorKind> = statuses.map(ModelErrorKind::Status).into();
     troubles.extend([
+        ModelErrorKind::Disconnected,
         ModelErrorKind::Truncated,
         ModelErrorKind::Empty,
         ModelErrorKind::Malformed,
@@ -260,4 +267,141 @@ async fn a_rejected_picture_does_not_prevent_a_summary() {
     assert!(seen(&model.last()).0.is_empty());
     run(&agent, "Go on").await;
     assert!(format!("{:?}", model.last()).contains("In short."));
+}
+
+/// Makes every picture 5 MiB large, in Base64.
+struct LargePictures;
+
+#[async_trait]
+impl Hooks for LargePictures {
+    async fn after_tool(&self, _call: &ToolCall, reply: &mut Reply) {
+        *reply = Reply::image(&vec![0; (5 << 20) / 4 * 3], "image/png");
+    }
+}
+
+#[tokio::test]
+async fn a_request_has_at_most_20_mib_of_pictures() {
+    let bed = bed(6);
+    let sessions = Sessions::open(bed.folder.path().join("sessions.db")).unwrap();
+    let (id, session) = begun(&bed, &sessions);
+    let mut script = looks(6);
+    // A request without the oldest pictures is retried like any other.
+    script.extend([refused(503, "busy"), text("One."), text("Two.")]);
+    let model = Scripted::new(script);
+    let agent = bed.agent(&model).recorded(session);
+    let agent = agent.hooks(Arc::new(LargePictures));
+    let events = run(&agent, "Look").await;
+    assert_eq!(events.last().unwrap()["text"], "One.");
+    let told = of_type(&events, "picture_left_out");
+    let told: Vec<_> = told.iter().map(|event| &event["call_id"]).collect();
+    assert_eq!(told, ["look-1", "look-2"]);
+    let reason = &of_type(&events, "picture_left_out")[0]["reason"];
+    assert_eq!(*reason, "only the newest 20 MiB of pictures are sent");
+    for (number, request) in model.received.lock().unwrap().iter().enumerate() {
+        assert_eq!(seen(request).0.len(), number.min(4), "request {number}");
+    }
+    let expected = (
+        names(&["look-3", "look-4", "look-5", "look-6"]),
+        names(&["look-1", "look-2"]),
+    );
+    assert_eq!(seen(&model.last()), expected);
+    let before = model.last();
+    let events = run(&agent, "And now?").await;
+    assert_eq!(of_type(&events, "picture_left_out").len(), 0);
+    assert_eq!(seen(&model.last()), expected);
+    drop(agent);
+
+    let (session, loaded) = sessions.resume(&id).unwrap();
+    let again = Scripted::new([text("Three.")]);
+    let runtime = bed.runtime(|builder| builder.session(&id));
+    let agent = Agent::new(again.clone(), runtime);
+    let agent = agent.resuming(session, &loaded).unwrap();
+    let events = run(&agent, "Still there?").await;
+    assert_eq!(of_type(&events, "picture_left_out").len(), 0);
+    assert_eq!(again.last()[..before.len()], before, "the same text");
+}
+
+/// One answer may have many calls, and a request that fails changes nothing.
+#[tokio::test]
+async fn pictures_of_one_turn_are_limited_too_and_so_are_those_of_a_summary() {
+    let bed = bed(6);
+    let look = |number: usize| json!({ "path": format!("{number}.png") });
+    let all_at_once = calls([
+        ("look-1", "read", look(1)),
+        ("look-2", "read", look(2)),
+        ("look-3", "read", look(3)),
+        ("look-4", "read", look(4)),
+        ("look-5", "read", look(5)),
+        ("look-6", "read", look(6)),
+    ]);
+    let model = Scripted::new([all_at_once, refused(401, "no key")]);
+    let agent = bed.agent(&model).hooks(Arc::new(LargePictures));
+    let events = run(&agent, "Look").await;
+    assert_eq!(events.last().unwrap()["reason"], "failed");
+    assert_eq!(of_type(&events, "picture_left_out").len(), 0);
+    assert_eq!(seen(&model.last()).0.len(), 4);
+    model.also([refused(401, "no key"), text("In short.")]);
+    run(&agent, "Go on").await;
+    let history = agent.history();
+    let history = history.iter().map(|message| Message::clone(message));
+    assert_eq!(seen(&history.collect::<Vec<_>>()).0.len(), 6);
+    all(agent.compact().await.unwrap()).await;
+    assert!(format!("{:?}", model.last().last()).contains("Write a summary"));
+    assert_eq!(seen(&model.last()).0.len(), 4);
+    assert_eq!(seen(&model.last()).1, names(&["look-1", "look-2"]));
+}
+
+fn refusal(text: &str) -> Next {
+    let text = text.to_owned();
+    Next::ModelReply(ModelAnswer {
+        parts: Vec::from_iter((!text.is_empty()).then_some(Part::Text { text })),
+        stop: Stop::Refusal,
+        usage: crate::scripted::usage(),
+        ..ModelAnswer::default()
+    })
+}
+
+/// A content filter may object to a picture; it would refuse every later prompt as well.
+#[tokio::test]
+async fn a_refusal_is_retried_with_fewer_pictures() {
+    for words in ["", "I cannot"] {
+        let mut script = looks(2);
+        script.extend([refusal(words), text("One."), text("Two.")]);
+        let model = Scripted::new(script);
+        let bed = bed(2);
+        let agent = bed.agent(&model);
+        let events = run(&agent, "Look").await;
+        assert_eq!(events.last().unwrap()["text"], "One.", "{events:?}");
+        let told = of_type(&events, "picture_left_out");
+        assert_eq!(told.len(), 1, "{events:?}");
+        assert_eq!(told[0]["call_id"], "look-2");
+        assert_eq!(told[0]["reason"], "the model declined to answer");
+        // The refused answer costs tokens too.
+        assert_eq!(events.last().unwrap()["usage"]["output"], 40);
+        run(&agent, "And now?").await;
+        let expected = (names(&["look-1"]), names(&["look-2"]));
+        assert_eq!(seen(&model.last()), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_not_about_pictures_keeps_them() {
+    for words in ["", "Refusal"] {
+        let bed = bed(5);
+        let mut script = looks(5);
+        script.push(refusal(words));
+        script.extend((0..3).map(|_| refusal("I see no picture")));
+        script.push(text("Fine."));
+        let model = Scripted::new(script);
+        let agent = bed.agent(&model);
+        let events = run(&agent, "Look").await;
+        let expected = if words.is_empty() { "failed" } else { "done" };
+        assert_eq!(events.last().unwrap()["reason"], expected);
+        assert_eq!(events.last().unwrap()["text"], words, "the first refusal");
+        assert_eq!(events.last().unwrap()["usage"]["output"], 90);
+        assert_eq!(model.requests(), 5 + 1 + 3);
+        assert_eq!(of_type(&events, "picture_left_out").len(), 0);
+        run(&agent, "Something else").await;
+        assert_eq!(seen(&model.last()).0.len(), 5, "all are still there");
+    }
 }

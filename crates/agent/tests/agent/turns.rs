@@ -84,6 +84,7 @@ async fn repeated_and_missing_ids_become_unique() {
 async fn only_transient_errors_are_retried() {
     for kind in [
         ModelErrorKind::Network,
+        ModelErrorKind::Disconnected,
         ModelErrorKind::Status(429),
         ModelErrorKind::Status(503),
         ModelErrorKind::Truncated,

@@ -317,7 +317,7 @@ async fn a_silent_server_times_out() {
 async fn refused_and_closed_connections_are_network_errors() {
     for provider in Provider::ALL {
         let error = failing(provider, Turn::Closed).await;
-        assert_eq!(error.kind, ModelErrorKind::Network, "{error:?}");
+        assert_eq!(error.kind, ModelErrorKind::Disconnected, "{error:?}");
         let server = Scripted::start(vec![]);
         let mut settings = settings(provider, &server);
         drop(server);
@@ -328,6 +328,27 @@ async fn refused_and_closed_connections_are_network_errors() {
         assert_eq!(error.kind, ModelErrorKind::Network, "{error:?}");
         assert!(error.message.contains("cannot be reached"), "{error:?}");
     }
+}
+
+/// A server may close the connection instead of reading a request that is too large for it.
+#[tokio::test]
+async fn a_connection_that_breaks_while_the_request_is_sent_is_not_an_unreachable_provider() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut begin = [0; 1000];
+        std::io::Read::read_exact(&mut stream, &mut begin).unwrap();
+        // Unread bytes make the kernel reset the connection.
+        drop(stream);
+    });
+    let mut settings = settings(Provider::OpenaiCompletions, &Scripted::start(vec![]));
+    settings.base_url = Some(format!("http://{address}"));
+    let mut talk = Talk::new(connect(settings).unwrap());
+    let error = talk.ask(&"x".repeat(20 << 20)).send().await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Disconnected, "{error:?}");
+    assert!(error.is_transient());
+    server.join().unwrap();
 }
 
 #[tokio::test]

@@ -78,9 +78,7 @@ fn agent(event: &AgentEvent) -> Option<String> {
         )),
         AgentEvent::PictureLeftOut {
             picture, reason, ..
-        } => Some(format!(
-            "{picture} will not be sent again because the provider refused it: {reason}"
-        )),
+        } => Some(format!("{picture} will not be sent again: {reason}")),
         AgentEvent::BackgroundTask {
             task_id,
             agent,
