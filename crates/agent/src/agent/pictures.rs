@@ -39,6 +39,8 @@ pub(super) struct PictureTrial {
     excess: Vec<PicturePosition>,
     /// Error for the request with all pictures.
     first: Option<ModelError>,
+    /// Refusal of the request with all pictures.
+    refusal: Option<ModelAnswer>,
 }
 
 impl PictureTrial {
@@ -156,17 +158,19 @@ impl Run {
         history: &Arc<Vec<Arc<Message>>>,
         mut answer: ModelAnswer,
     ) -> Option<ModelAnswer> {
-        let is_refused = answer.stop == Stop::Refusal
-            && answer.calls().next().is_none()
-            && answer.text().trim().is_empty();
-        if is_refused {
+        if answer.stop == Stop::Refusal {
             let error = ModelError::new(ModelErrorKind::Permanent, "the model declined to answer");
             if self.retry_with_fewer_pictures(trial, history, &error) {
                 self.count(&answer.usage);
+                trial.refusal.get_or_insert(answer);
                 return None;
             }
             // The pictures are not the reason.
             trial.start_over();
+            if let Some(first) = trial.refusal.take() {
+                let usage = answer.usage;
+                answer = ModelAnswer { usage, ..first };
+            }
         }
         self.omit_pictures(trial, &mut answer);
         Some(answer)

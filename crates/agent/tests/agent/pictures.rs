@@ -5,7 +5,9 @@ use crate::resume::begun;
 use crate::scripted::{Next, Scripted, calls, text};
 use async_trait::async_trait;
 use haft::{Content, Reply};
-use haft_agent::{Agent, Hooks, Message, ModelAnswer, ModelError, ModelErrorKind, Stop, ToolCall};
+use haft_agent::{
+    Agent, Hooks, Message, ModelAnswer, ModelError, ModelErrorKind, Part, Stop, ToolCall,
+};
 use haft_store::sessions::Sessions;
 use serde_json::json;
 use std::sync::Arc;
@@ -349,8 +351,10 @@ async fn pictures_of_one_turn_are_limited_too_and_so_are_those_of_a_summary() {
     assert_eq!(seen(&model.last()).1, names(&["look-1", "look-2"]));
 }
 
-fn refusal() -> Next {
+fn refusal(text: &str) -> Next {
+    let text = text.to_owned();
     Next::ModelReply(ModelAnswer {
+        parts: Vec::from_iter((!text.is_empty()).then_some(Part::Text { text })),
         stop: Stop::Refusal,
         usage: crate::scripted::usage(),
         ..ModelAnswer::default()
@@ -360,38 +364,44 @@ fn refusal() -> Next {
 /// A content filter may object to a picture; it would refuse every later prompt as well.
 #[tokio::test]
 async fn a_refusal_is_retried_with_fewer_pictures() {
-    let mut script = looks(2);
-    script.extend([refusal(), text("One."), text("Two.")]);
-    let model = Scripted::new(script);
-    let bed = bed(2);
-    let agent = bed.agent(&model);
-    let events = run(&agent, "Look").await;
-    assert_eq!(events.last().unwrap()["text"], "One.", "{events:?}");
-    let told = of_type(&events, "picture_left_out");
-    assert_eq!(told.len(), 1, "{events:?}");
-    assert_eq!(told[0]["call_id"], "look-2");
-    assert_eq!(told[0]["reason"], "the model declined to answer");
-    // The refused answer costs tokens too.
-    assert_eq!(events.last().unwrap()["usage"]["output"], 40);
-    run(&agent, "And now?").await;
-    let expected = (names(&["look-1"]), names(&["look-2"]));
-    assert_eq!(seen(&model.last()), expected);
+    for words in ["", "I cannot"] {
+        let mut script = looks(2);
+        script.extend([refusal(words), text("One."), text("Two.")]);
+        let model = Scripted::new(script);
+        let bed = bed(2);
+        let agent = bed.agent(&model);
+        let events = run(&agent, "Look").await;
+        assert_eq!(events.last().unwrap()["text"], "One.", "{events:?}");
+        let told = of_type(&events, "picture_left_out");
+        assert_eq!(told.len(), 1, "{events:?}");
+        assert_eq!(told[0]["call_id"], "look-2");
+        assert_eq!(told[0]["reason"], "the model declined to answer");
+        // The refused answer costs tokens too.
+        assert_eq!(events.last().unwrap()["usage"]["output"], 40);
+        run(&agent, "And now?").await;
+        let expected = (names(&["look-1"]), names(&["look-2"]));
+        assert_eq!(seen(&model.last()), expected);
+    }
 }
 
 #[tokio::test]
 async fn a_refusal_that_is_not_about_pictures_keeps_them() {
-    let bed = bed(5);
-    let mut script = looks(5);
-    script.extend((0..4).map(|_| refusal()));
-    script.push(text("Fine."));
-    let model = Scripted::new(script);
-    let agent = bed.agent(&model);
-    let events = run(&agent, "Look").await;
-    assert_eq!(events.last().unwrap()["reason"], "failed");
-    let message = &of_type(&events, "error")[0]["message"];
-    assert!(message.as_str().unwrap().contains("declined to answer"));
-    assert_eq!(model.requests(), 5 + 1 + 3);
-    assert_eq!(of_type(&events, "picture_left_out").len(), 0);
-    run(&agent, "Something else").await;
-    assert_eq!(seen(&model.last()).0.len(), 5, "all are still there");
+    for words in ["", "Refusal"] {
+        let bed = bed(5);
+        let mut script = looks(5);
+        script.push(refusal(words));
+        script.extend((0..3).map(|_| refusal("I see no picture")));
+        script.push(text("Fine."));
+        let model = Scripted::new(script);
+        let agent = bed.agent(&model);
+        let events = run(&agent, "Look").await;
+        let expected = if words.is_empty() { "failed" } else { "done" };
+        assert_eq!(events.last().unwrap()["reason"], expected);
+        assert_eq!(events.last().unwrap()["text"], words, "the first refusal");
+        assert_eq!(events.last().unwrap()["usage"]["output"], 90);
+        assert_eq!(model.requests(), 5 + 1 + 3);
+        assert_eq!(of_type(&events, "picture_left_out").len(), 0);
+        run(&agent, "Something else").await;
+        assert_eq!(seen(&model.last()).0.len(), 5, "all are still there");
+    }
 }
