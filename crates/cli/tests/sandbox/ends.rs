@@ -294,7 +294,7 @@ fn no_command_runs_while_something_cannot_be_moved_out() {
         let note = "[protected: deploy must not be written; what the command made there could not be moved away (too large";
         assert!(text.contains(note), "{}: {text}", bed.name());
         let refused = server.bash("touch ran");
-        let why = "the command was not run: something is at ";
+        let why = "the command was not run: something at the protected path ";
         assert!(refused.is_error && refused.has(why), "{refused:?}");
         server.close();
         server.ended(Duration::from_secs(20));
@@ -327,7 +327,7 @@ fn no_command_runs_while_a_link_cannot_be_restored() {
             bed.name()
         );
         let refused = server.bash("touch ran");
-        let why = "the command was not run: something is at ";
+        let why = "the command was not run: something at the protected path ";
         assert!(refused.is_error && refused.has(why), "{refused:?}");
         server.close();
         server.ended(Duration::from_secs(20));
