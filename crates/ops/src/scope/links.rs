@@ -170,29 +170,29 @@ pub fn shut_above(path: &Path) -> Option<PathBuf> {
     (found.err() == Some(Errno::ACCESS)).then(|| shut_folder(path))?
 }
 
-/// Like [`shut_above`], for a path that was already found to be unreachable.
+/// Like [`shut_above`], for a path that was already found to be unreachable. Another process
+/// may open and shut folders meanwhile, so each one is asked only once.
 #[must_use]
 pub fn shut_folder(path: &Path) -> Option<PathBuf> {
-    let is_there = |folder: &&Path| statat(CWD, *folder, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    let folder = path.ancestors().skip(1).find(is_there)?;
-    can_set_mode(folder).then(|| folder.to_owned())
+    let mut above = path.ancestors().skip(1);
+    let (folder, can_open) = above.find_map(|folder| Some((folder, can_set_mode(folder).ok()?)))?;
+    can_open.then(|| folder.to_owned())
 }
 
 /// Whether this user may change the mode of a folder. The owner is not enough to tell: in a
 /// user namespace all unmapped owners look the same. So this sets the mode to its current
 /// value.
-fn can_set_mode(folder: &Path) -> bool {
+///
+/// # Errors
+/// When the folder cannot be reached.
+fn can_set_mode(folder: &Path) -> rustix::io::Result<bool> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(handle) = openat(CWD, folder, flags, Mode::empty()) else {
-        return false;
-    };
-    let Ok(stat) = fstat(&handle) else {
-        return false;
-    };
+    let handle = openat(CWD, folder, flags, Mode::empty())?;
+    let stat = fstat(&handle)?;
     let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
     let name = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    stat.st_uid == rustix::process::geteuid().as_raw()
-        && chmodat(CWD, name, mode, AtFlags::empty()).is_ok()
+    Ok(stat.st_uid == rustix::process::geteuid().as_raw()
+        && chmodat(CWD, name, mode, AtFlags::empty()).is_ok())
 }
 
 /// Returns the components that matter: names and `..`.
