@@ -235,9 +235,7 @@ impl Registry {
         &self,
         earlier: &[UnfinishedRebase],
     ) -> Vec<(UnfinishedRebase, Option<AddedCommands>)> {
-        let known = self.known();
-        let gits: Vec<PathBuf> = known.gits.keys().cloned().collect();
-        drop(known);
+        let gits: Vec<PathBuf> = self.known().gits.keys().cloned().collect();
         let left = gits.iter().flat_map(|git| unfinished_rebases(git, earlier));
         left.collect()
     }
@@ -246,8 +244,7 @@ impl Registry {
     /// that exists or existed.
     pub(crate) fn covers(&self, path: &Path, home: Option<&Path>) -> bool {
         self.look(Since::Start);
-        let known = self.known();
-        let is_part = known.gits.keys().any(|git| {
+        let is_part = self.known().gits.keys().any(|git| {
             let below = path.strip_prefix(git).ok();
             let first = below.and_then(|below| below.iter().next());
             first.is_some_and(|first| {
@@ -257,7 +254,6 @@ impl Registry {
                     .any(|name| is(first, name))
             })
         });
-        drop(known);
         if is_part {
             return true;
         }
