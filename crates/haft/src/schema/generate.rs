@@ -121,6 +121,10 @@ pub(super) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
         .map_err(|error| error.to_string())
 }
 
+fn is_text(fields: &Map<String, Value>, name: &str) -> bool {
+    fields.get(name).is_some_and(Value::is_string)
+}
+
 /// Refuses an external schema that is invalid or would be slow to check.
 pub(crate) fn check(name: &str, schema: &Value) -> Result<(), Error> {
     let refuse = |reason: &str| {
@@ -143,10 +147,14 @@ pub(crate) fn check(name: &str, schema: &Value) -> Result<(), Error> {
         }
         match value {
             Value::Object(fields) => {
-                if let Some(Value::String(reference)) =
-                    fields.get("$ref").or_else(|| fields.get("$dynamicRef"))
-                    && !reference.starts_with("#/")
-                {
+                if fields.contains_key("$recursiveRef") || depth > 0 && is_text(fields, "$id") {
+                    return refuse("has references that haft cannot follow ($recursiveRef, $id)");
+                }
+                let mut references = ["$ref", "$dynamicRef"].into_iter();
+                if references.any(|name| {
+                    let reference = fields.get(name).and_then(Value::as_str);
+                    reference.is_some_and(|reference| !reference.starts_with("#/"))
+                }) {
                     return refuse(
                         "refers to something outside itself or to itself as a whole ($ref)",
                     );

@@ -1,6 +1,7 @@
 //! Counting the parts of a schema with all references followed: a few lines can stand for
 //! more parts than could ever be checked.
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ const MAX_PARTS: u64 = 100_000;
 const MAX_CHAIN: usize = 200;
 
 /// Keywords whose subschemas apply to the same value, not to a part of it.
-const IN_PLACE: [&str; 10] = [
+const IN_PLACE: [&str; 11] = [
     "$ref",
     "$dynamicRef",
     "allOf",
@@ -22,6 +23,7 @@ const IN_PLACE: [&str; 10] = [
     "then",
     "else",
     "dependentSchemas",
+    "dependencies",
 ];
 
 /// Keywords that are only checked where something refers to them, or that are not schemas.
@@ -45,6 +47,12 @@ pub(super) fn check(schema: &Value) -> Result<(), &'static str> {
         parts if parts > MAX_PARTS => Err("has too many parts, with its references followed"),
         _ => Ok(()),
     }
+}
+
+/// Returns the part of a schema that a reference such as `#/$defs/name` means.
+pub(super) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    root.pointer(&percent_decode_str(pointer).decode_utf8().ok()?)
 }
 
 struct Walk<'a> {
@@ -97,10 +105,7 @@ impl<'a> Walk<'a> {
         let is_inside = !IN_PLACE.contains(&key);
         match value {
             Value::String(reference) if key == "$ref" || key == "$dynamicRef" => {
-                let target = reference.strip_prefix('#').unwrap_or_default();
-                self.root
-                    .pointer(target)
-                    .map_or(Ok(1), |target| self.parts(target, false))
+                target(self.root, reference).map_or(Ok(1), |target| self.parts(target, false))
             }
             Value::Object(_) | Value::Array(_) if !ASIDE.contains(&key) => {
                 self.parts(value, is_inside)
@@ -126,6 +131,11 @@ mod tests {
             "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/b" }] }, "b": { "$ref": "#/$defs/a" } },
         });
         assert_eq!(check(&cycle), Err("refers to itself without end ($ref)"));
+        let encoded = json!({
+            "properties": { "a": { "$ref": "#/%24defs/a" } },
+            "$defs": { "a": { "allOf": [{ "$ref": "#/%24defs/a" }] } },
+        });
+        assert_eq!(check(&encoded), Err("refers to itself without end ($ref)"));
     }
 
     #[test]

@@ -376,6 +376,12 @@ fn external_schemas_are_limited() {
             json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}),
             "$ref",
         ),
+        (json!({"items": {"$recursiveRef": "#"}}), "$recursiveRef"),
+        (json!({"items": {"$id": "http://localhost/x"}}), "$id"),
+        (
+            json!({"items": {"$ref": "#/$defs/x", "$dynamicRef": "#x"}, "$defs": {"x": {}}}),
+            "$ref",
+        ),
         (json!({"type": "strin"}), "is not valid"),
         (json!({"description": "x".repeat(300_000)}), "too large"),
     ];

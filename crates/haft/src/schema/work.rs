@@ -3,16 +3,27 @@
 //! A validator cannot be stopped, and it collects an error for each alternative of each
 //! value before it returns the first one. A schema of a few lines can name itself twice, so
 //! that the work doubles with each level of the value. So the pairs of a subschema and a
-//! value that a check would visit are counted first, up to a limit.
+//! value that a check would visit are counted first, up to a limit, and so are the bytes of
+//! those values: keywords such as `const` read all of a value, and an error copies it.
 
+use super::references;
 use serde_json::{Map, Value};
 
 /// Maximum number of pairs that are checked.
 pub(super) const MAX_CHECKED: usize = 5_000_000;
 
+/// Maximum number of bytes in the values of all pairs that are checked.
+const MAX_CHECKED_BYTES: usize = 512 << 20;
+
 /// Maximum number of pairs for which the problems are located. Each may become an error in
 /// memory.
 const MAX_LOCATED: usize = 100_000;
+
+/// Maximum number of bytes in the values of those pairs.
+const MAX_LOCATED_BYTES: usize = 64 << 20;
+
+/// Size of a value without its content.
+const VALUE_BYTES: usize = 16;
 
 /// Amount of work that a check takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,26 +38,32 @@ pub(super) enum Work {
 
 impl Work {
     pub(super) fn of(schema: &Value, value: &Value) -> Self {
-        match pairs(schema, value) {
-            pairs if pairs <= MAX_LOCATED => Self::Small,
-            pairs if pairs <= MAX_CHECKED => Self::Large,
-            _ => Self::TooLarge,
+        let (pairs, bytes) = pairs(schema, value);
+        if pairs <= MAX_LOCATED && bytes <= MAX_LOCATED_BYTES {
+            Self::Small
+        } else if pairs <= MAX_CHECKED && bytes <= MAX_CHECKED_BYTES {
+            Self::Large
+        } else {
+            Self::TooLarge
         }
     }
 }
 
-/// Counts the pairs of a subschema and a value that a check may visit. Stops above
-/// [`MAX_CHECKED`].
-fn pairs(root: &Value, value: &Value) -> usize {
+/// Counts the pairs of a subschema and a value that a check may visit, and the bytes of
+/// their values. Stops above the limits.
+fn pairs(root: &Value, value: &Value) -> (usize, usize) {
     let mut walk = Walk {
         root,
         open: vec![(root, value)],
         count: 0,
     };
+    let mut bytes = 0;
     while let Some((schema, value)) = walk.open.pop() {
         walk.count += 1;
-        if walk.count > MAX_CHECKED {
-            break;
+        bytes += size(value, MAX_CHECKED_BYTES - bytes);
+        if walk.count > MAX_CHECKED || bytes >= MAX_CHECKED_BYTES {
+            // More than any limit.
+            return (usize::MAX, usize::MAX);
         }
         if let Value::Object(keywords) = schema {
             for (keyword, argument) in keywords {
@@ -54,7 +71,29 @@ fn pairs(root: &Value, value: &Value) -> usize {
             }
         }
     }
-    walk.count
+    (walk.count, bytes)
+}
+
+/// Returns the approximate size of a value in bytes, at most `limit`.
+fn size(value: &Value, limit: usize) -> usize {
+    let mut open = vec![value];
+    let mut bytes = 0;
+    while let Some(value) = open.pop() {
+        bytes += VALUE_BYTES;
+        match value {
+            Value::String(text) => bytes += text.len(),
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) => {
+                bytes += fields.keys().map(String::len).sum::<usize>();
+                open.extend(fields.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        if bytes >= limit {
+            return limit;
+        }
+    }
+    bytes
 }
 
 struct Walk<'a> {
@@ -74,14 +113,13 @@ impl<'a> Walk<'a> {
     ) {
         match (keyword, argument, value) {
             ("$ref" | "$dynamicRef", Value::String(reference), _) => {
-                let pointer = reference.strip_prefix('#').unwrap_or(reference);
-                let target = self.root.pointer(pointer);
+                let target = references::target(self.root, reference);
                 self.open.extend(target.map(|target| (target, value)));
             }
             ("allOf" | "anyOf" | "oneOf" | "then" | "else" | "if" | "not", argument, _) => {
                 self.each(argument, value);
             }
-            ("dependentSchemas", Value::Object(schemas), Value::Object(_)) => {
+            ("dependentSchemas" | "dependencies", Value::Object(schemas), Value::Object(_)) => {
                 self.open
                     .extend(schemas.values().map(|schema| (schema, value)));
             }
@@ -169,7 +207,7 @@ mod tests {
         let value = json!({ "edits": edits, "mode": "a", "more": "c" });
         // The arguments, `edits`, `mode` with two options, `more`; per edit the item, what
         // it refers to, and two fields.
-        assert_eq!(pairs(&schema, &value), 1 + 1 + 3 + 1 + 100 * 4);
+        assert_eq!(pairs(&schema, &value).0, 1 + 1 + 3 + 1 + 100 * 4);
         assert_eq!(Work::of(&schema, &value), Work::Small);
     }
 
@@ -181,6 +219,18 @@ mod tests {
         assert_eq!(of(10), Work::Small);
         assert_eq!(of(100), Work::Large);
         assert_eq!(of(100_000), Work::TooLarge);
+    }
+
+    #[test]
+    fn the_size_of_a_value_counts_for_every_alternative() {
+        let options: Vec<_> = (0..900).map(|n| json!({ "const": n })).collect();
+        let schema = json!({ "anyOf": options });
+        let of = |many: usize| Work::of(&schema, &json!(vec![1; many]));
+        assert_eq!(of(100), Work::Small);
+        assert_eq!(of(20_000), Work::Large);
+        assert_eq!(of(100_000), Work::TooLarge);
+        let plain = json!({ "type": "array", "items": { "type": "integer" } });
+        assert_eq!(Work::of(&plain, &json!(vec![1; 90_000])), Work::Small);
     }
 
     #[test]
@@ -217,7 +267,7 @@ mod tests {
             (json!({ "not": deep }), json!([1])),
             (json!({ "allOf": [deep] }), json!([1])),
         ] {
-            assert_eq!(pairs(&schema, &value), 11, "{schema}");
+            assert_eq!(pairs(&schema, &value).0, 11, "{schema}");
         }
     }
 }
