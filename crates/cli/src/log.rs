@@ -1,12 +1,12 @@
 //! Logging: lines on stderr at the level the user chose.
 
-use crate::env;
+use crate::{env, stderr};
 use haft_store::sessions::Redactor;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
@@ -124,38 +124,26 @@ impl Write for RedactingWriter {
 static DROPPED: Mutex<u64> = Mutex::new(0);
 
 /// Maximum wait for a slow reader of stderr.
-const PATIENCE: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 20_000_000,
-};
-
-/// A pipe that is ready accepts at least this many bytes without blocking.
-const PIPE_BUF: usize = 4096;
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Writes an entry to stderr, or drops it if nothing reads there: a log must never stop a
 /// call.
 fn write_to_stderr(text: &str) -> io::Result<()> {
     let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut stderr = io::stderr().lock();
     let mut text = text.to_owned();
+    let mut patience = PATIENCE;
     if *dropped > 0 {
         text = format!("[{dropped} log entries dropped: stderr was not read]\n{text}");
+        // Only a reader that has caught up is worth a wait.
+        patience = Duration::ZERO;
     }
-    for part in text.as_bytes().chunks(PIPE_BUF) {
-        // Once something was dropped, only a reader that has caught up is worth a wait.
-        let patience = if *dropped > 0 {
-            Timespec::default()
-        } else {
-            PATIENCE
-        };
-        let mut ready = [PollFd::new(&stderr, PollFlags::OUT)];
-        if poll(&mut ready, Some(&patience)) == Ok(0) {
-            *dropped += 1;
-            return Ok(());
+    match stderr::write_all(text.as_bytes(), patience) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => *dropped += 1,
+        written => {
+            *dropped = 0;
+            written?;
         }
-        stderr.write_all(part)?;
     }
-    *dropped = 0;
     Ok(())
 }
 

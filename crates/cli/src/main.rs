@@ -19,6 +19,7 @@ mod output;
 mod record;
 mod session;
 mod signals;
+mod stderr;
 mod text;
 mod trust;
 

@@ -269,7 +269,7 @@ fn messenger(settings: &Settings) -> Result<Arc<dyn Messenger>, Failure> {
     if !settings.timeout.is_zero() {
         policy.timeout = policy.timeout.min(settings.timeout);
     }
-    let console = Sink::new(std::io::stderr());
+    let console = Sink::new(crate::stderr::PatientStderr);
     let channels =
         Channels::new(settings.channels.clone(), &client, policy, &console).map_err(setup)?;
     Ok(Arc::new(channels))
