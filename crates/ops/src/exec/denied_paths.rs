@@ -63,12 +63,17 @@ pub(super) fn find(
     let Search { cache, denied, .. } = search;
     let mut denied = denied;
     if let Some(led_to) = cache.led_to.get(&cache.version) {
-        let is_there = |path: &&PathBuf| crate::scope::real(path).as_ref() == Some(path);
-        let is_free = |path: &&PathBuf| !roots.iter().any(|root| root.starts_with(path));
-        let known = led_to.iter().filter(is_there).filter(is_free);
-        denied
-            .paths
-            .extend(known.filter(|path| kind(path).is_some()).cloned());
+        let is_free = |path: &PathBuf| !roots.iter().any(|root| root.starts_with(path));
+        let hidden = led_to.iter().filter_map(|path| {
+            match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) => Some(path.clone())
+                    .filter(|path| crate::scope::real(path).as_ref() == Some(path)),
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => None,
+                // The owner may make the folder searchable later.
+                Err(_) => crate::scope::shut_folder(path),
+            }
+        });
+        denied.paths.extend(hidden.filter(is_free));
     }
     Ok(denied)
 }

@@ -1,8 +1,9 @@
 //! Reads which other files a git configuration makes git obey.
 
 use super::{kind, open, real};
-use crate::scope::shut_above;
-use rustix::fs::FileType;
+use crate::scope::shut_folder;
+use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -79,7 +80,7 @@ impl Named {
             return;
         }
         let Some((bytes, is_cut)) = beginning(file, MAX_CONFIG_BYTES) else {
-            self.is_cut |= shut_above(file).is_some();
+            self.is_cut |= may_be_readable_later(file);
             return;
         };
         self.is_cut |= is_cut;
@@ -114,6 +115,19 @@ impl Named {
                 _ => {}
             }
         }
+    }
+}
+
+/// Whether a file that could not be read is there, or may be, and a command of this user
+/// could make it readable. Asked once: another process may change permissions meanwhile.
+fn may_be_readable_later(file: &Path) -> bool {
+    match statat(CWD, file, AtFlags::empty()) {
+        Ok(stat) => {
+            FileType::from_raw_mode(stat.st_mode).is_file()
+                && stat.st_uid == rustix::process::geteuid().as_raw()
+        }
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => false,
+        Err(_) => shut_folder(file).is_some(),
     }
 }
 
