@@ -205,7 +205,10 @@ mod tests {
             return;
         }
         let (unread, stderr) = io::pipe().unwrap();
-        let ended = Command::new(std::env::current_exe().unwrap())
+        // A log that waits would wait forever.
+        let ended = Command::new("timeout")
+            .arg("60")
+            .arg(std::env::current_exe().unwrap())
             .args([
                 "--exact",
                 "log::tests::a_log_that_is_not_read_stops_nothing",
