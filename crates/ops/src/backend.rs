@@ -5,12 +5,14 @@ pub mod composite;
 pub mod limited;
 pub mod local;
 pub mod memory;
+pub mod recorded;
 pub mod unwritable;
 
 pub use composite::{Composite, Mount};
 pub use limited::Limited;
 pub use local::Local;
 pub use memory::{Kept, Memory};
+pub use recorded::Recorded;
 pub use unwritable::Unwritable;
 
 use crate::blocking::Weight;

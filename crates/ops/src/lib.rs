@@ -9,6 +9,7 @@ pub mod backend;
 pub mod beneath;
 pub mod blocking;
 pub mod edit;
+pub mod effects;
 mod error;
 pub mod exec;
 pub mod executor;
