@@ -14,9 +14,11 @@
 
 mod bounds;
 mod change;
+mod hold;
 mod recorder;
 mod session;
 mod store;
+mod switch;
 mod undo;
 
 pub use bounds::{Bounds, Skip};
@@ -24,7 +26,9 @@ pub use change::{
     Change, ChangeKind, ChangeSet, Counts, EntryKind, Incomplete, SetState, SetSummary, Side,
     Version,
 };
+pub use hold::Hold;
 pub use recorder::{End, Recorder, Touch};
 pub use session::Session;
 pub use store::{Clean, SessionInfo, Store, Usage};
+pub use switch::{Attribution, Recording, Switch};
 pub use undo::{Aside, Calls, ChangedPath, Selection, TreeAt, UndoError, UndoMode, Undone};

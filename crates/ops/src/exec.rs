@@ -25,6 +25,7 @@ pub use monitor::Monitor;
 pub use sandbox::Sandbox;
 
 use crate::blocking::{self, Weight};
+use crate::effects::Recording;
 use crate::executor::sandbox::{Confinement, Enforcement, Execution};
 use crate::executor::{Executor, Finished, Input, Keep, Launch, Program, Prompts, Streams, Watch};
 use crate::scope::PathFilter;
@@ -357,6 +358,7 @@ impl ExecContext {
             prompts: request.prompts,
             input: request.input,
             confinement,
+            recording: Recording::Off,
         }
     }
 }

@@ -14,6 +14,8 @@ mod job;
 mod listeners;
 mod local;
 mod lookup;
+#[cfg(target_os = "linux")]
+mod notify;
 mod orphans;
 mod prompt;
 mod running;
@@ -40,6 +42,7 @@ pub use ssh::{Ssh, Target};
 pub use supervisor::supervise;
 
 use crate::Result;
+use crate::effects::Recording;
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -124,6 +127,8 @@ pub struct Launch {
     pub input: Input,
     /// Confinement. If it cannot be applied, the command is not run.
     pub confinement: Option<sandbox::Confinement>,
+    /// Who records the files that it changes. Only a confined command can be recorded.
+    pub recording: Recording,
 }
 
 /// A program to run.

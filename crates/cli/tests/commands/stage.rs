@@ -1,5 +1,6 @@
 //! An executor, commands for it, and the mark that identifies its processes.
 
+use haft_ops::effects::Recording;
 use haft_ops::executor::sandbox::{
     Confinement, Controls, Counting, Execution, Helper, Level, Limits, Memory, Network, Plan,
     Request, probe,
@@ -90,6 +91,7 @@ impl Stage {
             prompts: Prompts::End,
             input: Input::Nothing,
             confinement: self.level.map(|level| self.confinement(level)),
+            recording: Recording::Off,
         }
     }
 

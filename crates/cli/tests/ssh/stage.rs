@@ -2,6 +2,7 @@
 //! host is this machine.
 
 use crate::host::{Host, Shell};
+use haft_ops::effects::Recording;
 use haft_ops::executor::{
     Disk, Executor, Finished, Input, Keep, Launch, Local, Program, Prompts, Ssh, Streams, Target,
     When,
@@ -149,6 +150,7 @@ fn launch(program: Program, dir: &Path, mark: &str) -> Launch {
         prompts: Prompts::End,
         input: Input::Nothing,
         confinement: None,
+        recording: Recording::Off,
     }
 }
 

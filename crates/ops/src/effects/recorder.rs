@@ -1,6 +1,7 @@
 //! Records the effects of one call.
 
 use super::change::{Counts, Incomplete};
+use super::hold::{Hold, Holds};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +15,7 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Shared {
     why: Mutex<Option<Incomplete>>,
+    holds: Holds,
 }
 
 /// What is about to happen to an entry. Operations that cannot change anything because they
@@ -61,6 +63,7 @@ impl Recorder {
         Self {
             shared: Arc::new(Shared {
                 why: Mutex::new(None),
+                holds: Holds::default(),
             }),
         }
     }
@@ -107,9 +110,22 @@ impl Recorder {
         }
     }
 
+    /// Keeps the set open while processes that the call left behind are running.
+    pub fn hold(&self) -> Hold {
+        Hold::new(self)
+    }
+
+    pub(super) fn holds(&self) -> &Holds {
+        &self.shared.holds
+    }
+
     /// Ends the set: compares with what is there now and stores the result. A set without
     /// changes leaves nothing on disk. Later calls of `before` and `finish` do nothing.
-    pub fn finish(&self, _end: End) -> Counts {
+    /// While there is a [`Hold`], it only compares; the set ends with the last one.
+    pub fn finish(&self, end: End) -> Counts {
+        if self.shared.holds.postpone(end) {
+            return self.counts_now();
+        }
         self.counts_now()
     }
 }

@@ -264,7 +264,7 @@ impl Drive {
         }
     }
 
-    async fn finish(self, registry: &SurvivorRegistry) -> Finished {
+    async fn finish(mut self, registry: &SurvivorRegistry) -> Finished {
         let must_kill = self.supervisor_lost
             || matches!(self.phase, Phase::Over) && self.ended != Ended::Itself;
         if must_kill {
@@ -284,6 +284,9 @@ impl Drive {
         if self.left == Left::Some {
             self.job.keep_survivors(registry);
         } else {
+            if !must_kill {
+                self.job.tree_ended();
+            }
             drop(self.job);
         }
         let output = self.output.finish().await;

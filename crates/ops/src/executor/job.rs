@@ -5,6 +5,7 @@ use super::sandbox::CommonConfinement;
 use super::wire::{self, Order, Report};
 use super::{GRACE, Launch, Program, Refusal, Stream, Streams, handle, tree};
 use crate::Error;
+use crate::effects::{Hold, Incomplete};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -48,6 +49,8 @@ pub(super) struct Job {
     program: String,
     /// Tokens that make [`SurvivorRegistry::end_all`] wait for this supervisor.
     registered: Vec<TaskTrackerToken>,
+    /// Keeps the set of changes open until the command's tree has ended.
+    hold: Option<Hold>,
 }
 
 /// Socket for reports and requests. Dropping it ends the tree.
@@ -97,6 +100,7 @@ impl Job {
             confined: false,
             program: String::new(),
             registered: Vec::new(),
+            hold: None,
         })
     }
 
@@ -115,11 +119,20 @@ impl Job {
         }
         // If this fails, the supervisor has ended, which is noticed when its report is
         // missing.
-        let order = order(launch, input.is_some());
-        let _ = self.channel.stream.write_all(&order.to_bytes()).await;
-        if let Some(input) = input {
-            let _ = self.channel.send_fd(&input).await;
+        let recorder = recorder(launch);
+        if recorder.is_some() {
+            self.hold = launch.recording.hold();
         }
+        let order = order(launch, input.is_some(), recorder.is_some());
+        let _ = self.channel.stream.write_all(&order.to_bytes()).await;
+        for handle in [input, recorder].into_iter().flatten() {
+            let _ = self.channel.send_fd(&handle).await;
+        }
+    }
+
+    /// Announces that the whole tree has ended, so that its set of changes can be finished.
+    pub(super) fn tree_ended(&mut self) {
+        self.hold = None;
     }
 
     /// Registers the job, so that `end_all` waits for it.
@@ -330,13 +343,19 @@ async fn readable(pipe: Option<&Receiver>) {
 impl Drop for Job {
     /// Waits for the supervisor in the background, because its exit status must be read.
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let hold = self.hold.take();
+        if let Some(mut child) = self.child.take() {
             let registered = std::mem::take(&mut self.registered);
             runtime.spawn(async move {
                 let _ = child.wait().await;
                 drop(registered);
+                // On another thread, because it may write the set.
+                if hold.is_some() {
+                    let _ = tokio::task::spawn_blocking(|| drop(hold)).await;
+                }
             });
         }
     }
@@ -356,7 +375,18 @@ pub(super) fn input() -> io::Result<(Sender, OwnedFd)> {
     Ok((Sender::from_owned_fd(writer.into())?, reader.into()))
 }
 
-fn order(launch: &Launch, reads: bool) -> Order {
+/// Starts recording the changes of a command. Returns a socket for its supervisor.
+fn recorder(launch: &Launch) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    if launch.confinement.is_some() {
+        return super::notify::start(&launch.recording);
+    }
+    // The filter takes away the right to gain privileges, which an unconfined command has.
+    launch.recording.unrecorded(Incomplete::SandboxOff);
+    None
+}
+
+fn order(launch: &Launch, reads: bool, records: bool) -> Order {
     let argv = match &launch.program {
         Program::Direct(words) => words.clone(),
         Program::Shell {
@@ -375,6 +405,7 @@ fn order(launch: &Launch, reads: bool) -> Order {
         environment: launch.environment.clone(),
         reads,
         confinement: launch.confinement.clone(),
+        records,
     }
 }
 

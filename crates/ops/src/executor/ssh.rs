@@ -14,6 +14,7 @@ use super::{
     Ended, Executor, Exit, Finished, GRACE, Input, Launch, Local, Program, Prompts, Refusal,
     Running, Watch,
 };
+use crate::effects::{Incomplete, Recording};
 use crate::{Error, Result};
 use async_trait::async_trait;
 use connection::{Connection, State};
@@ -122,6 +123,7 @@ impl Ssh {
             let detail = format!("standard input is not supported on {}", self.target.host);
             return Err(cannot(&program, Refusal::Other, detail));
         }
+        launch.recording.unrecorded(Incomplete::OtherMachine);
         let names = Names::random();
         let order = order::bytes(launch, &names)
             .map_err(|(refusal, detail)| cannot(&program, refusal, detail))?;
@@ -149,6 +151,7 @@ impl Ssh {
             prompts: Prompts::Wait,
             input: Input::Nothing,
             confinement: None,
+            recording: Recording::Off,
         };
         Ok((connection, here))
     }

@@ -55,10 +55,15 @@ fn serve() -> io::Result<()> {
         true => Some(handle::receive(&socket)?),
         false => None,
     };
+    let recorder = match order.records {
+        true => Some(handle::receive(&socket)?),
+        false => None,
+    };
     match (&order.confinement, ahead) {
         (None, None) => watch_over(&order, input, socket, &null),
         (Some(confinement), Some((common, left))) if confinement.common() == common => {
-            confined::enter_sandbox(&order, input, confinement, left, socket, &null)
+            let handles = confined::Handles { input, recorder };
+            confined::enter_sandbox(&order, handles, confinement, left, socket, &null)
         }
         _ => Err(malformed()),
     }

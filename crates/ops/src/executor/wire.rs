@@ -41,6 +41,8 @@ pub(super) struct Order {
     /// Whether a descriptor for standard input follows.
     pub(super) reads: bool,
     pub(super) confinement: Option<Confinement>,
+    /// Whether a socket follows, for the listener of a filter that notifies changes.
+    pub(super) records: bool,
 }
 
 /// Report of a supervisor.
@@ -99,6 +101,7 @@ impl Order {
                 frame.bytes(&confinement.to_bytes());
             }
         }
+        frame.byte(u8::from(self.records));
         frame.finish()
     }
 
@@ -120,6 +123,7 @@ impl Order {
             0 => None,
             _ => Some(Confinement::from_bytes(fields.bytes()?).ok()?),
         };
+        let records = fields.byte()? != 0;
         Some(Self {
             streams,
             argv,
@@ -127,6 +131,7 @@ impl Order {
             environment,
             reads,
             confinement,
+            records,
         })
     }
 
@@ -302,6 +307,7 @@ mod tests {
             environment: vec![("A".into(), "1".into()), ("A".into(), "".into())],
             reads: true,
             confinement: Some(Confinement::sample()),
+            records: true,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::super::sandbox::{self, Confinement, Entered, Stage, enter, split};
 use super::super::wire::{Order, Report};
-use super::super::{GRACE, Refusal};
+use super::super::{GRACE, Refusal, notify};
 use super::{sweep, watch_over};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -20,9 +20,17 @@ use std::time::{Duration, Instant};
 /// outside.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// Descriptors that came with the order.
+pub(super) struct Handles {
+    /// Standard input of the command.
+    pub(super) input: Option<OwnedFd>,
+    /// Socket for the listener that records the command's changes.
+    pub(super) recorder: Option<OwnedFd>,
+}
+
 pub(super) fn enter_sandbox(
     order: &Order,
-    input: Option<OwnedFd>,
+    handles: Handles,
     confinement: &Confinement,
     left: sandbox::Result<Entered>,
     socket: UnixStream,
@@ -37,9 +45,9 @@ pub(super) fn enter_sandbox(
     match split() {
         Err(error) => refuse(socket, &error),
         Ok(Some(inner)) => {
-            // Only the command reads it. If a copy stayed open here, the writer would not
-            // notice its end.
-            drop(input);
+            // Only the command reads the input. If a copy stayed open here, the writer would
+            // not notice its end. The same is true of the socket.
+            drop(handles);
             let stood_by = stand_by(inner, &socket, null);
             sweep::kill_children(me.as_raw_pid().unsigned_abs(), |_, _| {});
             // The cgroup can be removed now that it is empty.
@@ -48,7 +56,12 @@ pub(super) fn enter_sandbox(
         }
         Ok(None) => match enter(plan, *strength, Stage::Inner) {
             Err(error) => refuse(socket, &error),
-            Ok(_) => watch_over(order, input, socket, null),
+            Ok(_) => {
+                if let Some(recorder) = handles.recorder {
+                    notify::install(recorder)?;
+                }
+                watch_over(order, handles.input, socket, null)
+            }
         },
     }
 }

@@ -1,0 +1,92 @@
+//! Recording what a command changes, through seccomp user notification.
+//!
+//! ```text
+//! haft ──order──▶ inner supervisor: installs a second filter, sends its listener to haft
+//! haft: one thread ◀──"unlinkat(3, …)"── a process of the command, which waits
+//!       keeps the file ──"go on"──▶
+//! ```
+//!
+//! The handler runs in haft, not in the supervisor: haft sees the file system without the
+//! sandbox's mounts, between which hard links are impossible, and if haft ends, the listener
+//! closes and every call that would change a file fails, until the supervisor has ended the
+//! tree. So nothing changes unrecorded.
+//!
+//! Arguments are read from the memory of a process that can change them at the same time.
+//! This is undo, not a security boundary: the confinement does not depend on it.
+
+mod calls;
+mod filter;
+mod handler;
+mod raw;
+mod resolve;
+mod target;
+
+use super::handle;
+use crate::effects::{Incomplete, Recording};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+/// Stack of a handler. It has no deep calls, and there is one for each command.
+const STACK: usize = 256 << 10;
+
+/// Starts the handler of a command. Returns the socket on which its supervisor must send
+/// the listener, or `None` if the command cannot be recorded.
+pub(super) fn start(recording: &Recording) -> Option<OwnedFd> {
+    if !recording.is_on() {
+        return None;
+    }
+    let begin = || {
+        let (ours, theirs) = UnixStream::pair()?;
+        let recording = recording.clone();
+        std::thread::Builder::new()
+            .name("haft-effects".to_owned())
+            .stack_size(STACK)
+            .spawn(move || run(&ours, &recording))?;
+        Ok::<_, io::Error>(theirs.into())
+    };
+    match begin() {
+        Ok(theirs) => Some(theirs),
+        Err(error) => {
+            recording.unrecorded(Incomplete::Other(format!(
+                "cannot start recording: {error}"
+            )));
+            None
+        }
+    }
+}
+
+fn run(socket: &UnixStream, recording: &Recording) {
+    match handle::receive(socket) {
+        Ok(listener) => {
+            let listener = raw::Listener::new(listener);
+            handler::serve(&listener, recording);
+        }
+        // Either the supervisor says why, or there was no command.
+        Err(_) => {
+            let mut reason = String::new();
+            let mut socket = socket;
+            if socket.read_to_string(&mut reason).is_ok() && !reason.is_empty() {
+                recording.unrecorded(Incomplete::Unsupported(reason));
+            }
+        }
+    }
+    recording.end();
+}
+
+/// Installs the filter for the calling supervisor and the command that it will start, and
+/// sends the listener to haft. If the kernel refuses, the command runs unrecorded.
+///
+/// # Errors
+/// haft is gone. The command must not run, because every change would fail.
+pub(super) fn install(socket: OwnedFd) -> io::Result<()> {
+    match raw::install(&filter::program()) {
+        Ok(listener) => handle::send(&socket, &listener),
+        Err(error) => {
+            // The carrier byte without a descriptor, then the reason.
+            let mut socket = UnixStream::from(socket);
+            socket.write_all(b"h")?;
+            socket.write_all(error.to_string().as_bytes())
+        }
+    }
+}

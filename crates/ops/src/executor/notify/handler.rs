@@ -1,0 +1,275 @@
+//! Handles the notifications of one command: finds out which files a call is about to
+//! change, lets the recorder keep them, and lets the call go on.
+
+use super::calls::{self, Act, Base, Call, Last, Place};
+use super::raw::{Listener, Notification};
+use super::resolve::{self, Resolver, Slash};
+use super::target;
+use crate::effects::{Incomplete, Recorder, Recording, Touch};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::io::Errno;
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+
+/// Length of the fixed part of `sockaddr_un`, and of the whole.
+const FAMILY_BYTES: usize = 2;
+const SOCKET_ADDRESS: usize = 110;
+
+/// Reason after a defect in haft.
+const PANICKED: &str = "a call of the command could not be handled";
+
+/// Handles notifications until the last process of the command has ended. Never returns
+/// earlier, because without an answer every call of the command would fail.
+pub(super) fn serve(listener: &Listener, recording: &Recording) {
+    let mut resolver = Resolver::new();
+    loop {
+        match wait(listener) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return recording.unrecorded(broken(&error)),
+        }
+        let call = match listener.receive() {
+            Ok(call) => call,
+            Err(error) if is_passing(&error) => continue,
+            Err(error) => return recording.unrecorded(broken(&error)),
+        };
+        let handled =
+            std::panic::catch_unwind(AssertUnwindSafe(|| handle(&mut resolver, &call, recording)));
+        match handled {
+            Ok(Ok(())) => {}
+            // Its process has ended, so the call is not made.
+            Ok(Err(error)) if is_gone(&error) => {}
+            Ok(Err(error)) => recording.incomplete(unreadable(&error)),
+            Err(_) => {
+                recording.incomplete(Incomplete::Other(PANICKED.to_owned()));
+                // It may have been left in a state that makes no sense.
+                resolver = Resolver::new();
+            }
+        }
+        match listener.resume(call.id) {
+            Ok(()) => {}
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return recording.unrecorded(broken(&error)),
+        }
+    }
+}
+
+/// Waits for a notification. Returns `false` once no process can make one.
+fn wait(listener: &Listener) -> io::Result<bool> {
+    loop {
+        let mut fds = [PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let [seen] = fds.map(|fd| fd.revents());
+        if seen.contains(PollFlags::IN) {
+            return Ok(true);
+        }
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Ok(false);
+        }
+    }
+}
+
+/// Whether an error concerns one call only: its process has ended, or a signal arrived.
+fn is_passing(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    matches!(code, Some(libc::ENOENT | libc::EINTR | libc::EINPROGRESS))
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT))
+}
+
+fn broken(error: &io::Error) -> Incomplete {
+    Incomplete::Other(format!("cannot receive the calls of the command: {error}"))
+}
+
+fn unreadable(error: &io::Error) -> Incomplete {
+    Incomplete::Other(format!("cannot read the arguments of a call: {error}"))
+}
+
+fn handle(
+    resolver: &mut Resolver,
+    notification: &Notification,
+    recording: &Recording,
+) -> io::Result<()> {
+    let Some(recorder) = recording.current() else {
+        return Ok(());
+    };
+    let Some(call) = calls::decode(notification.number, notification.arguments) else {
+        return Ok(());
+    };
+    let mut change = Change {
+        resolver,
+        thread: notification.thread,
+        recorder: &recorder,
+    };
+    match call {
+        Call::Open { place, flags } => change.open(place, flags, Slash::Root),
+        Call::Open2 { place, how } => change.open2(place, how),
+        Call::Change { place, last, act } => change.one(place, last, act),
+        Call::Rename { from, to, exchange } => change.rename(from, to, exchange),
+        Call::Link { from, last, to } => change.link(from, last, to),
+        Call::Bind { address, length } => change.bind(address, length),
+    }
+}
+
+/// One call that is about to change something.
+struct Change<'a> {
+    resolver: &'a mut Resolver,
+    thread: u32,
+    recorder: &'a Recorder,
+}
+
+impl Change<'_> {
+    fn open(&mut self, place: Place, flags: i32, slash: Slash) -> io::Result<()> {
+        let has = |wanted: i32| flags & wanted == wanted;
+        // Without a name there is nothing to restore; `linkat` gives it one.
+        if has(libc::O_PATH) || has(libc::O_TMPFILE) {
+            return Ok(());
+        }
+        let is_new = has(libc::O_CREAT | libc::O_EXCL);
+        let last = match is_new || has(libc::O_NOFOLLOW) {
+            true => Last::Kept,
+            false => Last::Followed,
+        };
+        let Some(path) = self.find(place, last, slash)? else {
+            return Ok(());
+        };
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || has(libc::O_TRUNC);
+        match kind(&path) {
+            None if !has(libc::O_CREAT) => {}
+            Some(FileType::RegularFile) if !writes || is_new => {}
+            None | Some(FileType::RegularFile) => self.recorder.before(&path, Touch::Content),
+            // Opening anything else changes no file.
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    fn open2(&mut self, place: Place, how: u64) -> io::Result<()> {
+        let Some(bytes) = target::bytes::<24>(self.thread, how)? else {
+            return Ok(());
+        };
+        let (flags, rest) = bytes.split_at(8);
+        let resolve = rest.split_at(8).1;
+        let number = |bytes: &[u8]| bytes.try_into().map(u64::from_ne_bytes).unwrap_or(0);
+        // Flags beyond 32 bits make the call fail.
+        let flags = i32::try_from(number(flags)).unwrap_or(0);
+        if flags & calls::WRITES == 0 {
+            return Ok(());
+        }
+        let slash = match number(resolve) & libc::RESOLVE_IN_ROOT {
+            0 => Slash::Root,
+            _ => Slash::Base,
+        };
+        self.open(place, flags, slash)
+    }
+
+    fn one(&mut self, place: Place, last: Last, act: Act) -> io::Result<()> {
+        if act == Act::CreateLink {
+            resolve::forget_folders();
+        }
+        if let Some(path) = self.find(place, last, Slash::Root)? {
+            let touch = match act {
+                Act::Create | Act::CreateLink => Touch::Create,
+                Act::Remove => Touch::Remove,
+                Act::Content => Touch::Content,
+                Act::Attributes => Touch::Attributes,
+            };
+            self.recorder.before(&path, touch);
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, from: Place, to: Place, exchange: bool) -> io::Result<()> {
+        let everything = |_: &Path| true;
+        let mut find = |place| {
+            self.resolver
+                .resolve(self.thread, place, Last::Kept, Slash::Root, &everything)
+        };
+        let (Some(from), Some(to)) = (find(from)?, find(to)?) else {
+            return Ok(());
+        };
+        if exchange {
+            resolve::forget_folders_for_good();
+        } else if kind(&from).is_none_or(|kind| kind == FileType::Symlink) {
+            resolve::forget_folders();
+        }
+        let recorder = self.recorder;
+        if recorder.covers(&from) || recorder.covers(&to) {
+            let touch = match exchange {
+                true => Touch::Exchange { with: &to },
+                false => Touch::Move { to: &to },
+            };
+            recorder.before(&from, touch);
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, from: Place, last: Last, to: Place) -> io::Result<()> {
+        // The new name may be that of a symbolic link.
+        resolve::forget_folders();
+        let Some(to) = self.find(to, Last::Kept, Slash::Root)? else {
+            return Ok(());
+        };
+        let everything = |_: &Path| true;
+        let from = self
+            .resolver
+            .resolve(self.thread, from, last, Slash::Root, &everything)?;
+        let touch = match &from {
+            Some(from) => Touch::Link { from },
+            // A file that had no name.
+            None => Touch::Create,
+        };
+        self.recorder.before(&to, touch);
+        Ok(())
+    }
+
+    /// Creating a UNIX socket creates a file.
+    fn bind(&mut self, address: u64, length: u64) -> io::Result<()> {
+        let length = usize::try_from(length).unwrap_or(0);
+        if !(FAMILY_BYTES + 1..=SOCKET_ADDRESS).contains(&length) {
+            return Ok(());
+        }
+        let mut bytes = [0; SOCKET_ADDRESS];
+        let bytes = bytes.get_mut(..length).unwrap_or_default();
+        let read = super::raw::read_memory(self.thread, address, bytes)?;
+        let Some((family, path)) = bytes.get(..read).and_then(|b| b.split_first_chunk::<2>())
+        else {
+            return Ok(());
+        };
+        let is_unix = i32::from(u16::from_ne_bytes(*family)) == libc::AF_UNIX;
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        // An empty path is a name that is no file.
+        if !is_unix || path.is_empty() {
+            return Ok(());
+        }
+        let covers = |path: &Path| self.recorder.covers(path);
+        let (last, slash) = (Last::Kept, Slash::Root);
+        let found = self
+            .resolver
+            .follow(self.thread, Base::Cwd, path, last, slash, &covers)?;
+        if let Some(path) = found {
+            self.recorder.before(&path, Touch::Create);
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, place: Place, last: Last, slash: Slash) -> io::Result<Option<PathBuf>> {
+        let covers = |path: &Path| self.recorder.covers(path);
+        self.resolver
+            .resolve(self.thread, place, last, slash, &covers)
+    }
+}
+
+/// Returns the type of a file, without following a link. `None` if it does not exist.
+fn kind(path: &Path) -> Option<FileType> {
+    let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(found.st_mode))
+}
