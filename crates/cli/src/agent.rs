@@ -8,10 +8,7 @@ mod progress;
 pub(crate) mod seed;
 
 pub(crate) use headless::{DeferApprovals, OutputMode, Task, work};
-pub(crate) use instructions::skills_of_project;
 
-use crate::config::provider::{default_model, key_of, prefix};
-use crate::config::{Settings, format, model};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::record;
@@ -20,13 +17,15 @@ use crate::signals::Signals;
 use haft::Approver;
 use haft_agent::provider::{self, Provider, Recording};
 use haft_agent::{Agent, Model, ResponseFormat};
+use haft_config::provider::{default_model, key_of, prefix};
+use haft_config::{Settings, format, model};
 use haft_store::sessions::{Loaded, NewSession, Session, SessionKind, Sessions, new_id};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Connects to the configured model; `None` if no model is configured.
 pub(crate) fn model(settings: &Settings) -> Result<Option<Arc<dyn Model>>, Failure> {
-    let model = settings.model.as_ref().map_err(Failure::clone)?;
+    let model = settings.model.as_ref().map_err(Clone::clone)?;
     model_of(model, model.model.as_deref())
 }
 
@@ -96,13 +95,13 @@ pub(crate) fn response_format(
     let schema = match file {
         Some(file) => Some(format::read(file)?),
         None => {
-            let model = settings.model.as_ref().map_err(Failure::clone)?;
+            let model = settings.model.as_ref().map_err(Clone::clone)?;
             model.response_format.clone()
         }
     };
     let place = file.map_or("haft.yaml".into(), Path::to_string_lossy);
     let format = schema.map(|schema| format::compile(&schema, &place));
-    format.transpose()
+    Ok(format.transpose()?)
 }
 
 /// Error for a missing model, with the ways to get one.
@@ -166,7 +165,7 @@ pub(crate) async fn agent(
     sessions: Option<&Sessions>,
     approver: Arc<dyn Approver>,
 ) -> Result<Agent, Failure> {
-    let limits = settings.model.as_ref().map_err(Failure::clone)?;
+    let limits = settings.model.as_ref().map_err(Clone::clone)?;
     let mut seeds = Vec::new();
     let (session, loaded) = match past {
         Past::Session(past) => {

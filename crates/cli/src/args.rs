@@ -7,7 +7,6 @@ pub(crate) mod plugin;
 pub(crate) mod sessions;
 pub(crate) mod store;
 
-use crate::{config, log};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -73,7 +72,7 @@ pub(crate) struct Shared {
     pub(crate) preset: Option<String>,
     /// What commands may write: workspace, strict, read-only or off
     #[arg(long, global = true, value_name = "MODE", hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(config::MODES))]
+        value_parser = PossibleValuesParser::new(haft_config::MODES))]
     pub(crate) sandbox: Option<String>,
     /// Network access for commands: on or off
     #[arg(long, global = true, value_name = "on|off", hide_possible_values = true,
@@ -81,7 +80,7 @@ pub(crate) struct Shared {
     pub(crate) network: Option<String>,
     /// How to handle calls that need approval: ask, auto or never
     #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(config::APPROVE))]
+        value_parser = PossibleValuesParser::new(haft_config::APPROVE))]
     pub(crate) approve: Option<String>,
     /// Model to use
     #[arg(long, global = true, value_name = "NAME")]
@@ -97,7 +96,7 @@ pub(crate) struct Shared {
     pub(crate) quiet: bool,
     /// Log to stderr: off, error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL", hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(log::LEVELS))]
+        value_parser = PossibleValuesParser::new(haft_config::LEVELS))]
     pub(crate) log: Option<String>,
 }
 
@@ -188,18 +187,35 @@ where
 }
 
 impl Shared {
-    /// Returns the value of a flag, if it was given.
-    pub(crate) fn text(&self, flag: &str) -> Option<String> {
-        match flag {
-            "--toolset" => self.toolset.clone(),
-            "--preset" => self.preset.clone(),
-            "--sandbox" => self.sandbox.clone(),
-            "--network" => self.network.clone(),
-            "--approve" => self.approve.clone(),
-            "--log" => self.log.clone(),
-            "--model" => self.model.clone(),
-            "--quiet" => self.quiet.then(|| "true".to_owned()),
-            _ => None,
+    /// Returns the flags as the configuration takes them.
+    pub(crate) fn flags(&self) -> haft_config::Flags {
+        let Self {
+            dir,
+            config,
+            toolset,
+            preset,
+            sandbox,
+            network,
+            approve,
+            model,
+            plugin,
+            trust,
+            quiet,
+            log,
+        } = self.clone();
+        haft_config::Flags {
+            dir,
+            config,
+            toolset,
+            preset,
+            sandbox,
+            network,
+            approve,
+            model,
+            plugin,
+            trust,
+            quiet,
+            log,
         }
     }
 }

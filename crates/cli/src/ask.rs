@@ -1,12 +1,13 @@
 //! Prompts on the terminal, line by line, for commands that do not run a full-screen
 //! chat.
 
-use crate::config::{FILE, Settings};
 use crate::exit::Failure;
-use crate::{confinement, env, output, text};
+use crate::{confinement, output, text};
 use async_trait::async_trait;
 use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
 use haft_chat::{Detail, FormState, QuestionContext, edit_arguments, question_text};
+use haft_config::env;
+use haft_config::{FILE, Settings};
 use std::io::BufRead;
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! Describes how calls are confined: what the sandbox mode allows, and what this machine
 //! enforces for commands.
 
-use crate::config::Settings;
-use crate::config::commands::Executor;
 use haft::Reach;
 use haft::ops::executor::Itself;
 use haft::ops::executor::sandbox::{self, Enforcement, Network};
 use haft::ops::scope::{Reading, Writing};
+use haft_config::Settings;
+use haft_config::commands::Executor;
 
 /// Returns what the sandbox mode allows, one sentence per rule.
 pub(crate) fn rules(settings: &Settings) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Exit codes, and the error that a failed command prints.
 
+use haft_config::Cause;
 use std::process::ExitCode;
 
 /// Exit codes that scripts may rely on.
@@ -69,5 +70,17 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+}
+
+impl From<haft_config::Failure> for Failure {
+    fn from(failure: haft_config::Failure) -> Self {
+        let mut printed = match (&failure.place, failure.cause) {
+            (Some(place), _) => Self::at(place, &failure.message),
+            (None, Cause::Settings) => Self::usage(failure.message),
+            (None, Cause::Machine) => Self::failed(failure.message),
+        };
+        printed.hints = failure.hints;
+        printed
     }
 }

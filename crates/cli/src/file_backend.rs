@@ -1,11 +1,11 @@
 //! Creates the file backend of a session from its settings.
 
-use crate::config::Settings;
-use crate::config::files::{Backend, Namespace};
 use crate::exit::Failure;
 use haft::ops::backend::Unwritable;
 use haft::ops::scope::Writing;
 use haft::{Backing, Disk, Naming};
+use haft_config::Settings;
+use haft_config::files::{Backend, Namespace};
 use haft_store::{Database, Store};
 use std::path::PathBuf;
 

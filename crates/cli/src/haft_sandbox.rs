@@ -1,14 +1,15 @@
 //! Finds the program haft-sandbox and sets it up as a plugin that runs the session's
 //! code.
 
-use crate::config::Settings;
-use crate::config::files::{Execution, Sandbox, has_virtual_paths};
 use crate::exit::Failure;
+use crate::output;
 use crate::session::Offer;
-use crate::{env, external, output};
 use haft::guest::Guest;
 use haft::ops::executor::look_up;
 use haft::{Plugin, Protocol};
+use haft_config::Settings;
+use haft_config::files::{Execution, Sandbox, has_virtual_paths};
+use haft_config::{env, external};
 use haft_web::{Client, PackageIndex};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Logging: lines on stderr at the level the user chose.
 
-use crate::{env, stderr};
+use crate::stderr;
+use haft_config::env;
 use haft_store::sessions::Redactor;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -9,9 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
-
-/// Levels that `--log` accepts.
-pub(crate) const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
 /// Starts logging to stderr; an unknown level means no logging. Libraries may log what
 /// they send and receive, so secrets are redacted.

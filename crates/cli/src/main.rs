@@ -1,17 +1,13 @@
 //! The program `haft`: turns flags and configuration files into a session, and replies
-//! into text and an exit code. This is the only crate that reads the environment, and only
-//! it and the chat print.
+//! into text and an exit code. This is the only crate that parses flags, and only it and
+//! the chat print.
 
 mod agent;
 mod args;
 mod ask;
-mod broad_folders;
 mod commands;
-mod config;
 mod confinement;
-mod env;
 mod exit;
-mod external;
 mod file_backend;
 mod haft_sandbox;
 mod log;
@@ -21,7 +17,6 @@ mod session;
 mod signals;
 mod stderr;
 mod text;
-mod trust;
 
 use args::{Cli, Command};
 use exit::{Exit, Failure};

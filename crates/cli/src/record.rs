@@ -1,10 +1,11 @@
 //! Records calls made with `haft call` and `haft mcp`: the intent before a call runs, the
 //! outcome after it.
 
-use crate::config::Settings;
-use crate::{env, output};
+use crate::output;
 use async_trait::async_trait;
 use haft::{Error, Intent, Journal, Outcome};
+use haft_config::Settings;
+use haft_config::env;
 use haft_store::sessions::{self, Batch, Call, NewSession, Session, SessionKind, Sessions};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,10 @@
 //! Builds the runtime of a session from its settings.
 
 use crate::args::Shared;
-use crate::config::commands::{Executor, Host};
-use crate::config::files::{Execution, has_virtual_paths};
-use crate::config::{self, Settings};
-use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::record::Record;
 use crate::signals::Signals;
-use crate::{confinement, external, file_backend, haft_sandbox, log, output};
+use crate::{confinement, file_backend, haft_sandbox, log, output};
 use haft::commands::{CommandLocation, Commands};
 use haft::ops::backend::Kept;
 use haft::ops::executor::sandbox::Network;
@@ -16,6 +12,11 @@ use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
 use haft::ops::scope::{FileRules, Writing};
 use haft::{Approver, BuildError, Listed, Runtime};
+use haft_config::commands::{Executor, Host};
+use haft_config::env;
+use haft_config::external;
+use haft_config::files::{Execution, has_virtual_paths};
+use haft_config::{self, Settings};
 use haft_mcp::client::RemoteServer;
 use haft_store::sessions::SessionFile;
 use haft_web::channels::{Channels, RetryPolicy, Sink};
@@ -43,14 +44,14 @@ pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
 /// Prints the error in the model's settings, if there is one.
 pub(crate) fn note_model(settings: &Settings) {
     if let (Err(failure), false) = (&settings.model, settings.quiet) {
-        output::note(&failure.message);
+        output::note(&Failure::from(failure.clone()).message);
     }
 }
 
 /// Like [`settings`], for a command that needs a model. Errors in the model's settings
 /// are not printed here; the command fails with them.
 pub(crate) fn settings_of_agent(shared: &Shared) -> Result<Settings, Failure> {
-    let settings = config::load(shared)?;
+    let settings = haft_config::load(&shared.flags())?;
     log::start(&settings.log, &settings.secrets);
     note_warnings(&settings);
     Ok(settings)
@@ -67,7 +68,7 @@ pub(crate) fn note_warnings(settings: &Settings) {
 
 /// Like [`settings_of_agent`], but logs to a file, because the chat uses the screen.
 pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
-    let settings = config::load(shared)?;
+    let settings = haft_config::load(&shared.flags())?;
     let file = settings
         .folders
         .state

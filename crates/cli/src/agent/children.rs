@@ -1,10 +1,10 @@
 //! Sub-agents: which ones an agent has, and how they are recorded.
 
 use super::model_of;
-use crate::config::{Settings, model};
 use crate::exit::Failure;
 use crate::output;
 use haft_agent::{Agent, Child, ModelByName, Records, Subagent, SubagentSpec, Subagents};
+use haft_config::{Settings, model};
 use haft_store::sessions::{NewSession, Session, SessionKind, Sessions};
 use std::path::PathBuf;
 use std::sync::Arc;

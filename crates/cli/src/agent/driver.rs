@@ -1,12 +1,12 @@
 //! Connects the chat to an agent.
 
-use crate::config::model::Model as Chosen;
 use async_trait::async_trait;
 use futures::StreamExt;
 use haft::ops::{Access, FilePath};
 use haft::{Call, Content, Effect};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
 use haft_chat::{ChatEvent, Driver, EventStream};
+use haft_config::model::Model as Chosen;
 use haft_store::sessions::{Filter, SessionKind, Sessions};
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -6,13 +6,14 @@ use crate::agent::driver::Live;
 use crate::agent::{self, Past};
 use crate::args::Shared;
 use crate::args::agent::Resume;
-use crate::config::{FILE, Settings};
 use crate::exit::{Exit, Failure};
-use crate::{confinement, env, output, session, signals, text};
+use crate::{confinement, output, session, signals, text};
 use haft::Content;
 use haft::ops::text::brief;
 use haft_agent::{Message, Origin};
 use haft_chat::{EndReason, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures};
+use haft_config::env;
+use haft_config::{FILE, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 

@@ -1,9 +1,9 @@
 //! `haft config`: shows the effective settings and the schema of the file.
 
 use crate::args::{Config, Shared};
-use crate::config::{Shown, keys};
 use crate::exit::{Exit, Failure};
 use crate::{output, session, text};
+use haft_config::{Shown, keys};
 use serde_json::{Map, Value, json};
 
 /// Runs the command.

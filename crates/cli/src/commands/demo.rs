@@ -2,11 +2,10 @@
 
 use crate::agent::driver::Live;
 use crate::args::Shared;
-use crate::config::model::Model as Chosen;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
-use crate::{env, log, session};
+use crate::{log, session};
 use async_trait::async_trait;
 use haft::ops::executor::sandbox::Network;
 use haft::{
@@ -18,6 +17,8 @@ use haft_agent::{
     Agent, Chunk, Message, Model, ModelError, ModelId, Prompt, Request, system_prompt,
 };
 use haft_chat::{QuestionContext, SinglePromptOptions, TerminalFeatures, run_single_prompt};
+use haft_config::env;
+use haft_config::model::Model as Chosen;
 use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
 use std::io::BufRead;
 use std::path::Path;

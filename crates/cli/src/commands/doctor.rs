@@ -4,17 +4,18 @@ mod environment;
 mod web;
 
 use crate::args::{Doctor, Shared};
-use crate::config::Settings;
-use crate::config::commands::Executor;
-use crate::config::files::{Execution, has_virtual_paths};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
-use crate::{confinement, external, haft_sandbox, output, signals};
+use crate::{confinement, haft_sandbox, output, signals};
 use haft::Runtime;
 use haft::commands::limits;
 use haft::ops::exec::{self, Exec};
 use haft::ops::executor::sandbox::{self, Enforcement, Network};
 use haft::ops::executor::{Exit as Ended, Input, Itself, Keep, Program, Prompts, Streams};
+use haft_config::Settings;
+use haft_config::commands::Executor;
+use haft_config::external;
+use haft_config::files::{Execution, has_virtual_paths};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -175,7 +176,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
         format!(
             "haft {} on {}",
             env!("CARGO_PKG_VERSION"),
-            crate::env::system()
+            haft_config::env::system()
         ),
         String::new(),
         findings.sandbox.clone(),
@@ -201,7 +202,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
 fn as_json(settings: &Settings, findings: &Findings) -> Value {
     let mut all = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "system": crate::env::system(),
+        "system": haft_config::env::system(),
         "sandbox": {
             "level": findings.level,
             "line": findings.sandbox,

@@ -1,11 +1,10 @@
 //! `haft init`: writes a commented `haft.yaml`, or converts another program's settings.
 
 use crate::args::{Init, Shared};
-use crate::config;
-use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use haft_agent::provider::Provider;
+use haft_config::env;
 use haft_import::{Conversion, Host, Source, Target};
 use haft_mcp::client::{Endpoint, HttpTransport};
 use serde_json::{Map, Value};
@@ -21,11 +20,11 @@ impl Host for ThisHost {
     }
 
     fn is_secret(&self, variable: &str) -> bool {
-        config::is_secret(variable)
+        haft_config::is_secret(variable)
     }
 
     fn variables(&self, text: &str) -> Vec<String> {
-        config::variables(text)
+        haft_config::variables(text)
     }
 
     fn is_server_url(&self, url: &str) -> bool {
@@ -40,15 +39,15 @@ impl Host for ThisHost {
 
 /// Writes the file, unless it exists.
 pub(crate) fn run(shared: &Shared, init: &Init) -> Result<Exit, Failure> {
-    let folder = config::folder(shared)?;
+    let folder = haft_config::folder(&shared.flags())?;
     let path = match &shared.config {
         Some(named) => env::current_folder()?.join(named),
-        None => folder.join(config::FILE),
+        None => folder.join(haft_config::FILE),
     };
     match &init.from {
         Some(from) => convert(shared, init, &folder, &path, from),
         None => {
-            write(&path, &config::template::template(), init.force)?;
+            write(&path, &haft_config::template::template(), init.force)?;
             output::text(&format!("wrote {}", path.display()))?;
             if !shared.quiet {
                 output::note(
@@ -101,10 +100,9 @@ fn convert(
         );
     }
     let text = conversion.text(&shown);
-    config::check(&text, path).map_err(|failure| {
+    haft_config::check(&text, path).map_err(|failure| {
         Failure::failed(format!(
-            "cannot create a valid haft.yaml from {shown}: {}",
-            failure.message
+            "cannot create a valid haft.yaml from {shown}: {failure}"
         ))
         .hint(format!(
             "remove what you do not need from {shown}, then try again"
@@ -123,11 +121,11 @@ fn convert(
 }
 
 fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
-    let Some(text) = config::read_text(path, shown)? else {
+    let Some(text) = haft_config::read_text(path, shown)? else {
         return Err(Failure::usage(format!("{shown} not found")));
     };
     let settings = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("yaml" | "yml") => config::yaml_value(&text, shown)?,
+        Some("yaml" | "yml") => haft_config::yaml_value(&text, shown)?,
         _ => haft_import::parse(path, &text).map_err(|error| {
             let column = error.column.map(|column| format!(":{column}"));
             let column = column.unwrap_or_default();
@@ -155,8 +153,8 @@ fn advise_own(conversion: &Conversion<'_>, own_lines: &str) {
     advise_variables(conversion);
     let own = env::folders()
         .config
-        .map(|folder| folder.join(config::FILE));
-    let own = own.unwrap_or_else(|| Path::new("~/.config/haft").join(config::FILE));
+        .map(|folder| folder.join(haft_config::FILE));
+    let own = own.unwrap_or_else(|| Path::new("~/.config/haft").join(haft_config::FILE));
     let existing = servers_of(&own);
     let existing: Vec<&str> = conversion
         .own_servers()
@@ -190,8 +188,8 @@ fn advise_own(conversion: &Conversion<'_>, own_lines: &str) {
 /// Returns the MCP servers in a file, if it can be read.
 fn servers_of(path: &Path) -> Map<String, Value> {
     let shown = path.display().to_string();
-    let text = config::read_text(path, &shown).ok().flatten();
-    let value = text.and_then(|text| config::yaml_value(&text, &shown).ok());
+    let text = haft_config::read_text(path, &shown).ok().flatten();
+    let value = text.and_then(|text| haft_config::yaml_value(&text, &shown).ok());
     let servers = value.and_then(|value| value.pointer("/tools/mcp").cloned());
     match servers {
         Some(Value::Object(servers)) => servers,

@@ -8,12 +8,12 @@ pub(crate) use list::{ServerStatus, statuses};
 
 use crate::args::Shared;
 use crate::args::mcp_servers::Servers;
-use crate::config::Settings;
-use crate::config::mcp::Connection;
-use crate::config::redact;
 use crate::exit::{Exit, Failure};
-use crate::external::servers::Server;
 use crate::text::shell_word;
+use haft_config::Settings;
+use haft_config::external::servers::Server;
+use haft_config::mcp::Connection;
+use haft_config::redact;
 use serde_json::Value;
 
 /// Runs the command.

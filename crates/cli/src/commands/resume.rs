@@ -5,12 +5,12 @@ use super::sessions::failure;
 use crate::agent::{self, DeferApprovals, OutputMode, Past, Task, work};
 use crate::args::Shared;
 use crate::args::agent::Resume;
-use crate::config::{FolderChoice, Settings};
 use crate::exit::{Exit, Failure};
 use crate::signals::{self, Signals};
 use crate::{ask, output, session};
 use haft::ApprovalAnswer as Answer;
 use haft_agent::{Agent, PendingApproval, Resumed};
+use haft_config::{FolderChoice, Settings};
 use haft_store::sessions::Sessions;
 use serde_json::Value;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ pub(crate) fn in_its_folder(
         dir: Some(folder.to_owned()),
         ..shared.clone()
     };
-    let mut settings = crate::config::load(&shared)?;
+    let mut settings = haft_config::load(&shared.flags())?;
     // The folder comes from the record; the user did not choose it now.
     settings.paths.folder_choice = FolderChoice::Default;
     session::note_warnings(&settings);

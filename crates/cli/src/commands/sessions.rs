@@ -13,9 +13,9 @@ mod transcript;
 
 use crate::args::Shared;
 use crate::args::sessions::Sessions as Command;
-use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::{output, record, session};
+use haft_config::Settings;
 use haft_store::sessions::{Error, Sessions};
 use std::path::Path;
 

@@ -4,12 +4,12 @@ use super::chat::{self, StartSession};
 use crate::args::Shared;
 use crate::args::agent::Chat;
 use crate::exit::{Exit, Failure};
-use crate::{agent, config, output};
+use crate::{agent, output};
 
 /// Starts a chat in the terminal. Without a model or a terminal it prints what to do next
 /// and fails, because nothing was done.
 pub(crate) fn run(shared: &Shared, args: &Chat) -> Result<Exit, Failure> {
-    let settings = config::load(shared)?;
+    let settings = haft_config::load(&shared.flags())?;
     if agent::model(&settings)?.is_none() {
         output::note(
             "No model is configured yet. Choose one of these:\n\n  \

@@ -2,8 +2,6 @@
 
 use crate::args::Shared;
 use crate::args::store::Store as Command;
-use crate::config::Settings;
-use crate::config::files::{Backend as Configured, Namespace};
 use crate::exit::{Exit, Failure};
 use crate::{file_backend, output, session, signals, text};
 use haft::ops::backend::{Expect, Kind};
@@ -11,6 +9,8 @@ use haft::ops::text::decode::visible;
 use haft::ops::text::moment;
 use haft::ops::{Access, Backend, Error, FilePath, Scope};
 use haft::truncate::format_size;
+use haft_config::Settings;
+use haft_config::files::{Backend as Configured, Namespace};
 use haft_store::{MAX_FILE, Store};
 use serde_json::json;
 use std::io::{IsTerminal, Read};

@@ -1,12 +1,13 @@
 //! `haft trust`: shows what this folder wants to run, and records the user's trust.
 
 use crate::args::{Shared, TrustArgs};
+use crate::ask;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::session;
-use crate::trust::{Item, Trust};
-use crate::{ask, external};
 use haft::ops::text::decode::visible;
+use haft_config::external;
+use haft_config::trust::{Item, Trust};
 
 /// Runs the command.
 pub(crate) fn run(shared: &Shared, args: &TrustArgs) -> Result<Exit, Failure> {

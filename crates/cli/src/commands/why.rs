@@ -3,13 +3,13 @@
 
 use super::call::arguments::{self, Arguments};
 use crate::args::{Shared, Why};
-use crate::config::{Settings, permissions};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
 use crate::{confinement, output, text};
 use haft::ops::text::decode::visible;
 use haft::{Approve, Call, DecidedBy, Effect, Explained, JudgedPart, Refused, Subject, Verdict};
+use haft_config::{Settings, permissions};
 use serde_json::{Value, json};
 
 /// Prints the decision and its reasons.

@@ -1,12 +1,13 @@
 //! Checks what an agent needs besides the sandbox: a model, language runtimes and MCP
 //! servers.
 
+use crate::agent;
 use crate::commands::mcp_servers::{ServerStatus, statuses};
-use crate::config::Settings;
 use crate::text::on_one_line;
-use crate::{agent, env};
 use haft::ops::text::decode::visible;
 use haft_agent::provider::Provider;
+use haft_config::Settings;
+use haft_config::env;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

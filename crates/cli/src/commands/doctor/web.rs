@@ -1,9 +1,9 @@
 //! Checks the web search engines with a small query each.
 
-use crate::config::{Settings, lists_web};
 use crate::exit::Failure;
 use crate::session;
 use haft::ops::text::decode::visible;
+use haft_config::{Settings, lists_web};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Token that HTTP clients must send.
 
-use crate::env;
 use crate::exit::Failure;
+use haft_config::env;
 use haft_mcp::Token;
 use std::io;
 use std::os::unix::fs::MetadataExt;

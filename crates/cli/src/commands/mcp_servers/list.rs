@@ -3,11 +3,11 @@
 use super::describe;
 use crate::args::Shared;
 use crate::args::mcp_servers::List;
-use crate::config::Settings;
 use crate::exit::{Exit, Failure};
-use crate::external::servers::{self, Server};
 use crate::{output, session, text};
 use haft::ops::text::decode::visible;
+use haft_config::Settings;
+use haft_config::external::servers::{self, Server};
 use haft_mcp::client::RemoteServer;
 use serde_json::{Value, json};
 

@@ -17,10 +17,10 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::session::local_commands;
 use crate::signals::{self, Signals};
-use crate::{config, env};
 use calls::{Given, Stop, Trial};
 use haft::ops::executor::sandbox::Network;
 use haft::{Mode, Overrides, Plugin, Protocol, Reply, Runtime, Trace};
+use haft_config::env;
 use observed::Observed;
 use report::{Check, Report};
 use screen::Screen;
@@ -35,7 +35,7 @@ pub(crate) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     let report = match program::locate(&first, &env::current_folder()?) {
         Err(reason) => unstartable(reason),
         Ok(program) => {
-            let folder = config::folder(shared)?;
+            let folder = haft_config::folder(&shared.flags())?;
             let ended = signals::block_on(async {
                 let mut signals = Signals::listen()?;
                 let trial = trial(shared, args, &folder, program)?;

@@ -4,10 +4,11 @@
 use crate::args::Shared;
 use crate::args::plugin::Log;
 use crate::exit::{Exit, Failure};
-use crate::{env, output, text};
+use crate::{output, text};
 use haft::ops::text::decode::visible;
 use haft::ops::text::spelling::hint;
 use haft::truncate::format_size;
+use haft_config::env;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use crate::args::Shared;
 use crate::args::plugin::New;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
-use crate::{config, text};
+use crate::text;
 use haft::ops::text::spelling::hint;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -130,7 +130,7 @@ const LANGUAGES: &[Language] = &[
 pub(crate) fn run(shared: &Shared, args: &New) -> Result<Exit, Failure> {
     let language = language(&args.language)?;
     check_name(&args.name)?;
-    let folder = config::folder(shared)?.join(&args.name);
+    let folder = haft_config::folder(&shared.flags())?.join(&args.name);
     let created = write(language, &args.name, &folder)?;
     let paint = Paint::for_stdout();
     let mut out = String::new();

@@ -2,10 +2,10 @@
 
 use super::failure;
 use crate::args::sessions::List;
-use crate::config::Settings;
 use crate::exit::Failure;
 use crate::{output, text};
 use haft::ops::text::decode::visible;
+use haft_config::Settings;
 use haft_store::sessions::{Filter, SessionKind, Sessions, Summary};
 use serde_json::json;
 use std::time::SystemTime;

@@ -2,8 +2,8 @@
 
 use super::advice;
 use super::report::Check;
-use crate::env;
 use haft::ops::executor::Refusal;
+use haft_config::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,336 @@
+//! MCP servers in the configuration. A project's servers are only read here; whether they
+//! are used depends on trust.
+
+use super::plugins::{Environment, Owner, from_home, located, located_folder};
+use super::setting::{Names, OneOf, Seconds, TextOr, Word};
+use super::sources::{Given, Sources};
+use super::{Notes, variables};
+use crate::env;
+use crate::failure::Failure;
+use haft_mcp::client::{Endpoint, HttpTransport, Identity};
+use haft_web::Secret;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A server: a program or an address.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ServerEntry {
+    /// Program to start as the server.
+    command: Option<TextOr<Vec<Word>>>,
+    /// Arguments of the program.
+    args: Option<Vec<Word>>,
+    /// Additional environment variables.
+    env: Option<Environment>,
+    /// Folder to run it in.
+    cwd: Option<String>,
+    /// URL of a server that uses streamable HTTP.
+    url: Option<String>,
+    /// URL of a server that uses streamable HTTP or SSE.
+    uri: Option<String>,
+    /// HTTP headers of each request.
+    headers: Option<BTreeMap<String, String>>,
+    /// Identity to sign in with, if haft cannot register itself.
+    oauth: Option<OauthEntry>,
+    /// How to reach the server.
+    #[serde(rename = "type")]
+    kind: Option<OneOf<ServerKinds>>,
+    /// Seconds to wait for progress of a call.
+    timeout: Option<Seconds>,
+    /// If set, only these tools are used.
+    tools: Option<Vec<Word>>,
+    /// Whether the server is used.
+    enabled: Option<bool>,
+}
+
+/// Identity to sign in with.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OauthEntry {
+    /// Id of the client.
+    client_id: Option<String>,
+    /// Secret of the client.
+    client_secret: Option<String>,
+    /// URL of a document that describes the client.
+    metadata_url: Option<String>,
+}
+
+#[derive(Debug)]
+enum ServerKinds {}
+
+/// Includes the spellings of other programs whose settings users paste.
+impl Names for ServerKinds {
+    const NAMES: &'static [&'static str] = &[
+        "stdio",
+        "http",
+        "sse",
+        "streamable-http",
+        "streamable_http",
+        "streamableHttp",
+    ];
+}
+
+/// A configured MCP server.
+#[derive(Debug, Clone)]
+pub struct Configured {
+    /// Name in the configuration.
+    pub name: String,
+    /// How to reach it.
+    pub connection: Connection,
+    pub(crate) timeout: Option<Duration>,
+    /// If set, only these tools are used.
+    pub(crate) only: Option<Vec<String>>,
+    pub(crate) owner: Owner,
+    /// Folder of the file that configures it.
+    pub(crate) folder: PathBuf,
+    /// The entry as written, which the user is shown before trusting it.
+    pub written: Value,
+    /// File and line that configure it.
+    pub from: String,
+}
+
+impl Configured {
+    /// Whether the project's file configures it.
+    pub(crate) fn is_project(&self) -> bool {
+        self.owner == Owner::Project
+    }
+
+    /// Returns the program as it may be shown, if the server is one: relative to a folder
+    /// it is in, or with variables unexpanded.
+    pub fn written_program(&self, from: Option<&Path>) -> Option<String> {
+        let program = self.connection.program()?;
+        let below = from.and_then(|folder| program.strip_prefix(folder).ok());
+        let written = match &self.written["command"] {
+            Value::Array(words) => words.first().and_then(Value::as_str),
+            other => other.as_str(),
+        };
+        let written = written.unwrap_or_default();
+        Some(variables::shown_path(written, below.unwrap_or(program)))
+    }
+}
+
+/// How to reach a server.
+#[derive(Debug, Clone)]
+pub enum Connection {
+    /// A program that haft starts.
+    Program {
+        /// Absolute path, or a name to look up in PATH.
+        program: PathBuf,
+        /// Arguments of the program.
+        arguments: Vec<String>,
+        /// Additional environment variables.
+        environment: Environment,
+        /// Folder to run in, if configured.
+        dir: Option<PathBuf>,
+    },
+    /// A server on the network.
+    Address {
+        /// Address of its endpoint.
+        url: String,
+        /// Additional headers of every request.
+        headers: Vec<(String, Secret)>,
+        /// Transport that it offers.
+        wire: HttpTransport,
+        /// Identity that haft signs in with.
+        identity: Identity,
+    },
+}
+
+/// Reads the servers, the user's before the project's.
+pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configured>, Failure> {
+    let mut servers: Vec<Configured> = Vec::new();
+    let mut from = Vec::new();
+    let mut all = sources.all(|file| &file.tools.mcp)?;
+    all.sort_by_key(|(_, server)| server.is_project());
+    for entry in all {
+        let (name, given) = &entry;
+        let (name, origin) = (*name, given.from.clone());
+        if servers.iter().any(|server| server.name == name) {
+            if given.is_project() {
+                notes.warn(format!(
+                    "{origin}: tools.mcp.{name} is ignored: your own haft.yaml has a server of this name"
+                ));
+            }
+            continue;
+        }
+        let Some(given) = notes.skip_unset(entry, "MCP server") else {
+            continue;
+        };
+        if name.trim().is_empty() {
+            return Err(given.wrong("the server's name is empty"));
+        }
+        let Some(server) = server(name, &given, &given.value)? else {
+            continue;
+        };
+        if server.connection.is_haft_again() {
+            notes.warn(format!(
+                "{origin}: skipped MCP server {name}: it is haft itself with these settings and would start itself endlessly; add `--config FILE` to its args"
+            ));
+            continue;
+        }
+        from.push(origin);
+        servers.push(server);
+    }
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    notes.show_names("tools.mcp", names, &from);
+    Ok(servers)
+}
+
+/// Returns a server; `None` if it is disabled.
+pub(super) fn server<T>(
+    name: &str,
+    given: &Given<'_, T>,
+    entry: &ServerEntry,
+) -> Result<Option<Configured>, Failure> {
+    let connection = connection(entry, given.folder()).map_err(|what| {
+        given
+            .wrong(&what)
+            .hint("write { command: …, args: […], env: {…} } or { url: … }")
+    })?;
+    let timeout = entry.timeout.map(|limit| limit.0);
+    if timeout.is_some_and(|seconds| seconds < 0.001) {
+        return Err(given.wrong("timeout must be a number of seconds, above 0"));
+    }
+    let words = |words: &Vec<Word>| words.iter().map(|word| word.0.clone()).collect();
+    let server = Configured {
+        name: name.to_owned(),
+        connection,
+        timeout: timeout.map(Duration::from_secs_f64),
+        only: entry.tools.as_ref().map(words),
+        owner: Owner::of(given.role()),
+        folder: given.folder().to_owned(),
+        written: given.written.clone(),
+        from: given.from.to_string(),
+    };
+    Ok(Some(server).filter(|_| entry.enabled != Some(false)))
+}
+
+/// Returns how to reach a server. Errors never contain values, which may be keys.
+fn connection(entry: &ServerEntry, folder: &Path) -> Result<Connection, String> {
+    let kind = entry.kind.as_ref().map(|kind| kind.0.as_str());
+    let not = |what: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, is_given)| *is_given)
+    {
+        Some((key, _)) => Err(format!("{what} cannot have {key}")),
+        None => Ok(()),
+    };
+    match (&entry.command, &entry.url, &entry.uri) {
+        (Some(command), None, None) if matches!(kind, None | Some("stdio")) => {
+            not(
+                "a server with a command",
+                &[
+                    ("headers", entry.headers.is_some()),
+                    ("oauth", entry.oauth.is_some()),
+                ],
+            )?;
+            program(entry, command, folder)
+        }
+        (None, Some(url), None) | (None, None, Some(url)) if kind != Some("stdio") => {
+            not(
+                "a server with a url",
+                &[
+                    ("args", entry.args.is_some()),
+                    ("env", entry.env.is_some()),
+                    ("cwd", entry.cwd.is_some()),
+                ],
+            )?;
+            let wire = match kind {
+                Some("sse") => HttpTransport::Events,
+                None if entry.uri.is_some() => HttpTransport::Either,
+                _ => HttpTransport::Streamable,
+            };
+            address(entry, url.trim(), wire)
+        }
+        (None, None, None) => Err("command or url is missing".to_owned()),
+        (Some(_), None, None) | (None, Some(_), None) | (None, None, Some(_)) => {
+            Err("type does not match: stdio needs command, http and sse need url".to_owned())
+        }
+        _ => Err("only one of command, url and uri is allowed".to_owned()),
+    }
+}
+
+fn program(
+    entry: &ServerEntry,
+    command: &TextOr<Vec<Word>>,
+    folder: &Path,
+) -> Result<Connection, String> {
+    let mut words = match command {
+        TextOr::Text(program) => vec![program.trim().to_owned()],
+        TextOr::Full(words) => words.iter().map(|word| word.0.clone()).collect(),
+    }
+    .into_iter();
+    let program = words.next().filter(|program| !program.is_empty());
+    let own = entry.args.iter().flatten().map(|word| from_home(&word.0));
+    Ok(Connection::Program {
+        program: located(&program.ok_or("command must be a program")?, folder),
+        arguments: words.chain(own).collect(),
+        environment: entry.env.clone().unwrap_or_default(),
+        dir: entry.cwd.as_ref().map(|dir| located_folder(dir, folder)),
+    })
+}
+
+fn address(entry: &ServerEntry, url: &str, wire: HttpTransport) -> Result<Connection, String> {
+    let secret = |(name, value): (&String, &String)| (name.clone(), Secret::new(value));
+    let headers: Vec<_> = entry.headers.iter().flatten().map(secret).collect();
+    Endpoint::address(url, headers.clone(), wire).map_err(|error| format!("url: {error}"))?;
+    let mut identity = Identity::default();
+    if let Some(oauth) = &entry.oauth {
+        if oauth.client_secret.is_some() && oauth.client_id.is_none() {
+            return Err("oauth.client_secret needs oauth.client_id".to_owned());
+        }
+        identity.client_id.clone_from(&oauth.client_id);
+        identity.client_secret = oauth.client_secret.as_ref().map(Secret::new);
+        identity.metadata_url.clone_from(&oauth.metadata_url);
+    }
+    Ok(Connection::Address {
+        url: url.to_owned(),
+        headers,
+        wire,
+        identity,
+    })
+}
+
+/// Returns the server's name as a safe file name.
+pub fn label(name: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    name.chars().map(plain).take(60).collect()
+}
+
+impl Connection {
+    /// Whether the server is haft itself with the same configuration.
+    fn is_haft_again(&self) -> bool {
+        let Self::Program {
+            program, arguments, ..
+        } = self
+        else {
+            return false;
+        };
+        let real = |path: &Path| haft::ops::scope::real(path);
+        let haft = real(&env::own_program());
+        let folders = env::paths("PATH");
+        let is_haft = match program.is_absolute() {
+            true => haft.is_some() && real(program) == haft,
+            false => folders
+                .iter()
+                .any(|folder| haft.is_some() && real(&folder.join(program)) == haft),
+        };
+        is_haft && !arguments.iter().any(|word| word.starts_with("--config"))
+    }
+
+    /// Returns the program, unless the server is reached by URL.
+    pub fn program(&self) -> Option<&Path> {
+        match self {
+            Self::Program { program, .. } => Some(program),
+            Self::Address { .. } => None,
+        }
+    }
+}
