@@ -3,9 +3,9 @@
 //! ```text
 //! prompt ─▶ commit the prompt                              run.rs
 //!   ┌────▶ ask the model, retry if that may help           ask.rs, provider/
-//!   │      commit the answer and its calls                 turn.rs
-//!   │      run the calls, in parallel where allowed        calls.rs → Runtime::run_each
-//!   │      commit their results, then emit the events      turn.rs, emit.rs
+//!   │      commit the answer and its calls                 journal.rs
+//!   │      run the calls, in parallel where allowed        calls.rs → Runtime::finish_each
+//!   │      commit their results, then emit the events      journal.rs, turn.rs, emit.rs
 //!   └───── until there are no more calls, a limit is reached, or approval is pending
 //! ```
 //!
@@ -28,6 +28,7 @@ mod compact;
 mod emit;
 mod files;
 mod handle;
+mod journal;
 mod limits;
 mod load;
 mod outermost;

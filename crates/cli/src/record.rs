@@ -173,6 +173,24 @@ impl Recorder {
             .map_err(String::as_str)
     }
 
+    /// Numbers a call. Returns it with the id that its caller chose.
+    fn running(&self, intent: Intent) -> (String, RunningCall) {
+        let number = self.call_count.fetch_add(1, Ordering::Relaxed) + 1;
+        let arguments = intent.arguments.unwrap_or_default().to_string();
+        let running = RunningCall {
+            title: (number == 1).then(|| title(&intent.tool, &arguments)),
+            call: Call {
+                // Unique in the database: callers start their numbering over in each
+                // session.
+                call_id: format!("{}-{number}", self.id),
+                tool: intent.tool,
+                arguments,
+                has_effect: intent.effect.may_change(),
+            },
+        };
+        (intent.call_id, running)
+    }
+
     /// Removes a call from the running ones.
     fn take_running(&self, call_id: &str) -> Option<RunningCall> {
         let mut calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,35 +205,26 @@ impl Recorder {
 
 #[async_trait]
 impl Journal for Recorder {
-    async fn intent(&self, intent: Intent) -> Result<(), Error> {
-        let has_effect = intent.effect.may_change();
+    async fn intents(&self, intents: Vec<Intent>) -> Result<(), Error> {
+        let has_effect = intents.iter().any(|intent| intent.effect.may_change());
         let session = match self.session().await {
             Ok(session) => session,
             // Nothing can be recorded, so nothing may change.
             Err(reason) if has_effect => return Err(Error::failed(reason)),
             Err(_) => return Ok(()),
         };
-        let number = self.call_count.fetch_add(1, Ordering::Relaxed) + 1;
-        let arguments = intent.arguments.to_string();
-        let open = RunningCall {
-            title: (number == 1).then(|| title(&intent.tool, &arguments)),
-            call: Call {
-                // Unique in the database: callers start their numbering over in each
-                // session.
-                call_id: format!("{}-{number}", self.id),
-                tool: intent.tool,
-                arguments,
-                has_effect,
-            },
-        };
-        if has_effect {
-            session
-                .commit(open.intent_batch())
-                .await
-                .map_err(store_error)?;
+        let calls = intents.into_iter().map(|intent| self.running(intent));
+        let calls: Vec<_> = calls.collect();
+        let with_effect = calls.iter().map(|(_, one)| one);
+        let with_effect = with_effect.filter(|one| one.call.has_effect);
+        let batches: Vec<_> = with_effect.map(RunningCall::intent_batch).collect();
+        if !batches.is_empty() {
+            session.commit_all(batches).await.map_err(store_error)?;
         }
-        let mut calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.entry(intent.call_id).or_default().push(open);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for (call_id, one) in calls {
+            open.entry(call_id).or_default().push(one);
+        }
         Ok(())
     }
 
@@ -224,17 +233,13 @@ impl Journal for Recorder {
         else {
             return Ok(());
         };
-        let is_error = outcome
-            .reply
-            .get("is_error")
-            .and_then(serde_json::Value::as_bool);
         let output = outcome
             .output
             .map(|path| path.to_string_lossy().into_owned());
         let outcomes = vec![sessions::Outcome {
             call_id: open.call.call_id.clone(),
             reply: outcome.reply.to_string(),
-            is_error: is_error.unwrap_or(false),
+            is_error: outcome.is_error,
             duration_ms: u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
             output,
         }];

@@ -29,7 +29,7 @@ pub struct Event {
 
 /// The kinds of events. Every `tool_start` is followed by one `tool_end`; a refused call
 /// has a `tool_denied` instead of both.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {

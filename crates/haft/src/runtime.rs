@@ -6,6 +6,7 @@ mod build;
 mod call;
 mod changes;
 pub(crate) mod clock;
+mod conclude;
 mod end;
 mod external_tools;
 mod files;
@@ -38,12 +39,13 @@ pub use sibling::Sibling;
 
 use crate::context::{Context, UpdateSink};
 use crate::event::{Event, EventKind};
-use crate::journal::{Intent, Outcome};
+use crate::journal::Journal;
 use crate::queue::Position;
 use crate::registry::{Entry, ToolOrigin};
-use crate::{Content, Error, PreparedCall, Reply, limit};
-use admit::Admission;
+use crate::{Error, PreparedCall, Reply, limit};
+use admit::{Admission, NotAdmitted};
 use clock::Clock;
+use conclude::{Ended, HowEnded};
 use futures::{FutureExt, Stream, StreamExt};
 use haft_ops::{Access, FilePath};
 use serde_json::Value;
@@ -129,17 +131,43 @@ impl Runtime {
     /// Makes an admitted call: asks the user if that is needed, waits for the call's turn,
     /// records the intent, runs the tool, truncates the reply and records the outcome.
     pub async fn finish(&self, admitted: Admitted) -> Reply {
+        let Admitted {
+            call,
+            admission,
+            mut journal,
+        } = admitted;
+        let made = match admission {
+            Ok(admission) => self.make(&call, admission, &mut journal).await,
+            Err(NotAdmitted::Refused(error)) => Err(error),
+            Err(NotAdmitted::Replaced(reply)) => Ok(Ended::replaced(reply)),
+        };
+        let ended = made.unwrap_or_else(|error| self.refused(&call, &error));
+        self.conclude(&call, journal, ended).await
+    }
+
+    /// Everything up to the reply. An error means that the tool did not run. `journal` is
+    /// the one that has the intent.
+    async fn make(
+        &self,
+        call: &Call,
+        admission: Admission,
+        journal: &mut Option<Arc<dyn Journal>>,
+    ) -> Result<Ended, Error> {
         let session = &self.session;
-        let Admitted { call, admission } = admitted;
-        let call = &call;
-        let approved = match admission {
-            Ok(admission) => self.approved(call, admission).await,
-            Err(error) => Err(error),
-        };
-        let (admission, changed) = match approved {
-            Ok(approved) => approved,
-            Err(error) => return self.refuse(call, &error),
-        };
+        let (admission, changed) = self.approved(call, admission).await?;
+        tokio::select! {
+            () = admission.ticket.turn() => {}
+            () = call.cancel.cancelled() => return Err(Error::Cancelled),
+        }
+        call.run_hook().await.map_err(Error::Fault)?;
+        if let (None, Some(own)) = (&journal, &session.journal) {
+            let recorded = own.intents(vec![admission.intent(call)]).await;
+            recorded.map_err(|error| {
+                let reason = format!("the call could not be recorded, so it was not made: {error}");
+                Error::Fault(reason)
+            })?;
+            *journal = Some(Arc::clone(own));
+        }
         let Admission {
             entry,
             prepared,
@@ -149,25 +177,6 @@ impl Runtime {
             paths,
             question: _,
         } = admission;
-        tokio::select! {
-            () = ticket.turn() => {}
-            () = call.cancel.cancelled() => return self.refuse(call, &Error::Cancelled),
-        }
-        if let Err(reason) = call.run_hook().await {
-            return self.refuse(call, &Error::Fault(reason));
-        }
-        if let Some(journal) = &session.journal {
-            let intent = Intent {
-                call_id: call.id.clone(),
-                tool: call.tool.clone(),
-                arguments: Value::clone(&arguments),
-                effect: entry.tool.effect(),
-            };
-            if let Err(error) = journal.intent(intent).await {
-                let reason = format!("the call could not be recorded, so it was not made: {error}");
-                return self.refuse(call, &Error::Fault(reason));
-            }
-        }
         let limit = entry.tool.limit(session.shared.timeout);
         let outer = self.outer_call(call).map(|outer| outer.clock.clone());
         let clock = Clock::new(limit, outer);
@@ -215,36 +224,16 @@ impl Runtime {
             &call.id,
         );
         // Tools that truncate by themselves report it in the details.
-        let truncated = cut || reply.details.get("truncated") == Some(&Value::Bool(true));
-
-        if let Some(journal) = &session.journal {
-            let outcome = Outcome {
-                call_id: call.id.clone(),
-                reply: reply.to_json(),
-                duration: clock.ran(),
-                output: session
-                    .spill
-                    .as_ref()
-                    .and_then(|spill| saved_output::file(spill, &reply)),
-            };
-            if let Err(error) = journal.outcome(outcome).await {
-                tracing::error!(%error, call = call.id, "the outcome of a call could not be recorded");
-                reply
-                    .details
-                    .insert("not_recorded".to_owned(), error.to_string().into());
-            }
-        }
-        self.emit(call, || EventKind::ToolEnd {
-            call_id: call.id.clone(),
-            tool: call.tool.clone(),
-            is_error: reply.is_error,
-            details: reply.details.clone(),
-            duration_ms: u64::try_from(clock.ran().as_millis()).unwrap_or(u64::MAX),
-            bytes: reply.content.iter().map(Content::bytes).sum(),
-            truncated,
-            content: Arc::new(reply.content.clone()),
-        });
-        reply
+        let is_truncated = cut || reply.details.get("truncated") == Some(&Value::Bool(true));
+        let how = HowEnded::Made {
+            duration: clock.ran(),
+            is_truncated,
+        };
+        Ok(Ended {
+            reply,
+            how,
+            ticket: Some(ticket),
+        })
     }
 
     /// Runs the tool in its own task: a panic ends there, and a tool that never yields
@@ -337,19 +326,6 @@ impl Runtime {
         })
     }
 
-    /// Returns the reply to a call that did not run.
-    fn refuse(&self, call: &Call, error: &Error) -> Reply {
-        tracing::debug!(call = call.id, tool = call.tool, %error, "refused");
-        if !matches!(error, Error::Waiting { .. }) {
-            self.emit(call, || EventKind::ToolDenied {
-                call_id: call.id.clone(),
-                tool: call.tool.clone(),
-                reason: haft_ops::text::brief(error, MAX_REASON_CHARS),
-            });
-        }
-        self.failure(error)
-    }
-
     pub(crate) fn failure(&self, error: &Error) -> Reply {
         if let Error::Detailed { error, details } = error {
             let mut reply = self.failure(error);
@@ -381,8 +357,12 @@ impl Runtime {
         call
     }
 
+    fn is_watched(&self, call: &Call) -> bool {
+        call.on_event.is_some() || self.session.shared.watch.is_some()
+    }
+
     fn emit(&self, call: &Call, kind: impl FnOnce() -> EventKind) {
-        if call.on_event.is_none() && self.session.shared.watch.is_none() {
+        if !self.is_watched(call) {
             return;
         }
         let kind = kind();

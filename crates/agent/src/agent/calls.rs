@@ -1,18 +1,18 @@
 //! Runs the calls of one answer. Every call gets exactly one result, which is recorded before
 //! an event reports it.
 
-use super::handle::{OpenCalls, PendingCall};
+use super::handle::PendingCall;
+use super::journal::{CallJournal, Unrecorded};
 use super::record::NotRecorded;
-use super::run::{Run, UnrecordedAnswer, panic_message};
-use crate::{ToolCall, ToolResult, tool_reply};
+use super::run::{Run, panic_message};
+use crate::{Hooks, Message, ToolCall, ToolResult, tool_reply};
 use futures::{FutureExt, StreamExt};
-use haft::{Admitted, ApprovalAnswer, Call, Content, EventKind, Reply, ReplyForm};
-use haft_store::sessions::{Batch, Decision, Outcome};
+use haft::{ApprovalAnswer, Call, Content, EventKind, Journal, Reply, ReplyForm};
+use haft_store::sessions::{Batch, Decision};
 use serde_json::Value;
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Time that a result waits for others, so that they share a transaction.
@@ -20,7 +20,7 @@ const BATCH_DELAY: Duration = Duration::from_millis(5);
 
 /// A call that is ready to run.
 pub(super) struct PreparedCall {
-    pub(super) call: ToolCall,
+    pub(super) call: Arc<ToolCall>,
     /// A reply that replaces the call, which then does not run.
     pub(super) instead: Option<Reply>,
     /// The user's answer, and whether the call had started before it asked.
@@ -33,7 +33,7 @@ pub(super) struct PreparedCall {
 impl PreparedCall {
     pub(super) fn new(call: ToolCall) -> Self {
         Self {
-            call,
+            call: Arc::new(call),
             instead: None,
             answer: None,
             is_asked: false,
@@ -41,34 +41,12 @@ impl PreparedCall {
     }
 }
 
-/// The admitted calls of one answer.
-pub(super) struct AdmittedCalls {
-    admitted: Vec<Admitted>,
-    /// The index of each admitted call among all calls.
-    numbers: Vec<usize>,
-    held: HeldEvents,
-    /// Stops the calls.
-    stop: CancellationToken,
-}
-
-impl AdmittedCalls {
-    /// Returns the repaired arguments of a call, if it was admitted.
-    pub(super) fn arguments(&self, number: usize) -> Option<&Value> {
-        let index = self.numbers.iter().position(|known| *known == number)?;
-        self.admitted.get(index)?.arguments()
-    }
-}
-
 /// Results of the calls of one answer.
 pub(super) struct CallResults {
-    /// The answer with the calls, if it is not recorded yet.
-    pub(super) unrecorded_answer: Option<UnrecordedAnswer>,
     /// One per call, in order; `None` if the call waits for approval.
     pub(super) results: Vec<Option<ToolResult>>,
-    /// Outcomes that the next transaction records.
-    pub(super) unrecorded: Vec<Outcome>,
-    /// Events to emit after that transaction.
-    pub(super) unsent: Vec<EventKind>,
+    /// Facts that the next transaction records.
+    pub(super) unrecorded: Unrecorded,
     /// Calls that wait for approval.
     pub(super) pending: Vec<PendingCall>,
     /// Text of the first reply that ends the run.
@@ -77,72 +55,38 @@ pub(super) struct CallResults {
     pub(super) broken: Option<NotRecorded>,
 }
 
-/// The last event of each call that has ended, by call id. Held back until its outcome is
-/// recorded.
-type HeldEvents = Arc<Mutex<HashMap<String, EventKind>>>;
-
 impl Run {
-    /// Admits calls, so that their repaired arguments are known before they are recorded.
-    /// Calls that a reply replaces are left out.
-    pub(super) async fn admit_calls(&self, prepared: &[PreparedCall]) -> AdmittedCalls {
-        let held = HeldEvents::default();
-        let stop = self.cancel.child_token();
-        let running = prepared.iter().enumerate();
-        let running = running.filter(|(_, one)| one.instead.is_none());
-        let (numbers, calls) = running
-            .map(|(number, one)| (number, self.call(one, &held, &stop)))
-            .unzip();
-        AdmittedCalls {
-            admitted: self.shared.runtime.admit_all(calls).await,
-            numbers,
-            held,
-            stop,
-        }
-    }
-
-    /// Runs admitted calls, as many in parallel as the runtime allows.
+    /// Records the intents of calls and runs the calls, as many in parallel as the runtime
+    /// allows. `answer` is the answer that they belong to, unless it is in the record.
     pub(super) async fn run_calls(
         &self,
         prepared: &[PreparedCall],
-        calls: AdmittedCalls,
-        unrecorded_answer: Option<UnrecordedAnswer>,
-    ) -> CallResults {
-        let AdmittedCalls {
-            admitted,
-            numbers,
-            held,
-            stop,
-        } = calls;
+        answer: Option<(Message, Vec<ToolCall>)>,
+    ) -> Result<CallResults, NotRecorded> {
+        let runtime = &self.shared.runtime;
+        let stop = self.cancel.child_token();
+        let calls = prepared.iter().map(|one| self.call(one, &stop));
+        let mut admitted = runtime.admit_all(calls.collect()).await;
+        let journal = Arc::new(self.journal(answer));
+        let port = Arc::clone(&journal) as Arc<dyn Journal>;
+        runtime.record_intents(&mut admitted, &port).await?;
         let mut made = CallResults {
-            unrecorded_answer,
             results: prepared.iter().map(|_| None).collect(),
-            unrecorded: Vec::new(),
-            unsent: Vec::new(),
+            unrecorded: Unrecorded::default(),
             pending: Vec::new(),
             final_text: None,
             broken: None,
         };
-        for (number, one) in prepared.iter().enumerate() {
-            if let Some(reply) = &one.instead {
-                self.add_reply(&mut made, number, &one.call, reply.clone(), None)
-                    .await;
-            }
-        }
-        let stream = self.shared.runtime.finish_each(admitted);
+        let stream = runtime.finish_each(admitted);
         let mut stream = std::pin::pin!(stream);
         loop {
-            let is_recorded = made.unrecorded.is_empty() && made.unrecorded_answer.is_none();
-            let next = if is_recorded || made.broken.is_some() {
+            let next = if made.broken.is_some() || !journal.has_unrecorded() {
                 stream.next().await
             } else {
                 match tokio::time::timeout(BATCH_DELAY, stream.next()).await {
                     Ok(next) => next,
                     Err(_) => {
-                        let had_answer = made.unrecorded_answer.is_some();
-                        made.broken = self.record_partial(&mut made).await.err();
-                        if had_answer && made.broken.is_none() {
-                            self.mark_started(prepared);
-                        }
+                        made.broken = journal.flush().await.err();
                         if made.broken.is_some() {
                             stop.cancel();
                         }
@@ -151,44 +95,41 @@ impl Run {
                 }
             };
             let Some((number, reply)) = next else {
-                return made;
+                made.unrecorded = journal.take();
+                return Ok(made);
             };
-            let Some((number, one)) = numbers
-                .get(number)
-                .and_then(|number| Some((*number, prepared.get(*number)?)))
-            else {
-                continue;
-            };
-            let event = lock(&held).remove(&one.call.id);
-            self.add_reply(&mut made, number, &one.call, reply, event)
-                .await;
+            if let Some(one) = prepared.get(number) {
+                let has_begun = journal.has_begun(&one.call.id);
+                self.add_reply(&mut made, number, &one.call, reply, has_begun);
+            }
         }
     }
 
-    /// Remembers the calls as open, so that each of them gets a result even if the run breaks
-    /// off.
-    pub(super) fn mark_started(&self, prepared: &[PreparedCall]) {
-        self.shared.lock().open = Some(OpenCalls {
-            calls: prepared.iter().map(|one| one.call.clone()).collect(),
-            done: Vec::new(),
-            pending: Vec::new(),
-            since: SystemTime::now(),
-        });
+    /// Creates the journal for the calls of an answer.
+    pub(super) fn journal(&self, answer: Option<(Message, Vec<ToolCall>)>) -> CallJournal {
+        CallJournal::new(&self.recorder, self.shared.runtime.journal(), answer)
     }
 
-    fn call(&self, one: &PreparedCall, held: &HeldEvents, stop: &CancellationToken) -> Call {
-        let (emitter, held, id) = (self.emitter.clone(), Arc::clone(held), one.call.id.clone());
+    fn call(&self, one: &PreparedCall, stop: &CancellationToken) -> Call {
+        let (emitter, id) = (self.emitter.clone(), one.call.id.clone());
+        let (hooks, ended) = (Arc::clone(&self.settings.hooks), Arc::clone(&one.call));
         let call = Call::new(&one.call.name, one.call.arguments.clone())
             .id(&one.call.id)
             .cancel(stop.clone())
             .on_event(move |event| match event {
+                // The journal emits it after the transaction with the outcome.
                 EventKind::ToolEnd { call_id, .. } | EventKind::ToolDenied { call_id, .. }
-                    if *call_id == id =>
-                {
-                    lock(&held).insert(call_id.clone(), event.clone());
-                }
+                    if *call_id == id => {}
                 event => emitter.emit_tool(event.clone()),
+            })
+            .on_end(move |reply| {
+                let (hooks, call) = (Arc::clone(&hooks), Arc::clone(&ended));
+                Box::pin(async move { after_tool(&*hooks, &call, reply).await })
             });
+        let call = match &one.instead {
+            Some(reply) => call.instead(reply.clone()),
+            None => call,
+        };
         let call = if one.is_asked && one.answer.is_none() {
             let (record, id) = (self.shared.lock().record.clone(), one.call.id.clone());
             call.on_begin(move || {
@@ -217,82 +158,39 @@ impl Run {
     }
 
     /// Adds the reply to a call.
-    async fn add_reply(
+    fn add_reply(
         &self,
         made: &mut CallResults,
         number: usize,
         call: &ToolCall,
-        mut reply: Reply,
-        event: Option<EventKind>,
+        reply: Reply,
+        has_begun: bool,
     ) {
         if reply.is_pending() {
             made.pending.push(PendingCall {
                 call_id: call.id.clone(),
                 question: reply.text(),
-                // Only a call that started has an end event.
-                has_begun: event.is_some(),
+                has_begun,
             });
-            made.unsent.extend(event);
             return;
-        }
-        let hook = self.settings.hooks.after_tool(call, &mut reply);
-        if let Err(panic) = AssertUnwindSafe(hook).catch_unwind().await {
-            // The hook may have wanted to change or redact the reply, so it is dropped.
-            let text = panic_message("a hook", &*panic);
-            reply = Reply::error(format!("the call was made, but its result is lost: {text}"));
         }
         if reply.is_final() && made.final_text.is_none() {
             made.final_text = Some(reply.text());
         }
-        // A call that did not run took no time, however long the user needed to decide.
-        let duration_ms = match &event {
-            Some(EventKind::ToolEnd { duration_ms, .. }) => *duration_ms,
-            _ => 0,
-        };
-        made.unrecorded.push(Outcome {
-            call_id: call.id.clone(),
-            reply: reply.to_json().to_string(),
-            is_error: reply.is_error(),
-            duration_ms,
-            output: output_of(&reply),
-        });
-        made.unsent.extend(event);
         if let Some(slot) = made.results.get_mut(number) {
             *slot = Some(result(call, reply, self.shared.runtime.reply_form()));
         }
     }
+}
 
-    /// Records the answer and the outcomes so far while other calls are still running.
-    async fn record_partial(&self, made: &mut CallResults) -> Result<(), NotRecorded> {
-        // Events of other calls must come after these.
-        let _holding = self.emitter.hold();
-        let unsent = std::mem::take(&mut made.unsent);
-        let events: Vec<_> = unsent
-            .into_iter()
-            .map(|kind| self.emitter.prepare_tool(kind))
-            .collect();
-        let batch = Batch {
-            outcomes: std::mem::take(&mut made.unrecorded),
-            events: self.emitter.take_unrecorded(),
-            ..Batch::default()
-        };
-        self.commit_or_emit(made.unrecorded_answer.take(), batch, &events)
-            .await?;
-        for event in events {
-            self.emitter.send(event);
-        }
-        Ok(())
+/// Runs the hook, which may change the reply.
+async fn after_tool(hooks: &dyn Hooks, call: &ToolCall, reply: &mut Reply) {
+    let hook = hooks.after_tool(call, reply);
+    if let Err(panic) = AssertUnwindSafe(hook).catch_unwind().await {
+        // The hook may have wanted to change or redact the reply, so it is dropped.
+        let text = panic_message("a hook", &*panic);
+        *reply = Reply::error(format!("the call was made, but its result is lost: {text}"));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the path of the full output, if the reply was truncated.
-fn output_of(reply: &Reply) -> Option<String> {
-    let file = reply.details().get("output_path")?;
-    file.as_str().map(str::to_owned)
 }
 
 /// Converts a reply to the result that the model receives.

@@ -3,7 +3,8 @@
 
 use super::ask::{ModelQuery, NoAnswer};
 use super::pictures::{PictureTrial, with_limited_pictures, without_pictures};
-use super::run::{End, Run, recorded};
+use super::record::recorded;
+use super::run::{End, Run};
 use crate::{AgentEvent, Message, Origin};
 use haft_store::sessions::{Batch, NewMessage};
 use serde_json::json;
@@ -72,9 +73,9 @@ impl Run {
                 role: "compaction".to_owned(),
                 ..recorded(&message)
             }],
-            ..self.batch()
+            ..self.recorder.batch()
         };
-        let numbers = self.commit(batch).await?;
+        let numbers = self.recorder.commit(batch).await?;
         {
             let mut conversation = self.shared.lock();
             let mut shorter = vec![Arc::new(message)];

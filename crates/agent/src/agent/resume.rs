@@ -3,11 +3,11 @@
 
 use super::calls::{CallResults, PreparedCall};
 use super::handle::OpenCalls;
-use super::record::NotRecorded;
-use super::run::{End, Next, Run, recorded};
+use super::record::{NotRecorded, recorded};
+use super::run::{End, Next, Run};
 use crate::{Agent, Message, ToolCall, ToolResult, Usage};
-use haft::{ApprovalAnswer, Content, Effect, Reply};
-use haft_store::sessions::{Batch, Decision, Outcome, REDACTED};
+use haft::{ApprovalAnswer, Content, Effect, Journal, Outcome, Reply};
+use haft_store::sessions::{Batch, Decision, REDACTED};
 
 /// Maximum number of changed files that are listed for the model.
 const MAX_FILES: usize = 30;
@@ -99,8 +99,7 @@ impl Run {
             pending: Vec::new(),
             since: open.since,
         });
-        let admitted = self.admit_calls(&prepared).await;
-        let made = self.run_calls(&prepared, admitted, None).await;
+        let made = self.run_calls(&prepared, None).await?;
         self.shared.lock().answers_within.clear();
         let mut fresh = made.results.into_iter();
         for slot in results.iter_mut().filter(|slot| slot.is_none()) {
@@ -159,7 +158,8 @@ impl Run {
         };
         let changed = self.describe_changes(&open).await;
         let mut results = Vec::new();
-        let mut batch = self.batch();
+        let mut batch = self.recorder.batch();
+        let journal = self.journal(None);
         for call in &open.calls {
             if let Some(done) = open.done.iter().find(|done| done.call_id == call.id) {
                 results.push(done.clone());
@@ -172,23 +172,19 @@ impl Run {
                     call_id: call.id.clone(),
                     answer: "reject".to_owned(),
                 });
-                batch.outcomes.push(Outcome {
-                    call_id: call.id.clone(),
-                    reply: reply.to_json().to_string(),
-                    is_error: true,
-                    duration_ms: 0,
-                    output: None,
-                });
+                let outcome = Outcome::of_unmade(&call.id, &reply);
+                journal.outcome(outcome).await?;
                 let form = self.shared.runtime.reply_form();
                 results.push(super::calls::result(call, reply, form));
             } else {
                 results.push(self.interrupted(call, &changed));
             }
         }
+        batch.outcomes = journal.take().outcomes;
         let message = Message::Tool { results };
         batch.messages.push(recorded(&message));
-        match self.commit(batch).await {
-            Ok(ids) => self.extend_history(vec![message], ids),
+        match self.recorder.commit(batch).await {
+            Ok(ids) => self.recorder.extend_history(vec![message], ids),
             Err(error) => {
                 self.shared.lock().open = Some(open);
                 return Err(error);
@@ -216,9 +212,9 @@ impl Run {
         if !decisions.is_empty() {
             let batch = Batch {
                 decisions,
-                ..self.batch()
+                ..self.recorder.batch()
             };
-            self.commit(batch).await?;
+            self.recorder.commit(batch).await?;
         }
         Ok(())
     }

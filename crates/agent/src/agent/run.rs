@@ -5,18 +5,15 @@ use super::Settings;
 use super::emit::Emitter;
 use super::handle::{Busy, Events, Shared};
 use super::limits::{self, LoopDetector};
-use super::record::NotRecorded;
+use super::record::{NotRecorded, Recorder, recorded};
 use super::resume::Resumed;
 use crate::subagents::TaskUpdate;
-use crate::{AgentEvent, Event, EventKind, Limit, Message, ModelAnswer, Origin, Usage};
+use crate::{AgentEvent, Event, Limit, Message, Origin, Usage};
 use futures::FutureExt;
-use haft_store::sessions::{Batch, NewMessage, Redactor};
-use serde_json::Value;
+use haft_store::sessions::Batch;
 use std::any::Any;
-use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -35,12 +32,11 @@ pub(super) struct Run {
     pub(super) settings: Arc<Settings>,
     pub(super) shared: Arc<Shared>,
     pub(super) emitter: Emitter,
+    pub(super) recorder: Recorder,
     pub(super) cancel: CancellationToken,
     pub(super) usage: Usage,
     pub(super) turns: u64,
     pub(super) loop_detector: LoopDetector,
-    /// Change count of the tools' state when it was recorded last.
-    recorded_state: AtomicU64,
     pub(super) text: String,
     /// Whether `turn_start` was emitted without `turn_end`.
     pub(super) is_in_turn: bool,
@@ -65,13 +61,6 @@ impl From<NotRecorded> for End {
     }
 }
 
-/// An answer whose calls only read. It is recorded together with their results, or earlier if
-/// the calls take a while.
-pub(super) struct UnrecordedAnswer {
-    pub(super) message: Message,
-    pub(super) batch: Batch,
-}
-
 /// The step after a turn.
 pub(super) enum Next {
     Turn,
@@ -86,9 +75,10 @@ pub(super) fn start(
 ) -> Result<Events, Busy> {
     let (sender, events) = mpsc::unbounded_channel();
     let cancel = shared.start(sender.clone())?;
+    let emitter = Emitter::new(shared, &settings, sender);
     let mut run = Run {
-        emitter: Emitter::new(shared, &settings, sender),
-        recorded_state: AtomicU64::new(shared.runtime.state().changes()),
+        recorder: Recorder::new(shared, &emitter),
+        emitter,
         settings,
         shared: Arc::clone(shared),
         cancel: cancel.clone(),
@@ -155,13 +145,13 @@ impl Run {
             RunInput::Prompt(text) => text,
             RunInput::Compact => {
                 self.emitter.send(start);
-                self.commit(self.batch()).await?;
+                self.recorder.commit(self.recorder.batch()).await?;
                 self.compact().await?;
                 return Ok(Some(End::Done));
             }
             RunInput::Resume(resumed) => {
                 self.emitter.send(start);
-                self.commit(self.batch()).await?;
+                self.recorder.commit(self.recorder.batch()).await?;
                 if let Some(end) = self.resume_calls(&resumed).await? {
                     return Ok(Some(end));
                 }
@@ -317,7 +307,7 @@ impl Run {
             }
         };
         events.push(self.emitter.prepare(self.agent_end(reason)));
-        if let Err(error) = self.commit(self.batch()).await {
+        if let Err(error) = self.recorder.commit(self.recorder.batch()).await {
             tracing::error!(%error, "cannot record the end of the run");
         }
         for event in events {
@@ -363,142 +353,10 @@ impl Run {
     pub(super) async fn append(&mut self, messages: Vec<Message>) -> Result<(), NotRecorded> {
         let batch = Batch {
             messages: messages.iter().map(recorded).collect(),
-            ..self.batch()
+            ..self.recorder.batch()
         };
-        let ids = self.commit(batch).await?;
-        self.extend_history(messages, ids);
+        let ids = self.recorder.commit(batch).await?;
+        self.recorder.extend_history(messages, ids);
         Ok(())
     }
-
-    /// Creates a batch with the events that are not recorded yet.
-    pub(super) fn batch(&self) -> Batch {
-        Batch {
-            events: self.emitter.take_unrecorded(),
-            ..Batch::default()
-        }
-    }
-
-    pub(super) async fn commit(&self, batch: Batch) -> Result<Vec<i64>, NotRecorded> {
-        self.commit_after(None, batch).await
-    }
-
-    /// Commits a batch in one transaction, together with changed files and state, and with
-    /// the answer before it if that is not recorded yet. Returns the ids of the batch's
-    /// messages.
-    pub(super) async fn commit_after(
-        &self,
-        unrecorded_answer: Option<UnrecordedAnswer>,
-        mut batch: Batch,
-    ) -> Result<Vec<i64>, NotRecorded> {
-        let (record, files, outermost) = {
-            let conversation = self.shared.lock();
-            let (files, outermost) = (conversation.files.clone(), conversation.outermost.clone());
-            (conversation.record.clone(), files, outermost)
-        };
-        let changed_files = match &files {
-            Some(files) => Some(files.add(&mut batch, &record).await?),
-            None => None,
-        };
-        let state = self.shared.runtime.state();
-        let recorded_changes = match &outermost {
-            Some(outermost) => outermost.before(&record, state).await?,
-            None => None,
-        };
-        let changes = state.changes();
-        if record.is_on() && changes != self.recorded_state.load(Ordering::Relaxed) {
-            batch.state = Some(Value::Object(state.snapshot()).to_string());
-        }
-        let (message, first) = unrecorded_answer
-            .map(|unrecorded_answer| (unrecorded_answer.message, unrecorded_answer.batch))
-            .unzip();
-        let batches: Vec<Batch> = first.into_iter().chain([batch]).collect();
-        let events = batches.iter().flat_map(|batch| &batch.events);
-        let events: Vec<u64> = events.map(|(number, _)| *number).collect();
-        let committed = record.commit(batches).await;
-        let mut ids = committed.inspect_err(|_| self.emitter.not_recorded())?;
-        self.emitter.recorded(events);
-        if message.is_some() {
-            self.emitter.defer_recording(false);
-        }
-        self.recorded_state.store(changes, Ordering::Relaxed);
-        if let Some(mut recorded_changes) = recorded_changes {
-            *recorded_changes = changes;
-        }
-        if let Some(changed_files) = changed_files {
-            changed_files.committed();
-        }
-        if let Some(message) = message {
-            let rest = ids.split_off(ids.len().min(1));
-            self.extend_history(vec![message], ids);
-            ids = rest;
-        }
-        Ok(ids)
-    }
-
-    /// Commits a batch with the end of a call or turn. If that fails, emits the end events
-    /// anyway, since the start events were emitted.
-    pub(super) async fn commit_or_emit(
-        &self,
-        unrecorded_answer: Option<UnrecordedAnswer>,
-        batch: Batch,
-        events: &[Event],
-    ) -> Result<Vec<i64>, NotRecorded> {
-        let committed = self.commit_after(unrecorded_answer, batch).await;
-        if let Err(error) = &committed {
-            for event in events {
-                self.emitter.send(not_recorded(event.clone(), error));
-            }
-        }
-        committed
-    }
-
-    /// Adds recorded messages to the conversation.
-    pub(super) fn extend_history(&self, messages: Vec<Message>, ids: Vec<i64>) {
-        let mut conversation = self.shared.lock();
-        let ids = ids.into_iter().map(Some).chain(std::iter::repeat(None));
-        let messages = messages.into_iter().map(Arc::new);
-        let (messages, ids): (Vec<_>, Vec<_>) = messages.zip(ids).unzip();
-        Arc::make_mut(&mut conversation.history).extend(messages);
-        conversation.ids.extend(ids);
-    }
-}
-
-/// Marks the end of a call as not recorded.
-pub(super) fn not_recorded(mut event: Event, error: &NotRecorded) -> Event {
-    if let EventKind::Tool(haft::EventKind::ToolEnd { details, .. }) = &mut event.kind {
-        details.insert("not_recorded".to_owned(), error.to_string().into());
-    }
-    event
-}
-
-/// Converts a message for the record.
-pub(super) fn recorded(message: &Message) -> NewMessage {
-    let (role, usage) = match message {
-        Message::User { .. } => ("user", None),
-        Message::Tool { .. } => ("tool", None),
-        Message::Assistant(answer) => {
-            let usage = &answer.usage;
-            ("assistant", Some((usage.input, usage.output, usage.cost)))
-        }
-    };
-    NewMessage {
-        role: role.to_owned(),
-        body: serde_json::to_string(&without_redacted_native(message)).unwrap_or_default(),
-        usage,
-    }
-}
-
-/// Drops the provider's own form of an answer if the record would redact it: the provider may
-/// have signed it, so the redacted form is useless. The parts hold the same content.
-fn without_redacted_native(message: &Message) -> Cow<'_, Message> {
-    if let Message::Assistant(answer) = message
-        && let Some(native) = &answer.native
-        && let Cow::Owned(_) = Redactor::default().scrub(&native.to_string())
-    {
-        return Cow::Owned(Message::Assistant(ModelAnswer {
-            native: None,
-            ..answer.clone()
-        }));
-    }
-    Cow::Borrowed(message)
 }

@@ -5,16 +5,16 @@ use super::calls::{CallResults, PreparedCall};
 use super::handle::{OpenCalls, PendingCall};
 use super::limits::LoopVerdict;
 use super::pictures::PictureTrial;
-use super::record::NotRecorded;
-use super::run::{End, Next, Run, UnrecordedAnswer, not_recorded, panic_message, recorded};
+use super::record::{NotRecorded, not_recorded, recorded};
+use super::run::{End, Next, Run, panic_message};
 use crate::format::MAX_CORRECTIONS;
 use crate::{
     AgentEvent, Limit, Message, ModelAnswer, Origin, Part, Stop, ToolCall, ToolResult, Usage,
 };
 use futures::FutureExt;
 use haft::Reply;
-use haft_store::sessions::{Approval, Batch, Call, REDACTED};
-use serde_json::{Value, json};
+use haft_store::sessions::{Approval, Batch, REDACTED};
+use serde_json::json;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -45,26 +45,13 @@ impl Run {
             None => self.prepare(calls).await,
             Some(why) => calls.into_iter().map(|call| skipped(call, why)).collect(),
         };
-        let admitted = self.admit_calls(&prepared).await;
-        let message = Message::Assistant(answer);
-        let intents = prepared.iter().enumerate();
-        let intents = intents.map(|(number, one)| self.intent(one, admitted.arguments(number)));
-        let batch = Batch {
-            messages: vec![recorded(&message)],
-            calls: intents.collect(),
-            ..self.batch()
-        };
-        let unrecorded_answer = if batch.calls.iter().any(|call| call.has_effect) {
-            let ids = self.commit(batch).await?;
-            self.extend_history(vec![message], ids);
-            self.mark_started(&prepared);
-            None
-        } else {
-            self.emitter.defer_recording(true);
-            Some(UnrecordedAnswer { message, batch })
-        };
-        let made = self.run_calls(&prepared, admitted, unrecorded_answer).await;
-        let calls: Vec<_> = prepared.into_iter().map(|one| one.call).collect();
+        let sent = prepared.iter().map(|one| ToolCall::clone(&one.call));
+        let answer = (Message::Assistant(answer), sent.collect());
+        let made = self.run_calls(&prepared, Some(answer)).await?;
+        let calls = prepared
+            .into_iter()
+            .map(|one| Arc::unwrap_or_clone(one.call));
+        let calls: Vec<_> = calls.collect();
         self.results(&calls, made, &usage).await
     }
 
@@ -173,13 +160,14 @@ impl Run {
         let message = Message::Assistant(answer);
         let batch = Batch {
             messages: vec![recorded(&message)],
-            ..self.batch()
+            ..self.recorder.batch()
         };
         if continues || !is_complete || format_problem.is_some() || questions {
             let ids = self
+                .recorder
                 .commit_or_emit(None, batch, std::slice::from_ref(&event))
                 .await?;
-            self.extend_history(vec![message], ids);
+            self.recorder.extend_history(vec![message], ids);
             self.emitter.send(event);
             if let Some(note) = format_problem {
                 if self.corrections == MAX_CORRECTIONS {
@@ -215,9 +203,10 @@ impl Run {
             ..batch
         };
         let ids = self
+            .recorder
             .commit_or_emit(None, batch, std::slice::from_ref(&event))
             .await?;
-        self.extend_history(vec![message], ids);
+        self.recorder.extend_history(vec![message], ids);
         self.emitter.send(event);
         self.emitter.send(end);
         Ok(Next::End(End::Emitted))
@@ -252,17 +241,6 @@ impl Run {
         is_refused.then(|| Reply::error(MARKED))
     }
 
-    /// Converts a call for the record, with its arguments as repaired, if it was admitted.
-    fn intent(&self, one: &PreparedCall, repaired: Option<&Value>) -> Call {
-        Call {
-            call_id: one.call.id.clone(),
-            tool: one.call.name.clone(),
-            arguments: repaired.unwrap_or(&one.call.arguments).to_string(),
-            // A call that is replaced by a reply does not run.
-            has_effect: one.instead.is_none() && self.may_change(&one.call),
-        }
-    }
-
     /// Records the results of calls and emits their events. Returns the next step.
     pub(super) async fn results(
         &mut self,
@@ -270,7 +248,7 @@ impl Run {
         made: CallResults,
         usage: &Usage,
     ) -> Result<Next, NotRecorded> {
-        let unsent = made.unsent.into_iter();
+        let unsent = made.unrecorded.events.into_iter();
         let mut events: Vec<_> = unsent.map(|kind| self.emitter.prepare_tool(kind)).collect();
         events.push(self.turn_end(usage));
         if let Some(error) = made.broken {
@@ -321,18 +299,19 @@ impl Run {
         }
         let batch = Batch {
             messages: messages.iter().map(recorded).collect(),
-            outcomes: made.unrecorded,
+            outcomes: made.unrecorded.outcomes,
             approvals: made
                 .pending
                 .iter()
                 .map(|one| approval(calls, one))
                 .collect(),
-            ..self.batch()
+            ..self.recorder.batch()
         };
         let ids = self
-            .commit_or_emit(made.unrecorded_answer, batch, &events)
+            .recorder
+            .commit_or_emit(made.unrecorded.answer, batch, &events)
             .await?;
-        self.extend_history(messages, ids);
+        self.recorder.extend_history(messages, ids);
         self.shared.lock().open = open;
         for event in events {
             self.emitter.send(event);

@@ -3,10 +3,11 @@
 use super::approve::Granted;
 use super::call::merged;
 use super::{ApprovalAnswer, Call, Question, Runtime, Session};
+use crate::journal::{Intent, Journal};
 use crate::policy::{self, Decision};
 use crate::queue::Ticket;
 use crate::registry::Entry;
-use crate::{Access, Error, PreparedCall, Repair, Resource};
+use crate::{Access, Effect, Error, PreparedCall, Repair, Reply, Resource};
 use haft_ops::FilePath;
 use serde_json::Value;
 use std::sync::Arc;
@@ -16,15 +17,16 @@ use std::sync::Arc;
 #[must_use = "a call that is not finished is not made"]
 pub struct Admitted {
     pub(super) call: Call,
-    pub(super) admission: Result<Admission, Error>,
+    pub(super) admission: Result<Admission, NotAdmitted>,
+    /// The journal that has the intent of the call.
+    pub(super) journal: Option<Arc<dyn Journal>>,
 }
 
-impl Admitted {
-    /// Returns the arguments after repair, or `None` if the call was refused.
-    #[must_use]
-    pub fn arguments(&self) -> Option<&Value> {
-        Some(&self.admission.as_ref().ok()?.arguments)
-    }
+/// Reason why an admitted call does not run.
+pub(super) enum NotAdmitted {
+    Refused(Error),
+    /// The caller gave the reply.
+    Replaced(Reply),
 }
 
 /// A call that was validated, passed the policy and has its position in the queue.
@@ -38,6 +40,22 @@ pub(super) struct Admission {
     pub(super) paths: Arc<[(FilePath, Access)]>,
     /// The question that the user must approve first.
     pub(super) question: Option<Question>,
+}
+
+fn intent(call: &Call, arguments: Option<Value>, effect: Effect) -> Intent {
+    Intent {
+        call_id: call.id.clone(),
+        tool: call.tool.clone(),
+        arguments,
+        effect,
+    }
+}
+
+impl Admission {
+    pub(super) fn intent(&self, call: &Call) -> Intent {
+        let arguments = Some(Value::clone(&self.arguments));
+        intent(call, arguments, self.entry.tool.effect())
+    }
 }
 
 impl Session {
@@ -74,8 +92,45 @@ impl Runtime {
     /// Same as [`Runtime::admit`], if the tools are loaded.
     pub(super) fn admit_now(&self, call: Call) -> Admitted {
         let mut call = self.identified(call);
-        let admission = self.admission(&mut call, None);
-        Admitted { call, admission }
+        let admission = match call.instead.take() {
+            Some(reply) => Err(NotAdmitted::Replaced(reply)),
+            None => self
+                .admission(&mut call, None)
+                .map_err(NotAdmitted::Refused),
+        };
+        Admitted {
+            call,
+            admission,
+            journal: None,
+        }
+    }
+
+    /// Records the intents of several calls in one batch of `journal`, before any of them
+    /// runs. That journal also gets their outcomes, even of calls that are refused. Other
+    /// calls are recorded in the session's journal when they start.
+    ///
+    /// # Errors
+    /// When the journal cannot record them. Then the calls must not be made.
+    pub async fn record_intents(
+        &self,
+        calls: &mut [Admitted],
+        journal: &Arc<dyn Journal>,
+    ) -> Result<(), Error> {
+        let intents = calls.iter().map(|one| self.intent(one)).collect();
+        journal.intents(intents).await?;
+        for one in calls {
+            one.journal = Some(Arc::clone(journal));
+        }
+        Ok(())
+    }
+
+    fn intent(&self, admitted: &Admitted) -> Intent {
+        let call = &admitted.call;
+        match &admitted.admission {
+            Ok(admission) => admission.intent(call),
+            // It does not run.
+            Err(_) => intent(call, None, Effect::Pure),
+        }
     }
 
     /// Takes the arguments out of the call, because they may be large. `ticket` is the

@@ -5,7 +5,7 @@ use super::{ApprovalAnswer, Approver};
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
 use crate::queue::Position;
-use crate::{Content, Error};
+use crate::{Content, Error, Reply};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Hook that runs before a call starts.
 pub(crate) type BeforeCall = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// Hook that may change the reply before it is recorded.
+pub(crate) type AfterCall = Arc<dyn for<'a> Fn(&'a mut Reply) -> BoxFuture<'a, ()> + Send + Sync>;
 
 /// A call to make.
 #[derive(Clone)]
@@ -30,6 +33,9 @@ pub struct Call {
     /// Approver of this call, instead of the session's.
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) on_begin: Option<BeforeCall>,
+    pub(crate) on_end: Option<AfterCall>,
+    /// A reply that replaces the call, which then does not run.
+    pub(crate) instead: Option<Reply>,
     /// Names of the tools that led to this call, outermost first.
     pub(crate) within: Vec<String>,
     /// The call that made this one.
@@ -59,6 +65,8 @@ impl Call {
             answer_within: None,
             approver: None,
             on_begin: None,
+            on_end: None,
+            instead: None,
             within: Vec::new(),
             outer: None,
         }
@@ -111,7 +119,25 @@ impl Call {
         self
     }
 
-    /// Runs the hook.
+    /// Sets a hook that runs after the call has ended, even if it was refused, and before its
+    /// outcome is recorded. It may change the reply.
+    #[must_use]
+    pub fn on_end<F>(mut self, after: F) -> Self
+    where
+        F: for<'a> Fn(&'a mut Reply) -> BoxFuture<'a, ()> + Send + Sync + 'static,
+    {
+        self.on_end = Some(Arc::new(after));
+        self
+    }
+
+    /// Sets a reply that replaces the call: the tool does not run, and no event is emitted.
+    #[must_use]
+    pub fn instead(mut self, reply: Reply) -> Self {
+        self.instead = Some(reply);
+        self
+    }
+
+    /// Runs the hook before the call.
     pub(super) async fn run_hook(&self) -> Result<(), String> {
         match &self.on_begin {
             Some(before) => before().await,

@@ -2,6 +2,7 @@
 
 use super::Runtime;
 use super::hidden_paths::Known;
+use crate::journal::Journal;
 use crate::state::State;
 use crate::toolset::{CommandPlace, Layout, ReplyForm};
 use crate::{Access, Definition, Effect, Error, Offered, Paths, Tools, prompt};
@@ -9,12 +10,19 @@ use haft_ops::exec::ExecContext;
 use haft_ops::spill::Spill;
 use haft_ops::{Backend, FilePath, Scope};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl Runtime {
     /// Returns the registry of tools, which can be changed.
     #[must_use]
     pub fn tools(&self) -> &Tools {
         &self.session.tools
+    }
+
+    /// Returns the journal of the session, if there is one.
+    #[must_use]
+    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
+        self.session.journal.as_ref()
     }
 
     /// Returns the definitions of all tools as the model sees them, in order.

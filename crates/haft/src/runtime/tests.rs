@@ -8,7 +8,7 @@ mod undeclared;
 
 use super::*;
 use crate::prelude::*;
-use crate::{Access, Content, Embedded, FromSchema, Journal, MemoryJournal, Resource};
+use crate::{Access, Content, Embedded, FromSchema, Intent, MemoryJournal, Outcome, Resource};
 use async_trait::async_trait;
 use haft_ops::backend::Memory;
 use std::sync::Mutex;
@@ -377,17 +377,64 @@ async fn intent_is_recorded_before_and_the_outcome_after() {
     };
     assert_eq!(
         intent.arguments,
-        json!({"what": "x"}),
+        Some(json!({"what": "x"})),
         "recorded after repair"
     );
     assert_eq!(outcome.reply["details"]["repairs"][0]["parameter"], "what");
+}
+
+#[tokio::test]
+async fn a_batch_of_intents_has_an_outcome_for_each_call() {
+    let own = Arc::new(MemoryJournal::new(10));
+    let bench = bench(|builder| builder.journal(Arc::clone(&own) as Arc<dyn Journal>));
+    let journal = Arc::new(MemoryJournal::new(10));
+    let port = Arc::clone(&journal) as Arc<dyn Journal>;
+    let calls = vec![
+        Call::new("obey", json!({"What": "x"}))
+            .id("made")
+            .on_end(|reply| Box::pin(async move { *reply = Reply::from("changed") })),
+        Call::new("obey", json!({"what": 1.5, "file": []})).id("refused"),
+        Call::new("obey", json!({"what": "x"}))
+            .id("replaced")
+            .instead(Reply::from("instead")),
+    ];
+    let mut calls = bench.runtime.admit_all(calls).await;
+    bench
+        .runtime
+        .record_intents(&mut calls, &port)
+        .await
+        .unwrap();
+    assert!(bench.log.lock().unwrap().is_empty(), "recorded before");
+    let intents: Vec<_> = journal.calls().into_iter().map(|(one, _)| one).collect();
+    assert_eq!(intents[0].arguments, Some(json!({"what": "x"})));
+    assert_eq!(intents[1].arguments, None);
+    let _: Vec<_> = bench.runtime.finish_each(calls).collect().await;
+
+    let recorded = journal.calls();
+    let outcome = |id: &str| {
+        let found = recorded.iter().find(|(intent, _)| intent.call_id == id);
+        found.unwrap().1.clone().unwrap()
+    };
+    let made = outcome("made");
+    assert_eq!(made.reply["content"][0]["text"], "changed");
+    let Some(EventKind::ToolEnd { bytes, .. }) = made.event else {
+        panic!("{:?}", made.event)
+    };
+    assert_eq!(bytes, 7, "the event reports the changed reply");
+    let refused = outcome("refused");
+    assert!(refused.is_error && matches!(refused.event, Some(EventKind::ToolDenied { .. })));
+    let replaced = outcome("replaced");
+    assert_eq!(replaced.reply["content"][0]["text"], "instead");
+    assert_eq!(replaced.event, None);
+    assert_eq!(*bench.log.lock().unwrap(), ["begin made", "end made"]);
+    assert!(own.calls().is_empty(), "recorded once");
 }
 
 struct Broken;
 
 #[async_trait]
 impl Journal for Broken {
-    async fn intent(&self, _: Intent) -> Result<(), Error> {
+    async fn intents(&self, _: Vec<Intent>) -> Result<(), Error> {
         Err(Error::Fault("disk full".to_owned()))
     }
     async fn outcome(&self, _: Outcome) -> Result<(), Error> {
