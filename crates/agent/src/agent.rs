@@ -47,7 +47,7 @@ pub use resume::Resumed;
 use crate::hooks::{Hooks, NoHooks};
 use crate::{Event, EventKind, Message, Model, ResponseFormat, Usage};
 use haft::{Runtime, Tools};
-use haft_store::sessions::Session;
+use haft_store::record::SessionRecord;
 pub(crate) use handle::Shared;
 use record::Record;
 use std::borrow::Cow;
@@ -218,8 +218,12 @@ impl Agent {
 
     /// Records the conversation in a session. Facts are recorded before events report them.
     #[must_use]
-    pub fn recorded(self, session: Session) -> Self {
-        self.shared.record(Record::new(Some(session)));
+    pub fn recorded(self, session: impl SessionRecord + 'static) -> Self {
+        self.recorded_in(Arc::new(session))
+    }
+
+    pub(crate) fn recorded_in(self, session: Arc<dyn SessionRecord>) -> Self {
+        self.shared.record(Record::new(session));
         self
     }
 

@@ -19,6 +19,9 @@ mod subagents;
 mod tool_reply;
 mod usage;
 
+/// The port to the record of a session, and what is recorded.
+pub use haft_store::record;
+
 pub use agent::{
     Agent, ApprovalQuestion, BackgroundEvents, Busy, Events, Handle, LoadError, Resumed,
 };

@@ -25,7 +25,7 @@ pub use team::{SubagentError, TASK_TOOLS};
 
 use crate::{Agent, Model, ModelId};
 use haft::Runtime;
-use haft_store::sessions::Session;
+use haft_store::record::SessionRecord;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -157,7 +157,7 @@ pub trait Records: Send + Sync {
     ///
     /// # Errors
     /// When the session cannot be created. Then the sub-agent does not start.
-    fn begin(&self, child: &Child) -> Result<Option<Session>, String>;
+    fn begin(&self, child: &Child) -> Result<Option<Arc<dyn SessionRecord>>, String>;
 
     /// Restores the conversation of a recorded sub-agent into a new agent.
     ///

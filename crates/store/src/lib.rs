@@ -22,15 +22,31 @@
 //! # }
 //! ```
 //!
+//! [`record`] holds the types of a session's record, for programs that store it elsewhere.
+//! Without the feature `sqlite`, the crate has nothing else.
+//!
 //! Nothing else in the process may open the files of the database, not even to read them:
 //! closing such a file drops SQLite's locks on it. A program that lets a model read its
 //! disk must list the database's folder in `haft_ops::scope::ScopeConfig::own`.
 
+#![cfg_attr(
+    not(feature = "sqlite"),
+    expect(dead_code, reason = "only the database uses parts of the record")
+)]
+
+#[cfg(feature = "sqlite")]
 mod database;
+#[cfg(feature = "sqlite")]
 mod files;
+#[cfg(feature = "sqlite")]
 mod problem;
+pub mod record;
+#[cfg(feature = "sqlite")]
 pub mod sessions;
 
+#[cfg(feature = "sqlite")]
 pub use database::{Database, OpenError};
+#[cfg(feature = "sqlite")]
 pub use files::{MAX_FILE, Store};
+#[cfg(feature = "sqlite")]
 pub use problem::Problem;

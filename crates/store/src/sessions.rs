@@ -33,30 +33,26 @@
 //! # }
 //! ```
 
-mod batch;
 mod delete;
 mod error;
-mod facts;
 mod files;
 mod fork;
 mod lease;
 mod names;
 mod read;
 mod record;
-mod redact;
 mod session;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod writer_thread;
 
-pub use batch::{Approval, Batch, Call, Decision, NewMessage, Outcome, SessionFile};
-pub use error::Error;
-pub use facts::{
-    Deleted, Filter, Info, Loaded, NewSession, OpenCall, PendingApproval, RecordItem, RecordedCall,
-    RecordedEvent, SessionKind, StoredMessage, Summary,
+pub use crate::record::{
+    Approval, Batch, Call, Decision, Deleted, Filter, Info, Loaded, NewMessage, NewSession,
+    OpenCall, Outcome, PendingApproval, REDACTED, RecordItem, RecordedCall, RecordedEvent,
+    Redactor, SessionFile, SessionKind, StoredMessage, Summary,
 };
-pub use redact::{REDACTED, Redactor};
+pub use error::Error;
 pub use session::Session;
 pub(crate) use tables::{LATER_TABLES, TABLES};
 

@@ -8,7 +8,7 @@ use super::run::{Run, panic_message};
 use crate::{Hooks, Message, ToolCall, ToolResult, tool_reply};
 use futures::{FutureExt, StreamExt};
 use haft::{ApprovalAnswer, Call, Content, EventKind, Journal, Reply, ReplyForm};
-use haft_store::sessions::{Batch, Decision};
+use haft_store::record::{Batch, Decision};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use super::pictures::{PictureTrial, with_limited_pictures, without_pictures};
 use super::record::recorded;
 use super::run::{End, Run};
 use crate::{AgentEvent, Message, Origin};
-use haft_store::sessions::{Batch, NewMessage};
+use haft_store::record::{Batch, NewMessage};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 
 use super::record::{NotRecorded, Record};
 use haft::{MemoryFiles, MemoryMark};
-use haft_store::sessions::{Batch, SessionFile};
+use haft_store::record::{Batch, SessionFile};
 use tokio::sync::{Mutex, MutexGuard};
 
 /// Records the files of a session.

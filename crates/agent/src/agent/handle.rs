@@ -7,7 +7,7 @@ use crate::subagents::Background;
 use crate::{AgentEvent, Event, EventKind, Message, Model, ToolCall, ToolResult, Usage};
 use futures::Stream;
 use haft::Runtime;
-use haft_store::sessions::Redactor;
+use haft_store::record::Redactor;
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};

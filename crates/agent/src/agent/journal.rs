@@ -7,7 +7,7 @@ use super::record::{NotRecorded, Recorder, UnrecordedAnswer, recorded};
 use crate::{Message, ToolCall};
 use async_trait::async_trait;
 use haft::{Error, EventKind, Intent, Journal, Outcome};
-use haft_store::sessions::{self, Batch, Call};
+use haft_store::record::{Batch, Call, Outcome as StoredOutcome};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -27,7 +27,7 @@ pub(super) struct Unrecorded {
     new: Option<(Message, Vec<ToolCall>)>,
     /// The answer and the intents, if the calls only read.
     pub(super) answer: Option<UnrecordedAnswer>,
-    pub(super) outcomes: Vec<sessions::Outcome>,
+    pub(super) outcomes: Vec<StoredOutcome>,
     /// Events to emit after the transaction.
     pub(super) events: Vec<EventKind>,
     /// Calls that started and then asked the user something.
@@ -177,9 +177,9 @@ fn stored_call(intent: &Intent, calls: &[ToolCall]) -> Call {
     }
 }
 
-fn stored_outcome(outcome: &Outcome) -> sessions::Outcome {
+fn stored_outcome(outcome: &Outcome) -> StoredOutcome {
     let output = outcome.output.as_ref();
-    sessions::Outcome {
+    StoredOutcome {
         call_id: outcome.call_id.clone(),
         reply: outcome.reply.to_string(),
         is_error: outcome.is_error,

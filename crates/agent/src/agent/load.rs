@@ -7,7 +7,7 @@ use super::pictures::omit_recorded;
 use super::record::Record;
 use crate::{Message, ModelAnswer, ToolCall};
 use haft::{Content, ReplyForm};
-use haft_store::sessions::{Loaded, REDACTED, Session, StoredMessage};
+use haft_store::record::{Loaded, REDACTED, SessionRecord, StoredMessage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -31,9 +31,6 @@ pub enum LoadError {
         /// Problem with the message.
         reason: String,
     },
-    /// The record cannot be read.
-    #[error(transparent)]
-    Record(#[from] haft_store::sessions::Error),
 }
 
 /// A recorded compaction.
@@ -78,7 +75,11 @@ impl Agent {
     ///
     /// # Errors
     /// When a message cannot be read.
-    pub fn resuming(self, session: Session, loaded: &Loaded) -> Result<Self, LoadError> {
+    pub fn resuming(
+        self,
+        session: impl SessionRecord + 'static,
+        loaded: &Loaded,
+    ) -> Result<Self, LoadError> {
         let mut history: Vec<Arc<Message>> = Vec::new();
         let mut ids = Vec::new();
         let mut total = crate::Usage::default();
@@ -110,7 +111,7 @@ impl Agent {
             loaded,
             history.last(),
             self.shared.runtime.reply_form(),
-        )?;
+        );
         let ended = match history.last().map(|message| &**message) {
             None => true,
             Some(Message::Assistant(answer)) => answer.calls().next().is_none(),
@@ -136,7 +137,7 @@ impl Agent {
             let has_mark = |stored: &StoredMessage| stored.body.contains(REDACTED);
             conversation.has_marks = loaded.messages.iter().any(has_mark);
         }
-        self.shared.record(Record::new(Some(session)));
+        self.shared.record(Record::new(Arc::new(session)));
         self.shared.background.find_waiting(&self.shared.runtime);
         Ok(self)
     }
@@ -185,24 +186,23 @@ fn read<T: serde::de::DeserializeOwned>(stored: &StoredMessage) -> Result<T, Loa
 
 /// Returns the calls of the last answer, if the conversation has no results for them.
 fn open_calls(
-    session: &Session,
+    session: &dyn SessionRecord,
     loaded: &Loaded,
     last: Option<&Arc<Message>>,
     form: ReplyForm,
-) -> Result<Option<OpenCalls>, LoadError> {
-    let Some(Message::Assistant(answer)) = last.map(|message| &**message) else {
-        return Ok(None);
+) -> Option<OpenCalls> {
+    let Message::Assistant(answer) = &**last? else {
+        return None;
     };
     let mut calls: Vec<ToolCall> = ModelAnswer::calls(answer).cloned().collect();
     if calls.is_empty() {
-        return Ok(None);
+        return None;
     }
     let mut done = Vec::new();
     for call in &mut calls {
-        let recorded = match session.sessions().call(Some(session.id()), &call.id) {
-            Ok((_, recorded)) => recorded,
-            // Calls that only read are recorded after they ended.
-            Err(_) => continue,
+        // Calls that only read are recorded after they ended.
+        let Some(recorded) = session.call(&call.id) else {
+            continue;
         };
         // The question was about the recorded arguments, which a hook may have changed.
         if let Ok(arguments) = serde_json::from_str(&recorded.arguments) {
@@ -230,10 +230,10 @@ fn open_calls(
     });
     let pending = pending.collect();
     let since = loaded.messages.last().map(|stored| stored.time);
-    Ok(Some(OpenCalls {
+    Some(OpenCalls {
         calls,
         done,
         pending,
         since: since.unwrap_or_else(std::time::SystemTime::now),
-    }))
+    })
 }

@@ -4,7 +4,7 @@
 
 use super::record::{NotRecorded, Record};
 use haft::State;
-use haft_store::sessions::Batch;
+use haft_store::record::Batch;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 

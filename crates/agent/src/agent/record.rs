@@ -4,16 +4,16 @@ use super::emit::Emitter;
 use super::handle::{OpenCalls, Shared};
 use crate::provider::Secret;
 use crate::{Event, EventKind, Message, ModelAnswer, ToolCall};
-use haft_store::sessions::{Batch, NewMessage, Redactor, Session};
+use haft_store::record::{Batch, NewMessage, Redactor, SessionRecord};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The stored session of a conversation, if it is recorded.
+/// The session that a conversation is recorded in, if any.
 #[derive(Clone, Default)]
 pub(crate) struct Record {
-    session: Option<Arc<Session>>,
+    session: Option<Arc<dyn SessionRecord>>,
 }
 
 /// A failed transaction.
@@ -34,9 +34,9 @@ impl From<haft::Error> for NotRecorded {
 }
 
 impl Record {
-    pub(crate) fn new(session: Option<Session>) -> Self {
+    pub(crate) fn new(session: Arc<dyn SessionRecord>) -> Self {
         Self {
-            session: session.map(Arc::new),
+            session: Some(session),
         }
     }
 
@@ -55,8 +55,7 @@ impl Record {
     /// Redacts a key from everything that is recorded.
     pub(crate) fn redact(&self, secret: &Secret) {
         if let Some(session) = &self.session {
-            let secret = secret.expose().to_owned();
-            session.sessions().redact_also([secret]);
+            session.redact(secret.expose().to_owned());
         }
     }
 
@@ -71,10 +70,7 @@ impl Record {
         };
         match &self.session {
             None => Ok(()),
-            Some(session) => session
-                .commit_lightly(batch)
-                .await
-                .map_err(|error| NotRecorded(error.to_string())),
+            Some(session) => session.commit_lightly(batch).await.map_err(NotRecorded),
         }
     }
 
@@ -82,10 +78,7 @@ impl Record {
     pub(crate) async fn commit(&self, batches: Vec<Batch>) -> Result<Vec<i64>, NotRecorded> {
         match &self.session {
             None => Ok(Vec::new()),
-            Some(session) => session
-                .commit_all(batches)
-                .await
-                .map_err(|error| NotRecorded(error.to_string())),
+            Some(session) => session.commit(batches).await.map_err(NotRecorded),
         }
     }
 }

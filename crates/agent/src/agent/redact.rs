@@ -2,7 +2,7 @@
 
 use crate::{AgentEvent, Chunk, EventKind};
 use haft::Content;
-use haft_store::sessions::Redactor;
+use haft_store::record::Redactor;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use super::record::{NotRecorded, recorded};
 use super::run::{End, Next, Run};
 use crate::{Agent, Message, ToolCall, ToolResult, Usage};
 use haft::{ApprovalAnswer, Content, Effect, Journal, Outcome, Reply};
-use haft_store::sessions::{Batch, Decision, REDACTED};
+use haft_store::record::{Batch, Decision, REDACTED};
 
 /// Maximum number of changed files that are listed for the model.
 const MAX_FILES: usize = 30;

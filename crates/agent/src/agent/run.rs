@@ -10,7 +10,7 @@ use super::resume::Resumed;
 use crate::subagents::TaskUpdate;
 use crate::{AgentEvent, Event, Limit, Message, Origin, Usage};
 use futures::FutureExt;
-use haft_store::sessions::Batch;
+use haft_store::record::Batch;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

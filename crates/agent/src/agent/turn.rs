@@ -13,7 +13,7 @@ use crate::{
 };
 use futures::FutureExt;
 use haft::Reply;
-use haft_store::sessions::{Approval, Batch, REDACTED};
+use haft_store::record::{Approval, Batch, REDACTED};
 use serde_json::json;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

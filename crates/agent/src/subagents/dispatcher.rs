@@ -362,7 +362,7 @@ impl Dispatcher {
             }
         };
         let agent = match begun {
-            Some(session) => agent.recorded(session),
+            Some(session) => agent.recorded_in(session),
             None => agent,
         };
         Ok(Arc::new(Task {

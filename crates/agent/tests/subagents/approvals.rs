@@ -6,8 +6,8 @@ use crate::bed::{
 use crate::scripted::{Scripted, calls, text};
 use async_trait::async_trait;
 use haft::{ApprovalAnswer, Approver, Call, Question};
+use haft_agent::record::SessionRecord;
 use haft_agent::{Agent, Child, Records, Resumed, SubagentSpec, Subagents};
-use haft_store::sessions::Session;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -220,7 +220,7 @@ struct Lost {
 }
 
 impl Records for Lost {
-    fn begin(&self, child: &Child) -> Result<Option<Session>, String> {
+    fn begin(&self, child: &Child) -> Result<Option<Arc<dyn SessionRecord>>, String> {
         self.begun.lock().unwrap().push(child.clone());
         Ok(None)
     }
@@ -283,7 +283,7 @@ async fn another_process_restores_it_from_the_record() {
 struct Full;
 
 impl Records for Full {
-    fn begin(&self, _: &Child) -> Result<Option<Session>, String> {
+    fn begin(&self, _: &Child) -> Result<Option<Arc<dyn SessionRecord>>, String> {
         Err("the disk is full".to_owned())
     }
 

@@ -5,7 +5,8 @@ use crate::exit::Failure;
 use crate::output;
 use haft_agent::{Agent, Child, ModelByName, Records, Subagent, SubagentSpec, Subagents};
 use haft_config::{Settings, model};
-use haft_store::sessions::{NewSession, Session, SessionKind, Sessions};
+use haft_store::record::SessionRecord;
+use haft_store::sessions::{NewSession, SessionKind, Sessions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ struct ChildRecords {
 }
 
 impl Records for ChildRecords {
-    fn begin(&self, child: &Child) -> Result<Option<Session>, String> {
+    fn begin(&self, child: &Child) -> Result<Option<Arc<dyn SessionRecord>>, String> {
         let new = NewSession {
             id: Some(child.id.clone()),
             kind: SessionKind::Agent,
@@ -91,7 +92,8 @@ impl Records for ChildRecords {
             system: Some(child.system.clone()),
         };
         let begun = self.sessions.begin(new);
-        begun.map(Some).map_err(|error| error.to_string())
+        let begun = begun.map_err(|error| error.to_string())?;
+        Ok(Some(Arc::new(begun)))
     }
 
     fn restore(&self, agent: Agent, child: &Child) -> Result<Agent, String> {

@@ -1,7 +1,7 @@
 //! Files that only exist in a session. Every change is added, so that a fork can get older
 //! versions; of large files only the newest version is kept.
 
-use super::batch::SessionFile;
+use super::SessionFile;
 use super::error::WorkError;
 use super::read::Segment;
 use super::tables::{row, rows_of};

@@ -1,10 +1,10 @@
 //! Writes batches. Everything here runs inside a transaction of its caller.
 
-use super::batch::{Approval, Batch, Call, Decision, NewMessage, Outcome};
 use super::error::{Error, WorkError};
 use super::files;
 use super::lease::Owner;
 use super::tables::{event_row, row, rows_of};
+use super::{Approval, Batch, Call, Decision, NewMessage, Outcome};
 use super::{NewSession, millis, title_of};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::os::unix::ffi::OsStrExt;

@@ -1,11 +1,12 @@
 //! A session that this process may write to.
 
-use super::batch::Batch;
 use super::error::{Error, WorkError};
 use super::lease::Owner;
 use super::record::{self, SessionRow};
 use super::writer_thread::{self, Urgency};
-use super::{NewSession, Sessions, millis};
+use super::{Batch, NewSession, Sessions, millis};
+use crate::record::{RecordedCall, SessionRecord};
+use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -257,6 +258,28 @@ impl Session {
                 answer(result);
             },
         );
+    }
+}
+
+#[async_trait]
+impl SessionRecord for Session {
+    async fn commit(&self, batches: Vec<Batch>) -> Result<Vec<i64>, String> {
+        let committed = self.commit_all(batches).await;
+        committed.map_err(|error| error.to_string())
+    }
+
+    async fn commit_lightly(&self, batch: Batch) -> Result<(), String> {
+        let committed = self.commit_with(Urgency::Volatile, vec![batch]).await;
+        committed.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn call(&self, call_id: &str) -> Option<RecordedCall> {
+        let found = self.sessions().call(Some(self.id()), call_id);
+        found.ok().map(|(_, call)| call)
+    }
+
+    fn redact(&self, secret: String) {
+        self.sessions().redact_also([secret]);
     }
 }
 

@@ -119,7 +119,7 @@ impl Redactor {
     }
 
     /// Redacts in place, like [`Redactor::scrub`].
-    pub(super) fn redact_in_place(&self, text: &mut String) {
+    pub(crate) fn redact_in_place(&self, text: &mut String) {
         if let Cow::Owned(redacted) = self.scrub(text) {
             *text = redacted;
         }

@@ -32,7 +32,7 @@ pub struct Batch {
 
 impl Batch {
     /// Returns the approximate size in bytes.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let messages = self.messages.iter().map(|message| message.body.len());
         let calls = self.calls.iter().map(|call| call.arguments.len());
         let outcomes = self.outcomes.iter().map(|outcome| outcome.reply.len());
@@ -43,7 +43,7 @@ impl Batch {
     }
 
     /// Adds a later batch.
-    pub(super) fn append(&mut self, later: Self) {
+    pub(crate) fn append(&mut self, later: Self) {
         let Self {
             messages,
             calls,
@@ -69,7 +69,7 @@ impl Batch {
     }
 
     /// Returns all texts that come from outside and may contain secrets.
-    pub(super) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+    pub(crate) fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let messages = self.messages.iter_mut().map(|message| &mut message.body);
         let calls = self.calls.iter_mut().map(|call| &mut call.arguments);
         let outcomes = self.outcomes.iter_mut().map(|outcome| &mut outcome.reply);

@@ -27,7 +27,7 @@ impl SessionKind {
     }
 
     /// Parses a name. An unknown one counts as `Agent`, the most general.
-    pub(super) fn by_name(name: &str) -> Self {
+    pub(crate) fn by_name(name: &str) -> Self {
         match name {
             "call" => Self::Call,
             "mcp" => Self::Mcp,
@@ -62,7 +62,6 @@ pub struct NewSession {
 
 /// Properties of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Info {
     /// Unique id.
     pub id: String,
@@ -92,7 +91,6 @@ pub struct Info {
 
 /// A recorded message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct StoredMessage {
     /// Unique within the database.
     pub id: i64,
@@ -108,7 +106,6 @@ pub struct StoredMessage {
 
 /// A call without an outcome: it is running, or its result is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct OpenCall {
     /// Unique within the session.
     pub call_id: String,
@@ -124,7 +121,6 @@ pub struct OpenCall {
 
 /// An approval question about a call that has no outcome yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PendingApproval {
     /// Id of the call.
     pub call_id: String,
@@ -138,7 +134,6 @@ pub struct PendingApproval {
 
 /// Everything needed to resume a session.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Loaded {
     /// Properties of the session.
     pub info: Info,
@@ -208,7 +203,6 @@ pub struct Filter {
 
 /// A recorded call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RecordedCall {
     /// Unique within the session.
     pub call_id: String,
