@@ -76,7 +76,7 @@ async fn connect(
     is_program: bool,
     args: &Test,
 ) -> Result<Exit, Failure> {
-    let timeout = Duration::from_secs(args.timeout);
+    let timeout = args.timeout.map(Duration::from_secs);
     let mut found = remote.report(runtime.programs(), timeout).await;
     if let Err(ReportError::SignIn { challenge }) = &found {
         sign_in::run(remote, challenge.clone()).await?;
