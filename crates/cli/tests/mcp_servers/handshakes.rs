@@ -86,8 +86,11 @@ fn what_worked_before_is_given_up_when_it_works_no_longer() {
     bed.done(&["mcp", "test", "s"]);
     bed.done(&["mcp", "test", "s"]);
     for now in [
-        "def end(message): 'id' in message and os._exit(1)\nserve([tool('echo')], echo, end)".to_owned(),
-        format!("{MODERN}def other(m):\n  if m['method'] == 'server/discover': modern(m, ['2025-06-18'])\n  else: return False\n  return True\nserve([tool('echo')], echo, other)"),
+        "def end(message): 'id' in message and os._exit(1)\nserve([tool('echo')], echo, end)"
+            .to_owned(),
+        format!(
+            "{MODERN}def other(m):\n  if m['method'] == 'server/discover': modern(m, ['2025-06-18'])\n  else: return False\n  return True\nserve([tool('echo')], echo, other)"
+        ),
         ECHO.to_owned(),
     ] {
         bed.server("s", &now);

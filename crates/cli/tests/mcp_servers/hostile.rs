@@ -52,7 +52,10 @@ fn haft_starts_whatever_servers_are_there() {
         ),
         ("dies", "exited at its start (signal 11)"),
         ("garbage", "wrote too much that is not a valid message"),
-        ("silent", "did not answer within 3 seconds (`start_timeout` allows more)"),
+        (
+            "silent",
+            "did not answer within 3 seconds (`start_timeout` allows more)",
+        ),
         ("toolless", "has no tools"),
         ("listless", "did not list its tools within 3 seconds"),
         ("wordless", "closed its output"),

@@ -57,7 +57,8 @@ fn a_download_that_was_ended_early_does_no_lasting_damage() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(begun.elapsed() < Duration::from_secs(15), "{ran:?}");
     assert!(
-        ran.err.contains("is not ready after 1 seconds and is still starting"),
+        ran.err
+            .contains("is not ready after 1 seconds and is still starting"),
         "{ran:?}"
     );
     bed.nobody_left();
@@ -85,4 +86,42 @@ fn what_a_failed_start_fetched_is_removed_and_nothing_else() {
     bed.configure(&json!({ "tools": { "mcp": { "s": entry } } }));
     assert_eq!(run(&bed, &["call", "s_echo"]).code, Some(0));
     assert!(within(Duration::from_secs(5), || fetched.exists()));
+}
+
+/// Clients give up on a server that takes long, and then have none of its tools.
+#[test]
+fn haft_answers_at_once_and_tools_of_slow_servers_arrive_later() {
+    let bed = Bed::serving(&[
+        ("good", crate::servers::ECHO),
+        (
+            "slow",
+            "while not os.path.exists('go'): time.sleep(0.05)\nserve([tool('echo')], echo)",
+        ),
+        ("silent", "time.sleep(1000)"),
+    ]);
+    let begun = Instant::now();
+    let mut session = bed.session(&[]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{begun:?}");
+    let text = session.reply_text("bash", &json!({ "command": "echo hello" }));
+    assert_eq!(text.trim(), "hello");
+    let names = |session: &mut crate::session::Session| -> Vec<String> {
+        let name = |tool: &serde_json::Value| tool["name"].as_str().unwrap().to_owned();
+        session.tools().iter().map(name).collect()
+    };
+    let first = names(&mut session);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{begun:?}");
+    assert!(first.contains(&"good_echo".to_owned()), "{first:?}");
+    assert!(!first.contains(&"slow_echo".to_owned()), "{first:?}");
+    session.notifications.clear();
+    bed.write("work/go", "");
+    assert!(within(Duration::from_secs(20), || {
+        session.request("ping", &json!({}));
+        let changed = "notifications/tools/list_changed";
+        session
+            .notifications
+            .iter()
+            .any(|one| one["method"] == changed)
+    }));
+    assert!(names(&mut session).contains(&"slow_echo".to_owned()));
+    session.reply_text("slow_echo", &json!({}));
 }

@@ -288,7 +288,11 @@ fn remote(
         };
         // Projects have one of their own, so that their servers cannot change code that the
         // user's servers run.
-        let owner = if installer.is_project() { "projects" } else { "user" };
+        let owner = if installer.is_project() {
+            "projects"
+        } else {
+            "user"
+        };
         remote.cache = Some(state.join("mcp/packages").join(owner));
         remote.memory = Some(Arc::new(named("mcp/known")));
         remote.pins = Some(Arc::new(named("mcp/seen")));

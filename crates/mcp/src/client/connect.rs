@@ -389,4 +389,3 @@ fn plain(text: &str) -> String {
     let shown = haft::ops::text::decode::visible(text);
     shown.chars().take(500).collect()
 }
-

@@ -116,9 +116,10 @@ impl Connection {
         &self,
         is_asked: bool,
     ) -> Result<(Vec<Value>, ConversationStart), String> {
-        let is_last = is_asked && self.info().is_some_and(|info| {
-            info.protocol_version == ProtocolVersion::LATEST_WITH_INITIALIZE
-        });
+        let is_last = is_asked
+            && self.info().is_some_and(|info| {
+                info.protocol_version == ProtocolVersion::LATEST_WITH_INITIALIZE
+            });
         let offers = is_last.then(|| {
             let peer = self.peer.clone();
             tokio::spawn(async move {
@@ -137,10 +138,13 @@ impl Connection {
             Some(offers) => tokio::time::timeout(DISCOVER_TIMEOUT, offers).await,
             None => return Ok((tools, self.start_mode())),
         };
-        Ok((tools, match offers {
-            Ok(Ok(true)) => ConversationStart::Stateless,
-            _ => self.start_mode(),
-        }))
+        Ok((
+            tools,
+            match offers {
+                Ok(Ok(true)) => ConversationStart::Stateless,
+                _ => self.start_mode(),
+            },
+        ))
     }
 
     /// Lists the tools, up to the limit.
@@ -236,7 +240,10 @@ pub(super) fn describe_exit(exit: Exit) -> String {
 
 /// Returns how a program exited, if it exited on its own, and the end of its log. Kills it
 /// and all its children in any case.
-pub(super) async fn exit_and_log(running: &Running, stream_end: Option<StreamEnd>) -> (Option<Exit>, String) {
+pub(super) async fn exit_and_log(
+    running: &Running,
+    stream_end: Option<StreamEnd>,
+) -> (Option<Exit>, String) {
     let mut status = None;
     if stream_end == Some(StreamEnd::Ended) {
         let mut end = running.end();
@@ -264,4 +271,3 @@ pub(super) async fn exit_and_log(running: &Running, stream_end: Option<StreamEnd
     };
     (status, told)
 }
-

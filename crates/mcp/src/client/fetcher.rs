@@ -252,8 +252,16 @@ mod tests {
         }
         assert_eq!(of("python3 server.py"), None);
         let both = of("npx -y uvx").unwrap();
-        assert_eq!(both.cache(Some(Path::new("/c"))).unwrap().variables.len(), 4);
-        assert!(of("docker run x").unwrap().cache(Some(Path::new("/c"))).is_none());
+        assert_eq!(
+            both.cache(Some(Path::new("/c"))).unwrap().variables.len(),
+            4
+        );
+        assert!(
+            of("docker run x")
+                .unwrap()
+                .cache(Some(Path::new("/c")))
+                .is_none()
+        );
     }
 
     #[test]

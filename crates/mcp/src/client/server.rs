@@ -331,7 +331,10 @@ impl RemoteServer {
         });
         let connecting = AbortUnlessFetching {
             task: connecting,
-            is_fetched: self.connector(ConversationStart::Unknown).fetcher().is_some(),
+            is_fetched: self
+                .connector(ConversationStart::Unknown)
+                .fetcher()
+                .is_some(),
         };
         // The task has its own limit, which comes first unless a download goes on.
         let limit = self.remote.start_timeout * 3 + Duration::from_secs(10);
