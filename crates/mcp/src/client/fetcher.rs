@@ -228,6 +228,10 @@ fn remove_packages(folder: &Path, since: SystemTime) {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test prepares its own folders"
+)]
 mod tests {
     use super::*;
 
