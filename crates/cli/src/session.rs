@@ -17,7 +17,7 @@ use haft_config::env;
 use haft_config::external;
 use haft_config::files::{Execution, has_virtual_paths};
 use haft_config::{self, Settings};
-use haft_mcp::client::RemoteServer;
+use haft_mcp::client::{Progress, RemoteServer};
 use haft_store::sessions::SessionFile;
 use haft_web::channels::{Channels, RetryPolicy, Sink};
 use haft_web::client::{Client, SetupError};
@@ -177,8 +177,9 @@ fn builder(
     for plugin in external.plugins {
         builder = builder.add_plugin(plugin);
     }
-    for server in external.servers {
+    for mut server in external.servers {
         let name = server.name.clone();
+        server.progress = progress(settings);
         let server = RemoteServer::new(server)
             .map_err(|error| Failure::usage(format!("MCP server {name}: {error}")))?;
         builder = builder.source(server);
@@ -219,6 +220,11 @@ fn finish(settings: &Settings, builder: haft::Builder) -> Result<Runtime, Failur
         }
         error => Failure::usage(error.to_string()),
     })
+}
+
+/// Shows that a server is being downloaded.
+pub(crate) fn progress(settings: &Settings) -> Option<Progress> {
+    (!settings.quiet).then(|| -> Progress { Arc::new(|line| output::note(&line)) })
 }
 
 /// Adds the web tools if the toolset or the configuration offers them.

@@ -44,7 +44,10 @@ fn check(schema: &Value, at: &str, depth: usize, counts: &mut Counts) -> Vec<Str
     let Some(fields) = schema.as_object() else {
         return vec![format!("{at}: not an object")];
     };
-    for key in fields.keys().filter(|key| !KEYWORDS.contains(&key.as_str())) {
+    for key in fields
+        .keys()
+        .filter(|key| !KEYWORDS.contains(&key.as_str()))
+    {
         wrong(format!("keyword {key} is not accepted everywhere"));
     }
     if depth > MAX_DEPTH {
@@ -72,7 +75,10 @@ fn check(schema: &Value, at: &str, depth: usize, counts: &mut Counts) -> Vec<Str
                 wrong(format!("enum value {option}"));
             }
         }
-        if schema.get("default").is_some_and(|default| !options.contains(default)) {
+        if schema
+            .get("default")
+            .is_some_and(|default| !options.contains(default))
+        {
             wrong("the default is not one of the options".to_owned());
         }
     }
@@ -86,7 +92,10 @@ fn check(schema: &Value, at: &str, depth: usize, counts: &mut Counts) -> Vec<Str
             let properties = schema["properties"].as_object().unwrap_or(&none);
             counts.properties += properties.len();
             for name in schema["required"].as_array().into_iter().flatten() {
-                if !name.as_str().is_some_and(|name| properties.contains_key(name)) {
+                if !name
+                    .as_str()
+                    .is_some_and(|name| properties.contains_key(name))
+                {
                     wrong(format!("required names {name}, which is no property"));
                 }
             }
@@ -127,7 +136,10 @@ fn problems(tool: &Value) -> Vec<String> {
     let description = tool["description"].as_str().unwrap_or_default();
     // OpenAI's limit was the smallest for years, and some compatible servers still have it.
     if description.is_empty() || description.chars().count() > 1_024 {
-        bad.push(format!("{name}: {} characters", description.chars().count()));
+        bad.push(format!(
+            "{name}: {} characters",
+            description.chars().count()
+        ));
     }
     let schema = &tool["parameters"];
     if schema["type"] != "object" || !schema["properties"].is_object() {
@@ -157,7 +169,11 @@ fn every_provider_accepts_every_definition() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let tools: Vec<Value> = match serde_json::from_str(&ended.out) {
             Ok(Value::Array(tools)) => tools,
-            _ => ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+            _ => ended
+                .out
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect(),
         };
         assert!(tools.len() >= 4, "{toolset}: {}", ended.out);
         seen += tools.len();
@@ -170,12 +186,21 @@ fn every_provider_accepts_every_definition() {
 #[test]
 fn the_rules_find_what_providers_refused() {
     for (parameters, why) in [
-        (json!({ "type": "string", "enum": ["file", ""] }), "enum value"),
+        (
+            json!({ "type": "string", "enum": ["file", ""] }),
+            "enum value",
+        ),
         (json!({ "type": ["string", "array"] }), "type"),
         (json!({ "type": "array" }), "needs items"),
         (json!({ "type": "string", "pattern": "x" }), "pattern"),
-        (json!({ "anyOf": [{ "type": "string" }], "description": "x" }), "anyOf"),
-        (json!({ "type": "object", "properties": {} }), "additionalProperties"),
+        (
+            json!({ "anyOf": [{ "type": "string" }], "description": "x" }),
+            "anyOf",
+        ),
+        (
+            json!({ "type": "object", "properties": {} }),
+            "additionalProperties",
+        ),
     ] {
         let tool = json!({ "name": "t", "description": "x", "parameters": {
             "type": "object", "properties": { "p": parameters }, "additionalProperties": false,

@@ -102,7 +102,9 @@ fn describe_first(fields: &mut Map<String, Value>) {
         return;
     }
     let description = fields.remove("description");
-    let first = fields.get_mut("anyOf").and_then(|choices| choices.get_mut(0));
+    let first = fields
+        .get_mut("anyOf")
+        .and_then(|choices| choices.get_mut(0));
     if let (Some(description), Some(Value::Object(first))) = (description, first) {
         first.insert("description".to_owned(), description);
     }

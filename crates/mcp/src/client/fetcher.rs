@@ -228,10 +228,7 @@ fn remove_packages(folder: &Path, since: SystemTime) {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test prepares its own folders"
-)]
+#[expect(clippy::disallowed_methods, reason = "a test prepares its own folders")]
 mod tests {
     use super::*;
 

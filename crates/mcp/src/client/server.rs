@@ -70,14 +70,24 @@ pub(super) fn lock<T>(mutex: &StdMutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns the HTTP client of all servers. Creating one takes milliseconds.
+fn shared_client() -> Result<Client, SetupError> {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    if let Some(client) = CLIENT.get() {
+        return Ok(client.clone());
+    }
+    let client = Client::new(haft_web::Settings::default())
+        .map_err(|error| SetupError(error.to_string()))?;
+    Ok(CLIENT.get_or_init(|| client).clone())
+}
+
 impl RemoteServer {
     /// Creates a server. It is not connected before it is needed.
     ///
     /// # Errors
     /// When an HTTP client cannot be created.
     pub fn new(remote: Remote) -> Result<Arc<Self>, SetupError> {
-        let client = Client::new(haft_web::Settings::default())
-            .map_err(|error| SetupError(error.to_string()))?;
+        let client = shared_client()?;
         let sign_in = match (&remote.endpoint, &remote.tokens) {
             (Endpoint::Address { url, .. }, Some(tokens)) => {
                 let sign_in = SignIn::new(

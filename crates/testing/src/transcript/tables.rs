@@ -57,7 +57,9 @@ fn table(definition: &Definition) -> String {
             }
             None => kind(&schema["type"]),
         };
-        let described = choices.and_then(|choices| choices.first()).unwrap_or(schema);
+        let described = choices
+            .and_then(|choices| choices.first())
+            .unwrap_or(schema);
         let mut notes = described["description"]
             .as_str()
             .unwrap_or_default()
