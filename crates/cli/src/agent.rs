@@ -22,6 +22,7 @@ use haft_config::{Settings, format, model};
 use haft_store::sessions::{Loaded, NewSession, Session, SessionKind, Sessions, new_id};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Connects to the configured model; `None` if no model is configured.
 pub(crate) fn model(settings: &Settings) -> Result<Option<Arc<dyn Model>>, Failure> {
@@ -157,6 +158,18 @@ pub(crate) async fn close(agent: &Agent, signals: &mut Signals) -> Option<Exit> 
     }
 }
 
+/// Time that the chat waits for tools of servers and plugins before it starts.
+const CHAT_WAIT: Duration = Duration::from_secs(2);
+
+/// How long to wait for the tools of servers and plugins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolsWait {
+    /// Until all are there, because the first answer may need them.
+    All,
+    /// Briefly. Later ones are there from the next turn on.
+    Briefly,
+}
+
 /// Builds the agent.
 pub(crate) async fn agent(
     settings: &Settings,
@@ -164,6 +177,7 @@ pub(crate) async fn agent(
     past: Past,
     sessions: Option<&Sessions>,
     approver: Arc<dyn Approver>,
+    wait: ToolsWait,
 ) -> Result<Agent, Failure> {
     let limits = settings.model.as_ref().map_err(Clone::clone)?;
     let mut seeds = Vec::new();
@@ -197,7 +211,16 @@ pub(crate) async fn agent(
     };
     let runtime = session::build_for_agent(settings, approver, saved)?;
     seed::seed(&runtime, seeds).await?;
-    session::ready(&runtime, settings.quiet).await;
+    let is_loaded = match wait {
+        ToolsWait::All => {
+            session::ready(&runtime, settings.quiet).await;
+            true
+        }
+        ToolsWait::Briefly => {
+            let loading = session::ready_later(settings, &runtime);
+            tokio::time::timeout(CHAT_WAIT, loading).await.is_ok()
+        }
+    };
     let parts = instructions::collect(settings, limits, &runtime).await;
     let id = model.id();
     let mut agent = Agent::new(model, runtime)
@@ -245,6 +268,8 @@ pub(crate) async fn agent(
         }
         _ => agent,
     };
-    session::note_interrupts(settings, agent.runtime());
+    if is_loaded {
+        session::note_interrupts(settings, agent.runtime());
+    }
     Ok(agent)
 }

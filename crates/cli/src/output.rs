@@ -6,6 +6,7 @@ use haft::ops::text::decode::visible;
 use haft_config::env;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether stdout is a terminal.
 pub(crate) fn is_terminal() -> bool {
@@ -98,8 +99,20 @@ pub(crate) fn raw(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Whether the chat draws on the screen, which other output would damage.
+static IS_SCREEN_IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// Sends notes to the log while the chat draws on the screen.
+pub(crate) fn use_screen(is_in_use: bool) {
+    IS_SCREEN_IN_USE.store(is_in_use, Ordering::SeqCst);
+}
+
 /// Writes a line to stderr.
 pub(crate) fn note(text: &str) {
+    if IS_SCREEN_IN_USE.load(Ordering::SeqCst) {
+        tracing::warn!("{}", visible(text));
+        return;
+    }
     let mut stderr = io::stderr().lock();
     // Nothing can be done if stderr is gone.
     let _ = writeln!(stderr, "{}", visible(text));

@@ -17,13 +17,15 @@ use haft_config::env;
 use haft_config::external;
 use haft_config::files::{Execution, has_virtual_paths};
 use haft_config::{self, Settings};
-use haft_mcp::client::RemoteServer;
+use haft_mcp::client::{Progress, RemoteServer};
 use haft_store::sessions::SessionFile;
 use haft_web::channels::{Channels, RetryPolicy, Sink};
 use haft_web::client::{Client, SetupError};
 use haft_web::fetch::Cache;
 use haft_web::{Fetcher, Searcher};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 
 /// Selection of tools that a session offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,8 +177,9 @@ fn builder(
     for plugin in external.plugins {
         builder = builder.add_plugin(plugin);
     }
-    for server in external.servers {
+    for mut server in external.servers {
         let name = server.name.clone();
+        server.progress = progress(settings);
         let server = RemoteServer::new(server)
             .map_err(|error| Failure::usage(format!("MCP server {name}: {error}")))?;
         builder = builder.source(server);
@@ -217,6 +220,11 @@ fn finish(settings: &Settings, builder: haft::Builder) -> Result<Runtime, Failur
         }
         error => Failure::usage(error.to_string()),
     })
+}
+
+/// Shows that a server is being downloaded.
+pub(crate) fn progress(settings: &Settings) -> Option<Progress> {
+    (!settings.quiet).then(|| -> Progress { Arc::new(|line| output::note(&line)) })
 }
 
 /// Adds the web tools if the toolset or the configuration offers them.
@@ -335,6 +343,25 @@ pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
     }
 }
 
+/// Same as [`ready`], in a task of its own: a server that takes its time does not delay the
+/// session.
+pub(crate) fn ready_later(settings: &Settings, runtime: &Runtime) -> JoinHandle<()> {
+    let (runtime, quiet) = (runtime.clone(), settings.quiet);
+    tokio::spawn(async move { ready(&runtime, quiet).await })
+}
+
+/// Same as [`ready_later`], and then [`note_interrupts`].
+pub(crate) fn ready_and_note_later(settings: &Settings, runtime: &Runtime) {
+    let (loading, runtime) = (ready_later(settings, runtime), runtime.clone());
+    let (names, toolset) = (settings.interrupt_on.clone(), settings.toolset.clone());
+    if !settings.quiet {
+        tokio::spawn(async move {
+            let _ = loading.await;
+            note_unknown(&names, &toolset, &runtime);
+        });
+    }
+}
+
 /// Ends everything the session started, and prints the result of the last check of
 /// protected files.
 pub(crate) async fn close(runtime: &Runtime) {
@@ -357,16 +384,21 @@ pub(crate) async fn close_unless(runtime: &Runtime, signals: &mut Signals) -> Op
 /// nothing. Tools of the toolset that are not offered need no guard, so they cause no
 /// warning.
 pub(crate) fn note_interrupts(settings: &Settings, runtime: &Runtime) {
-    if settings.quiet || settings.interrupt_on.is_empty() {
+    if !settings.quiet {
+        note_unknown(&settings.interrupt_on, &settings.toolset, runtime);
+    }
+}
+
+fn note_unknown(names: &BTreeSet<String>, toolset: &str, runtime: &Runtime) {
+    if names.is_empty() {
         return;
     }
     let mut known = runtime.tools().names();
-    if let Some(toolset) = haft::toolsets::by_name(&settings.toolset) {
+    if let Some(toolset) = haft::toolsets::by_name(toolset) {
         let tools = toolset.tools.iter();
         known.extend(tools.map(|tool| tool.definition().name.clone()));
     }
-    let unknown = settings.interrupt_on.iter();
-    for name in unknown.filter(|name| !known.contains(name)) {
+    for name in names.iter().filter(|name| !known.contains(name)) {
         let hint = haft::ops::text::spelling::hint(name, &known);
         let line = format!(
             "warning: tools.interrupt_on: unknown tool \"{name}\", so this entry has no effect{hint}"

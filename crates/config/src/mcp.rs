@@ -41,6 +41,8 @@ pub(crate) struct ServerEntry {
     kind: Option<OneOf<ServerKinds>>,
     /// Seconds to wait for progress of a call.
     timeout: Option<Seconds>,
+    /// Seconds the server may take to start, and again to list its tools [default: 60].
+    start_timeout: Option<Seconds>,
     /// If set, only these tools are used.
     tools: Option<Vec<Word>>,
     /// Whether the server is used.
@@ -82,6 +84,7 @@ pub struct Configured {
     /// How to reach it.
     pub connection: Connection,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) start_timeout: Option<Duration>,
     /// If set, only these tools are used.
     pub(crate) only: Option<Vec<String>>,
     pub(crate) owner: Owner,
@@ -191,15 +194,18 @@ pub(super) fn server<T>(
             .wrong(&what)
             .hint("write { command: …, args: […], env: {…} } or { url: … }")
     })?;
-    let timeout = entry.timeout.map(|limit| limit.0);
-    if timeout.is_some_and(|seconds| seconds < 0.001) {
-        return Err(given.wrong("timeout must be a number of seconds, above 0"));
-    }
+    let limit = |key: &str, limit: Option<Seconds>| match limit.map(|limit| limit.0) {
+        Some(seconds) if seconds < 0.001 => {
+            Err(given.wrong(&format!("{key} must be a number of seconds, above 0")))
+        }
+        seconds => Ok(seconds.map(Duration::from_secs_f64)),
+    };
     let words = |words: &Vec<Word>| words.iter().map(|word| word.0.clone()).collect();
     let server = Configured {
         name: name.to_owned(),
         connection,
-        timeout: timeout.map(Duration::from_secs_f64),
+        timeout: limit("timeout", entry.timeout)?,
+        start_timeout: limit("start_timeout", entry.start_timeout)?,
         only: entry.tools.as_ref().map(words),
         owner: Owner::of(given.role()),
         folder: given.folder().to_owned(),

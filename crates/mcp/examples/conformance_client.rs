@@ -70,7 +70,7 @@ async fn main() -> Result<(), Failed> {
 /// Connects to the server, and signs in as often as it asks for that.
 async fn reach(server: &RemoteServer) -> Result<Report, Failed> {
     for _ in 0..SIGN_INS {
-        match server.report(None, PATIENCE).await {
+        match server.report(None, Some(PATIENCE)).await {
             Ok(report) => return Ok(report),
             Err(ReportError::SignIn { challenge }) => {
                 let pending = server.begin_sign_in(challenge, BACK).await?;

@@ -25,14 +25,18 @@
 
 mod call;
 mod connect;
+mod connection;
 mod content;
 mod dispatcher;
 mod events;
+mod fetcher;
 mod handler;
 mod http;
+mod known;
 mod remote;
 mod report;
 mod server;
+mod server_calls;
 mod sign_in;
 mod sign_in_urls;
 mod sse;
@@ -40,7 +44,7 @@ mod stdio;
 mod tool;
 mod tool_list;
 
-pub use remote::{Endpoint, HttpTransport, Naming, Remote, SetupError};
+pub use remote::{Endpoint, HttpTransport, Naming, Progress, Remote, SetupError};
 pub use report::{Report, ReportError};
 pub use server::RemoteServer;
 pub use sign_in::{Identity, PendingSignIn, SignInError, Tokens};

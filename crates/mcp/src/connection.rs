@@ -47,9 +47,11 @@ impl Connection<'_> {
         let notifier = changed.clone();
         let mut external = self.changed.watch();
         let mut tools = self.runtime.tools().changes();
+        let is_ready = load_tools(self.runtime.clone());
         let handler = Handler::new(
             self.runtime,
             self.name,
+            is_ready,
             changed,
             Arc::clone(&link),
             self.pending,
@@ -92,6 +94,18 @@ impl Connection<'_> {
             Ok(_) => Ok(()),
         }
     }
+}
+
+/// Loads the tools of plugins and other servers. The client is answered in the meantime,
+/// and hears of tools that arrive later. The task goes on if the connection ends, because
+/// other connections may use the same tools.
+fn load_tools(runtime: Runtime) -> watch::Receiver<bool> {
+    let (sender, is_ready) = watch::channel(false);
+    tokio::spawn(async move {
+        runtime.ready().await;
+        let _ = sender.send(true);
+    });
+    is_ready
 }
 
 /// Notifies clients that completed a handshake; the others subscribe themselves.

@@ -14,7 +14,15 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// Time that a list of tools waits for servers and plugins that are still starting. Some
+/// clients never ask again, and some wait only 10 seconds for everything together.
+const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// Time that a call of an unknown tool waits for them.
+const CALL_WAIT: Duration = Duration::from_secs(60);
 
 /// Number of characters of an unknown method's name that an error repeats.
 const LONGEST_NAME: usize = 100;
@@ -32,6 +40,8 @@ const KNOWN: &[&str] = &[
 pub(crate) struct Handler {
     runtime: Runtime,
     info: ServerConfig,
+    /// Whether all tools are loaded.
+    is_ready: watch::Receiver<bool>,
     changed: ToolsChanged,
     link: Arc<Link>,
     pending: Arc<PendingCalls>,
@@ -41,6 +51,7 @@ impl Handler {
     pub(crate) fn new(
         runtime: Runtime,
         name: &ServerName,
+        is_ready: watch::Receiver<bool>,
         changed: ToolsChanged,
         link: Arc<Link>,
         pending: Arc<PendingCalls>,
@@ -55,10 +66,17 @@ impl Handler {
         Self {
             runtime,
             info,
+            is_ready,
             changed,
             link,
             pending,
         }
+    }
+
+    /// Waits until all tools are loaded, within a time limit.
+    async fn ready(&self, limit: Duration) {
+        let mut is_ready = self.is_ready.clone();
+        let _ = tokio::time::timeout(limit, is_ready.wait_for(|is_ready| *is_ready)).await;
     }
 
     /// Subscribes to changes of the tools from now on.
@@ -91,6 +109,7 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.ready(LIST_WAIT).await;
         Ok(ListToolsResult::with_all_items(wire::tools(&self.runtime)))
     }
 
@@ -99,6 +118,13 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if self.runtime.tools().get(&request.name).is_none() {
+            tokio::select! {
+                () = self.ready(CALL_WAIT) => {}
+                () = context.ct.cancelled() => {}
+                () = self.link.cancel_calls.cancelled() => {}
+            }
+        }
         let environment = call::CallEnvironment {
             runtime: &self.runtime,
             link: &self.link,

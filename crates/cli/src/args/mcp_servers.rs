@@ -32,10 +32,9 @@ pub(crate) struct Test {
     /// Accept changed tools without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Seconds the server may take to start [default: 120]
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, hide_default_value = true,
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) timeout: u64,
+    /// Seconds the server may take to start [default: its start_timeout]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) timeout: Option<u64>,
     /// Print the report as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -53,7 +53,8 @@ pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure>
     let chosen = settings.model.clone()?;
     let ended = signals::block_on(async {
         let (approver, requests) = haft_chat::approver();
-        let agent = agent::agent(&settings, model, past, sessions.as_ref(), approver).await?;
+        let wait = agent::ToolsWait::Briefly;
+        let agent = agent::agent(&settings, model, past, sessions.as_ref(), approver, wait).await?;
         let has_unfinished_run = is_resumed && agent.has_work();
         let notes = notes(&agent, is_resumed, has_unfinished_run);
         let mut setup = setup(&settings, agent.model().id().model, notes);
@@ -67,7 +68,9 @@ pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure>
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
         });
+        output::use_screen(true);
         let ended = haft_chat::run(live.clone(), setup, requests).await;
+        output::use_screen(false);
         note_background(&live.agent.background_tasks(), live.agent.session());
         agent::close_now(&live.agent).await;
         ended.map_err(|error| Failure::failed(format!("cannot use the terminal: {error}")))

@@ -26,8 +26,7 @@ pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
     signals::block_on(async {
         let mut signals = Signals::listen()?;
         note_enforcement(&runtime);
-        session::ready(&runtime, settings.quiet).await;
-        session::note_interrupts(&settings, &runtime);
+        session::ready_and_note_later(&settings, &runtime);
         let shutdown = CancellationToken::new();
         let serving = haft_mcp::serve_stdio(runtime.clone(), server_name(), shutdown.clone());
         let exit = wait(serving, shutdown, &mut signals).await;

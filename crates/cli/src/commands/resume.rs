@@ -53,7 +53,8 @@ pub(crate) fn run_task(shared: &Shared, args: &Resume) -> Result<Exit, Failure> 
         let approver = ask::terminal_approver(&settings);
         let approver = approver.unwrap_or_else(|| Arc::new(DeferApprovals));
         let past = Past::Session(Box::new(taken));
-        let agent = agent::agent(&settings, model, past, Some(&sessions), approver).await?;
+        let wait = agent::ToolsWait::All;
+        let agent = agent::agent(&settings, model, past, Some(&sessions), approver, wait).await?;
         let agent = agent.response_format(format).waits_for_background(true);
         let open = match unanswered(&agent, &answers) {
             Ok(open) => open,

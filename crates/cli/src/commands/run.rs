@@ -51,7 +51,8 @@ pub(crate) fn run(shared: &Shared, args: &Run) -> Result<Exit, Failure> {
         let approver = ask::terminal_approver(&settings);
         let approver = approver.unwrap_or_else(|| Arc::new(DeferApprovals));
         let sessions = sessions.as_ref();
-        let agent = agent::agent(&settings, model, past, sessions, approver).await?;
+        let wait = agent::ToolsWait::All;
+        let agent = agent::agent(&settings, model, past, sessions, approver, wait).await?;
         let agent = agent.response_format(format).waits_for_background(true);
         let exit = work(&agent, Task::Prompt(prompt), mode, &mut signals).await;
         let stopped = agent::close(&agent, &mut signals).await;

@@ -34,6 +34,9 @@ fn haft_starts_whatever_servers_are_there() {
         &std::fs::read_to_string(bed.path("home/.config/haft/haft.yaml")).unwrap(),
     )
     .unwrap();
+    for entry in config["tools"]["mcp"].as_object_mut().unwrap().values_mut() {
+        entry["start_timeout"] = json!(3);
+    }
     config["tools"]["mcp"]["missing"] = json!({ "command": "no-such-program-anywhere" });
     config["tools"]["mcp"]["nowhere"] = json!({ "url": "http://127.0.0.1:9/mcp" });
     bed.configure(&config);
@@ -49,9 +52,12 @@ fn haft_starts_whatever_servers_are_there() {
         ),
         ("dies", "exited at its start (signal 11)"),
         ("garbage", "wrote too much that is not a valid message"),
-        ("silent", "did not answer within 10 seconds"),
+        (
+            "silent",
+            "did not answer within 3 seconds (`start_timeout` allows more)",
+        ),
         ("toolless", "has no tools"),
-        ("listless", "did not list its tools within 10 seconds"),
+        ("listless", "did not list its tools within 3 seconds"),
         ("wordless", "closed its output"),
         ("deep", "cannot list its tools: the response is not valid"),
         ("endless", "wrote too much that is not a valid message"),

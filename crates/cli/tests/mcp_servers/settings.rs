@@ -161,9 +161,7 @@ fn haft_is_a_server_of_haft_but_not_of_itself() {
     bed.write("work/hello.txt", "hello\n");
     let text = bed.reply_text("again_read", &json!({ "path": "hello.txt" }));
     assert_eq!(text, "hello");
+    // The call found out that the server offers the newest version.
     let report = bed.done(&["mcp", "test", "again"]).out;
-    assert!(
-        report.contains("protocol 2026-07-28"),
-        "the newest there is: {report}"
-    );
+    assert!(report.contains("protocol 2026-07-28"), "{report}");
 }

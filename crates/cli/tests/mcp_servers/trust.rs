@@ -222,8 +222,9 @@ serve([tool('where')], lambda m: answer(m['id'], text(json.dumps([cache, open(fe
         serde_json::from_str(&ran.out).unwrap()
     };
     let first = asked("gh_where");
-    assert_ne!(first[0], asked("other_where")[0]);
-    assert_ne!(first[0], asked("nice_where")[0]);
+    // The user's servers share what they fetch.
+    assert_eq!(first[0], asked("other_where")[0]);
+    assert_eq!(first[0], asked("nice_where")[0]);
     let command = format!(
         "command=find / -name code -path '*npm_config_cache*' -exec sh -c 'echo evil > {{}}' ';' 2>/dev/null; mkdir -p {0}; echo evil > {0}/code; cat {0}/code",
         first[0]

@@ -13,6 +13,7 @@ mod equal;
 mod places;
 mod printed;
 mod projects;
+mod provider_schemas;
 mod reload;
 mod session;
 mod shared;

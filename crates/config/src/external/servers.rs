@@ -269,6 +269,9 @@ fn remote(
     if let Some(timeout) = call_timeout(server.timeout, settings.timeout) {
         remote.timeout = timeout;
     }
+    if let Some(timeout) = server.start_timeout {
+        remote.start_timeout = timeout;
+    }
     remote.only = server.only.clone();
     if is_execution(server, settings) {
         remote.naming = Naming::Bare;
@@ -283,8 +286,14 @@ fn remote(
             let file = format!("{}-{which}.json", label(&server.name));
             PrivateFile(state.join(kind).join(file))
         };
-        let cache = format!("{}-{which}", label(&server.name));
-        remote.cache = Some(state.join("mcp/caches").join(cache));
+        // Projects have one of their own, so that their servers cannot change code that the
+        // user's servers run.
+        let owner = if installer.is_project() {
+            "projects"
+        } else {
+            "user"
+        };
+        remote.cache = Some(state.join("mcp/packages").join(owner));
         remote.memory = Some(Arc::new(named("mcp/known")));
         remote.pins = Some(Arc::new(named("mcp/seen")));
         remote.tokens = Some(Arc::new(named("mcp-auth")));

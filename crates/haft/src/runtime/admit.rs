@@ -84,7 +84,9 @@ impl Runtime {
     /// them runs, so that two writes of the same file happen in the order of the calls.
     pub async fn admit_all(&self, calls: Vec<Call>) -> Vec<Admitted> {
         self.recall().await;
-        self.ready().await;
+        for call in &calls {
+            self.ready_for(&call.tool).await;
+        }
         let calls = calls.into_iter();
         calls.map(|call| self.admit_now(call)).collect()
     }

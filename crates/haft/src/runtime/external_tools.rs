@@ -3,13 +3,21 @@
 
 use super::{Builder, Runtime, Session};
 use crate::external::plugin::{self, Host};
-use crate::external::source::{Source, Sourced};
+use crate::external::source::{Source, SourceTools, Sourced};
 use crate::{AnyTool, Error, Plugin};
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Interval between checks of plugin files.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Time for which sources wait for each other, so that the order of their tools and the
+/// names of equal ones do not depend on which is faster.
+const SOURCES_TOGETHER: Duration = Duration::from_secs(2);
 
 impl Builder {
     /// Adds the tools of a source, such as an MCP server.
@@ -80,17 +88,10 @@ impl Runtime {
             .iter()
             .map(|sourced| (Arc::clone(sourced), sourced.source.changes()));
         let changes: Vec<_> = changes.collect();
-        let loading = session
-            .external
-            .sources
-            .iter()
-            .map(|sourced| sourced.source.tools(session.programs.as_ref()));
+        let mut loading = SourcesLoading::new(session);
         // All at once; their tools are registered in the order of the configuration.
-        let (loaded, brought) = futures::future::join(
-            futures::future::join_all(hosts.map(|host| session.loaded(host))),
-            futures::future::join_all(loading),
-        )
-        .await;
+        let plugins = futures::future::join_all(hosts.map(|host| session.loaded(host)));
+        let (loaded, ()) = futures::future::join(plugins, loading.wait(SOURCES_TOGETHER)).await;
         let mut problems = Vec::new();
         for (host, loaded) in session.external.plugins.iter().zip(loaded) {
             problems.extend(session.register(host, loaded));
@@ -114,8 +115,10 @@ impl Runtime {
             }
         }
         // Last, so that tools from outside cannot replace any of the others.
-        for (sourced, brought) in session.external.sources.iter().zip(brought) {
-            problems.extend(sourced.register(&session.tools, brought));
+        problems.extend(loading.register(session));
+        // A source that takes its time does not delay the others.
+        while loading.next().await {
+            problems.extend(loading.register(session));
         }
         for (sourced, changes) in changes {
             if let Some(changes) = changes {
@@ -127,6 +130,53 @@ impl Runtime {
             let hosts = session.external.plugins.iter().map(Arc::downgrade);
             let watched = hosts.zip(stamps).collect();
             tokio::spawn(watch_plugins(Arc::downgrade(session), watched));
+        }
+        problems
+    }
+}
+
+/// Sources that load their tools.
+struct SourcesLoading<'a> {
+    loading: FuturesUnordered<BoxFuture<'a, (usize, Result<SourceTools, Error>)>>,
+    /// Loaded tools that are not registered yet, by the position of their source.
+    loaded: BTreeMap<usize, Result<SourceTools, Error>>,
+}
+
+impl<'a> SourcesLoading<'a> {
+    fn new(session: &'a Session) -> Self {
+        let sources = session.external.sources.iter().enumerate();
+        let loading = sources.map(|(position, sourced)| {
+            let tools = sourced.source.tools(session.programs.as_ref());
+            tools.map(move |loaded| (position, loaded)).boxed()
+        });
+        Self {
+            loading: loading.collect(),
+            loaded: BTreeMap::new(),
+        }
+    }
+
+    /// Waits for all sources, but not longer than this.
+    async fn wait(&mut self, time: Duration) {
+        let all = async { while self.next().await {} };
+        let _ = tokio::time::timeout(time, all).await;
+    }
+
+    /// Waits for one more source; `false` if there is none.
+    async fn next(&mut self) -> bool {
+        let Some((position, loaded)) = self.loading.next().await else {
+            return false;
+        };
+        self.loaded.insert(position, loaded);
+        true
+    }
+
+    /// Registers what is loaded, in the order of the configuration.
+    fn register(&mut self, session: &Session) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (position, loaded) in std::mem::take(&mut self.loaded) {
+            if let Some(sourced) = session.external.sources.get(position) {
+                problems.extend(sourced.register(&session.tools, loaded));
+            }
         }
         problems
     }

@@ -75,7 +75,8 @@ fn resolve_alias(name: &str, value: &Value, known: &Map<String, Value>) -> Alias
     let mut misfits = Vec::new();
     for (known, parameter) in known {
         // A flag is never an alias of a text or a number.
-        if value.is_boolean() && parameter.get("type").is_some_and(|kind| kind != "boolean") {
+        let kind = parameter.get("type").or_else(|| parameter.get("anyOf"));
+        if value.is_boolean() && kind.is_some_and(|kind| kind != "boolean") {
             continue;
         }
         if FOLDERS.contains(&folded.as_str()) && is_file(parameter) {
@@ -117,8 +118,9 @@ fn is_file(parameter: &Value) -> bool {
 }
 
 pub(super) fn description(parameter: &Value) -> &str {
-    let description = parameter.get("description").and_then(Value::as_str);
-    description.unwrap_or_default()
+    let first = || parameter.get("anyOf")?.get(0)?.get("description");
+    let description = parameter.get("description").or_else(first);
+    description.and_then(Value::as_str).unwrap_or_default()
 }
 
 pub(super) fn has_word(text: &str, word: &str) -> bool {

@@ -52,11 +52,23 @@ fn admits_null(schema: &Value) -> bool {
     }
 }
 
-/// Whether a value is blank text or `null` where a number or flag is expected.
+/// Whether a value is blank text or `null` where a number, a flag or one of several words is
+/// expected.
 fn is_blank(value: &Value, schema: &Value) -> bool {
     let kind = schema.get("type").and_then(Value::as_str);
     let is_text = |text: &str| text.trim().is_empty() || text.trim() == "null";
-    matches!(kind, Some("integer" | "number" | "boolean")) && value.as_str().is_some_and(is_text)
+    let options = schema.get("enum").and_then(Value::as_array);
+    let is_option = options.is_some_and(|options| options.contains(value));
+    let is_word = options.is_some() && !is_option;
+    (is_word || matches!(kind, Some("integer" | "number" | "boolean")))
+        && value.as_str().is_some_and(is_text)
+}
+
+/// Returns the schema of the items of a list, which may be one of several alternatives.
+fn items_of(schema: &Value) -> Option<&Value> {
+    let choices = || schema.get("anyOf").and_then(Value::as_array);
+    let of_choice = || choices()?.iter().find_map(|choice| choice.get("items"));
+    schema.get("items").or_else(of_choice)
 }
 
 fn coerce(
@@ -81,7 +93,7 @@ fn coerce(
     }
     match value {
         Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
+            if let Some(schema) = items_of(schema) {
                 for (at, item) in items.iter_mut().enumerate() {
                     let name = format!("{name}[{at}]");
                     coerce(item, schema, &name, ranges, notes, depth + 1);
@@ -115,10 +127,10 @@ fn ours(value: &mut Value, schema: &Value, name: &str, notes: &mut Notes) {
     }
     let taken = match value {
         Value::String(text) => option(text, schema).or_else(|| {
-            let is_command = name == "command" && schema.get("items").is_some();
+            let is_command = name == "command" && items_of(schema).is_some();
             words::listed(text).filter(|_| is_command)
         }),
-        Value::Array(list) if name == "command" && schema.get("items").is_none() => {
+        Value::Array(list) if name == "command" && items_of(schema).is_none() => {
             words::line(list).map(Value::String)
         }
         _ => None,

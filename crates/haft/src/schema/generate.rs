@@ -60,6 +60,7 @@ fn tidy(schema: &mut Value) {
                 // Doc comments are wrapped for editors, not for models.
                 *text = unwrapped(text);
             }
+            describe_first(fields);
             for (_, value) in fields.iter_mut() {
                 tidy(value);
             }
@@ -91,6 +92,21 @@ fn drop_null(fields: &mut Map<String, Value>) {
                 fields.entry(name).or_insert(value);
             }
         }
+    }
+}
+
+/// Moves the description of alternatives into the first one, because some providers refuse
+/// anything beside `anyOf`.
+fn describe_first(fields: &mut Map<String, Value>) {
+    if !fields.contains_key("anyOf") {
+        return;
+    }
+    let description = fields.remove("description");
+    let first = fields
+        .get_mut("anyOf")
+        .and_then(|choices| choices.get_mut(0));
+    if let (Some(description), Some(Value::Object(first))) = (description, first) {
+        first.insert("description".to_owned(), description);
     }
 }
 

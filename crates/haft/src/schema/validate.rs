@@ -55,6 +55,13 @@ pub(super) fn problems(
                 wanted: type_name(kind),
                 got,
             }),
+            ValidationErrorKind::AnyOf { .. } if alternatives(schema, &name).is_some() => {
+                notes.problem(Problem::Wrong {
+                    wanted: alternatives(schema, &name).unwrap_or_default(),
+                    name,
+                    got,
+                });
+            }
             ValidationErrorKind::Enum { options } => {
                 let options: Vec<String> = options
                     .as_array()
@@ -100,6 +107,16 @@ fn parameter(pointer: &str) -> String {
         }
     }
     name
+}
+
+/// Names the types of a parameter's alternatives.
+fn alternatives(schema: &Value, name: &str) -> Option<String> {
+    let choices = schema.get("properties")?.get(name)?.get("anyOf")?;
+    let kinds = choices.as_array()?.iter();
+    let kinds: Option<Vec<String>> = kinds
+        .map(|choice| Some(with_article(choice.get("type")?.as_str()?)))
+        .collect();
+    Some(kinds?.join(" or "))
 }
 
 fn type_name(kind: &TypeKind) -> String {

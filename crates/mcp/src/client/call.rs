@@ -1,6 +1,6 @@
 //! Calls one tool of a server, and handles progress and questions until the result arrives.
 
-use super::connect::{Connection, describe_error};
+use super::connection::{Connection, describe_error};
 use super::dispatcher::{Dispatcher, Interim};
 use haft::{Context, Filled};
 use rmcp::model::{

@@ -13,6 +13,12 @@ use url::Url;
 /// Default time that a call may go without a reply or progress.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Default time that a server has to start, and again to list its tools.
+const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Shows the user a line about a server that takes long to start.
+pub type Progress = Arc<dyn Fn(String) + Send + Sync>;
+
 /// An MCP server whose tools a session uses.
 #[derive(Clone)]
 pub struct Remote {
@@ -22,6 +28,11 @@ pub struct Remote {
     pub endpoint: Endpoint,
     /// Maximum time that a call may go without a reply or progress.
     pub timeout: Duration,
+    /// Time that the server has to start, and again to list its tools. A server that is
+    /// downloaded first may take longer; its tools then appear later.
+    pub start_timeout: Duration,
+    /// Tells the user that a server is being downloaded.
+    pub progress: Option<Progress>,
     /// The only tools to use, by the server's own names; `None` for all.
     pub only: Option<Vec<String>>,
     /// Naming of its tools.
@@ -137,6 +148,8 @@ impl Remote {
             name,
             endpoint,
             timeout: DEFAULT_TIMEOUT,
+            start_timeout: DEFAULT_START_TIMEOUT,
+            progress: None,
             only: None,
             naming: Naming::Prefixed,
             check: None,

@@ -1,10 +1,11 @@
 //! Checks a server for `haft mcp test`.
 
-use super::connect::{ConnectError, ConversationStart};
+use super::connect::ConnectError;
 use super::server::RemoteServer;
 use super::tool_list::{self, ListedTool, SeenTool};
 use haft::{Definition, Error, Programs, free_name};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Result of checking a server.
 #[derive(Debug, Clone)]
@@ -59,14 +60,15 @@ fn unique_names(tools: Vec<ListedTool>) -> Vec<(String, Definition)> {
 }
 
 impl RemoteServer {
-    /// Connects to the server and checks it, ignoring the cache.
+    /// Connects to the server and checks it, ignoring the stored tools. Without a time limit,
+    /// that of a session applies.
     ///
     /// # Errors
     /// When the server cannot be reached, or does not list its tools.
     pub async fn report(
         &self,
         programs: Option<&Programs>,
-        timeout: Duration,
+        timeout: Option<Duration>,
     ) -> Result<Report, ReportError> {
         self.run_with(programs);
         let failed = |error: Error| ReportError::Failed(error.to_string());
@@ -81,27 +83,16 @@ impl RemoteServer {
             });
         }
         let start = Instant::now();
-        let connection = match self
-            .connector(ConversationStart::Unknown)
-            .connect(timeout)
-            .await
-        {
-            Ok(connection) => connection,
+        let explored = self.explored(self.known_start(), timeout).await;
+        let (connection, raw, next_start) = match explored {
+            Ok(explored) => explored,
             Err(ConnectError::SignIn(challenge)) => return Err(ReportError::SignIn { challenge }),
             Err(ConnectError::Failed(text)) => return Err(failed(self.failed(text))),
         };
-        let started = start.elapsed();
-        let raw = match tokio::time::timeout(timeout, connection.list()).await {
-            Ok(Ok(raw)) => raw,
-            Ok(Err(_)) if connection.has_ended() => {
-                return Err(failed(self.failed(connection.describe_loss().await)));
-            }
-            Ok(Err(text)) => return Err(failed(self.failed(text))),
-            Err(_) => return Err(failed(self.failed("did not list its tools in time"))),
-        };
+        let started = connection.started.saturating_duration_since(start);
         let listed = start.elapsed().saturating_sub(started);
         self.recheck(recheck, &connection).await.map_err(failed)?;
-        self.store_cache(&connection, &raw);
+        self.store_known(next_start, &raw);
         let info = connection.info();
         let protocol = info.as_ref().map(|info| info.protocol_version.to_string());
         let server = info.and_then(|info| {
@@ -126,7 +117,7 @@ impl RemoteServer {
     /// they were first seen.
     #[must_use]
     pub fn recall(&self) -> Option<(usize, Vec<String>)> {
-        let (_, raw) = self.load_cache()?;
+        let raw = self.known_tools()?;
         let list = self.check_pins(tool_list::parse(&self.remote, &raw));
         let changed = list.changed.iter().map(|(name, ..)| tool_list::shown(name));
         Some((list.tools.len(), changed.collect()))

@@ -1,25 +1,28 @@
 //! A server of a session, with its connection, restarts and cached tool list.
 
-use super::call::{Call, Outcome};
-use super::connect::{ConnectError, Connection, Connector, ConversationStart};
-use super::content;
+use super::connect::{ConnectError, Connector, ConversationStart};
+use super::connection::Connection;
 use super::remote::{Endpoint, Remote, SetupError};
 use super::sign_in::SignIn;
 use super::tool::RemoteTool;
-use super::tool_list::{self, ListedTool, ToolList};
+use super::tool_list::{self, ToolList};
 use futures::future::BoxFuture;
-use haft::{AnyTool, Context, Error, Installer, Programs, Recheck, Reply, Source, SourceTools};
+use haft::{AnyTool, Error, Installer, Programs, Recheck, Source, SourceTools};
 use haft_web::Client;
-use rmcp::model::{ClientRequest, PingRequest};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-/// Time that a server has for the handshake, and again for listing its tools.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time that a server has to start if a program downloads it. Ending a download early may
+/// damage what is already there.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// Time after which the user is told about a download, and told again.
+const FETCH_NOTICE: Duration = Duration::from_secs(2);
+const FETCH_NOTICE_AGAIN: Duration = Duration::from_secs(20);
 
 /// Number of crashes in a row after which a program is disabled.
 const MAX_CRASHES: u32 = 5;
@@ -30,28 +33,19 @@ const BACKOFF: Duration = Duration::from_millis(100);
 /// Maximum delay before reconnecting.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// Time that a server has to answer a ping after it did not answer a call.
-const PING_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Minimum interval between refreshes of a list that keeps changing.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Time for which a cached tool list is valid.
-const CACHE_TIME: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Version of the cache format; other versions are ignored.
-const CACHE_VERSION: u64 = 1;
 
 /// An MCP server as a source of tools.
 pub struct RemoteServer {
     pub(super) remote: Remote,
     pub(super) client: Client,
     pub(super) sign_in: Option<Arc<SignIn>>,
-    weak: Weak<Self>,
+    pub(super) weak: Weak<Self>,
     programs: OnceLock<Option<Programs>>,
-    state: Mutex<ConnectionState>,
+    pub(super) state: Mutex<ConnectionState>,
     /// The last tool list.
-    cached: StdMutex<Option<Arc<CachedTools>>>,
+    pub(super) cached: StdMutex<Option<Arc<CachedTools>>>,
     /// Whether the server has reported that its tools changed.
     is_stale: AtomicBool,
     refreshed: StdMutex<Option<Instant>>,
@@ -59,20 +53,32 @@ pub struct RemoteServer {
 }
 
 /// A tool list, as JSON and parsed.
-struct CachedTools {
+pub(super) struct CachedTools {
     raw: Vec<Value>,
-    list: ToolList,
+    pub(super) list: ToolList,
 }
 
-struct ConnectionState {
-    connection: Option<Arc<Connection>>,
-    start_mode: ConversationStart,
-    crashes: u32,
-    crashed: Option<Instant>,
+pub(super) struct ConnectionState {
+    pub(super) connection: Option<Arc<Connection>>,
+    /// How to start; `None` if that is not known yet in this session.
+    start_mode: Option<ConversationStart>,
+    pub(super) crashes: u32,
+    pub(super) crashed: Option<Instant>,
 }
 
-fn lock<T>(mutex: &StdMutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &StdMutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the HTTP client of all servers. Creating one takes milliseconds.
+fn shared_client() -> Result<Client, SetupError> {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    if let Some(client) = CLIENT.get() {
+        return Ok(client.clone());
+    }
+    let client = Client::new(haft_web::Settings::default())
+        .map_err(|error| SetupError(error.to_string()))?;
+    Ok(CLIENT.get_or_init(|| client).clone())
 }
 
 impl RemoteServer {
@@ -81,8 +87,7 @@ impl RemoteServer {
     /// # Errors
     /// When an HTTP client cannot be created.
     pub fn new(remote: Remote) -> Result<Arc<Self>, SetupError> {
-        let client = Client::new(haft_web::Settings::default())
-            .map_err(|error| SetupError(error.to_string()))?;
+        let client = shared_client()?;
         let sign_in = match (&remote.endpoint, &remote.tokens) {
             (Endpoint::Address { url, .. }, Some(tokens)) => {
                 let sign_in = SignIn::new(
@@ -103,7 +108,7 @@ impl RemoteServer {
             programs: OnceLock::new(),
             state: Mutex::new(ConnectionState {
                 connection: None,
-                start_mode: ConversationStart::Unknown,
+                start_mode: None,
                 crashes: 0,
                 crashed: None,
             }),
@@ -188,7 +193,7 @@ impl RemoteServer {
         Err(self.failed(format!("was stopped before it got a call: {reason}")))
     }
 
-    fn connect_error(&self, error: ConnectError) -> Error {
+    pub(super) fn connect_error(&self, error: ConnectError) -> Error {
         match error {
             ConnectError::Failed(text) => self.failed(text),
             ConnectError::SignIn(_) => self.failed(format!(
@@ -198,35 +203,85 @@ impl RemoteServer {
         }
     }
 
-    /// Connects and lists the tools.
+    /// Connects within a time limit, by default the configured one. Tells the user about a
+    /// download, which is not ended by the configured limit.
+    pub(super) async fn connect(
+        &self,
+        start_mode: ConversationStart,
+        limit: Option<Duration>,
+    ) -> Result<Connection, ConnectError> {
+        let connector = self.connector(start_mode);
+        let fetcher = connector.fetcher();
+        let limit = limit.unwrap_or(match &fetcher {
+            Some(_) => FETCH_TIMEOUT.max(self.remote.start_timeout),
+            None => self.remote.start_timeout,
+        });
+        let notices = async {
+            let (Some(fetcher), Some(progress)) = (&fetcher, &self.remote.progress) else {
+                return std::future::pending().await;
+            };
+            let begun = Instant::now();
+            tokio::time::sleep(FETCH_NOTICE).await;
+            loop {
+                let waited = begun.elapsed().as_secs();
+                progress(self.describe(format!("is {} ({waited} s)", fetcher.describe())));
+                tokio::time::sleep(FETCH_NOTICE_AGAIN).await;
+            }
+        };
+        tokio::select! {
+            connected = connector.connect(limit) => connected,
+            () = notices => Err("was not connected".to_owned().into()),
+        }
+    }
+
+    /// Connects and lists the tools. A program that ends because it was asked whether it
+    /// offers more than `initialize` is started again and not asked.
+    pub(super) async fn explored(
+        &self,
+        start_mode: ConversationStart,
+        limit: Option<Duration>,
+    ) -> Result<(Connection, Vec<Value>, ConversationStart), ConnectError> {
+        let timeout = limit.unwrap_or(self.remote.start_timeout);
+        // An address was already asked.
+        let is_program = matches!(self.remote.endpoint, Endpoint::Program { .. });
+        let mut is_asked = is_program && start_mode == ConversationStart::Unknown;
+        loop {
+            let connection = self.connect(start_mode, limit).await?;
+            let exploring = connection.explore(is_asked);
+            let text = match tokio::time::timeout(timeout, exploring).await {
+                Ok(Ok((raw, next_start))) => return Ok((connection, raw, next_start)),
+                Ok(Err(_)) if connection.has_ended() && is_asked => {
+                    connection.end().await;
+                    is_asked = false;
+                    continue;
+                }
+                Ok(Err(_)) if connection.has_ended() => connection.describe_loss().await,
+                Ok(Err(text)) => text,
+                Err(_) => format!(
+                    "did not list its tools within {} seconds (`start_timeout` allows more)",
+                    timeout.as_secs_f64()
+                ),
+            };
+            connection.end().await;
+            return Err(text.into());
+        }
+    }
+
+    /// Connects and lists the tools for this session.
     async fn connect_and_list(
         &self,
         start_mode: ConversationStart,
     ) -> Result<(Arc<Connection>, Vec<Value>), Error> {
         let recheck = self.may_run()?;
-        let connection = self.connector(start_mode).connect(START_TIMEOUT).await;
-        let connection = connection.map_err(|error| self.connect_error(error))?;
-        let raw = match tokio::time::timeout(START_TIMEOUT, connection.list()).await {
-            Ok(Ok(raw)) => raw,
-            Ok(Err(_)) if connection.has_ended() => {
-                return Err(self.failed(connection.describe_loss().await));
-            }
-            Ok(Err(text)) => return Err(self.failed(text)),
-            Err(_) => {
-                connection.end().await;
-                return Err(self.failed(format!(
-                    "did not list its tools within {} seconds",
-                    START_TIMEOUT.as_secs()
-                )));
-            }
-        };
+        let explored = self.explored(start_mode, None).await;
+        let (connection, raw, next_start) = explored.map_err(|error| self.connect_error(error))?;
         self.recheck(recheck, &connection).await?;
-        self.store_cache(&connection, &raw);
+        self.store_known(next_start, &raw);
         Ok((Arc::new(connection), raw))
     }
 
     /// Returns the connection for calls; connects first if needed.
-    async fn connection(&self) -> Result<Arc<Connection>, Error> {
+    pub(super) async fn connection(&self) -> Result<Arc<Connection>, Error> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection
             && !connection.has_ended()
@@ -248,20 +303,61 @@ impl RemoteServer {
             let wait = BACKOFF * 2_u32.saturating_pow(state.crashes.saturating_sub(1));
             tokio::time::sleep_until(crashed + wait.min(MAX_BACKOFF)).await;
         }
-        match self.connect_and_list(state.start_mode).await {
+        let start_mode = state.start_mode.unwrap_or_else(|| self.known_start());
+        match self.connect_and_list(start_mode).await {
             Ok((connection, raw)) => {
-                state.start_mode = connection.start_mode();
+                state.start_mode = Some(connection.start_mode());
                 state.connection = Some(Arc::clone(&connection));
                 drop(state);
                 self.update_tools(raw);
                 Ok(connection)
             }
             Err(error) => {
-                state.start_mode = ConversationStart::Unknown;
+                state.start_mode = Some(ConversationStart::Unknown);
                 state.record_crash();
                 Err(error)
             }
         }
+    }
+
+    /// Connects in a task of its own. If a download takes longer than a start may, it goes
+    /// on after this has failed, and the session is notified of the tools when it is done.
+    async fn connect_in_background(&self) -> Result<(), Error> {
+        let Some(server) = self.weak.upgrade() else {
+            return Ok(());
+        };
+        let is_late = Arc::new(AtomicBool::new(false));
+        let late = Arc::clone(&is_late);
+        let connecting = tokio::spawn(async move {
+            let connected = server.connection().await;
+            if late.load(Ordering::SeqCst) {
+                match &connected {
+                    Ok(_) => server.changes.send_modify(|changes| *changes += 1),
+                    // This may be the end of the session.
+                    Err(error) => tracing::info!("{error}"),
+                }
+            }
+            connected.map(|_| ())
+        });
+        let connecting = AbortUnlessFetching {
+            task: connecting,
+            is_fetched: self
+                .connector(ConversationStart::Unknown)
+                .fetcher()
+                .is_some(),
+        };
+        // The task has its own limit, which comes first unless a download goes on.
+        let limit = self.remote.start_timeout * 3 + Duration::from_secs(10);
+        let limit = match connecting.is_fetched {
+            true => self.remote.start_timeout,
+            false => limit,
+        };
+        connecting.wait(limit, &is_late).await.unwrap_or_else(|| {
+            Err(self.failed(format!(
+                "is not ready after {} seconds and is still starting; its tools appear when it is (`start_timeout` waits longer)",
+                limit.as_secs_f64()
+            )))
+        })
     }
 
     /// Updates the tool list, and notifies the session if it has changed.
@@ -294,9 +390,9 @@ impl RemoteServer {
     /// Asks the server for its current tools.
     async fn refresh(&self) -> Result<(), Error> {
         let connection = self.connection().await?;
-        let raw = tokio::time::timeout(START_TIMEOUT, connection.list()).await;
+        let raw = tokio::time::timeout(self.remote.start_timeout, connection.list()).await;
         if let Ok(Ok(raw)) = raw {
-            self.store_cache(&connection, &raw);
+            self.store_known(self.known_start(), &raw);
             self.store_tools(raw);
         }
         Ok(())
@@ -324,196 +420,52 @@ impl RemoteServer {
         if let Some(cached) = lock(&self.cached).clone() {
             return Ok(cached);
         }
-        if let Some((start_mode, raw)) = self.load_cache() {
-            self.state.lock().await.start_mode = start_mode;
+        if let Some(raw) = self.known_tools() {
             return Ok(self.store_tools(raw));
         }
-        self.connection().await?;
+        self.connect_in_background().await?;
         let cached = lock(&self.cached).clone();
         Ok(cached.unwrap_or_else(|| self.store_tools(Vec::new())))
     }
+}
 
-    pub(super) fn store_cache(&self, connection: &Connection, raw: &[Value]) {
-        if let Some(memory) = &self.remote.memory {
-            let handshake = connection.start_mode() == ConversationStart::Handshake;
-            memory.store(&json!({
-                "form": CACHE_VERSION, "at": now(), "handshake": handshake, "tools": raw,
-            }));
+/// A task that connects. Dropping it cancels the task, unless a download would be ended.
+struct AbortUnlessFetching {
+    task: tokio::task::JoinHandle<Result<(), Error>>,
+    is_fetched: bool,
+}
+
+impl AbortUnlessFetching {
+    /// Waits for the task within the limit; `None` if it goes on.
+    async fn wait(mut self, limit: Duration, is_late: &AtomicBool) -> Option<Result<(), Error>> {
+        let ended = tokio::time::timeout(limit, &mut self.task).await;
+        if let Ok(ended) = ended {
+            return Some(ended.unwrap_or(Err(Error::Cancelled)));
         }
-    }
-
-    pub(super) fn load_cache(&self) -> Option<(ConversationStart, Vec<Value>)> {
-        let cache = self.remote.memory.as_ref()?.load()?;
-        let is_fresh = |at: u64| {
-            now()
-                .checked_sub(at)
-                .is_some_and(|age| age < CACHE_TIME.as_secs())
-        };
-        if cache["form"] != CACHE_VERSION || !cache["at"].as_u64().is_some_and(is_fresh) {
-            return None;
+        is_late.store(true, Ordering::SeqCst);
+        // It may have ended in the meantime.
+        match self.task.is_finished() {
+            true => Some((&mut self.task).await.unwrap_or(Err(Error::Cancelled))),
+            false => None,
         }
-        let start_mode = match cache["handshake"].as_bool()? {
-            true => ConversationStart::Handshake,
-            false => ConversationStart::Stateless,
-        };
-        Some((start_mode, cache["tools"].as_array()?.clone()))
-    }
-
-    /// Calls one of the server's tools.
-    pub(super) async fn call(
-        &self,
-        tool: &ListedTool,
-        arguments: Value,
-        cx: &Context,
-    ) -> Result<Reply, Error> {
-        let connection = tokio::select! {
-            connection = cx.off_the_clock(self.connection()) => connection?,
-            () = cx.cancel().cancelled() => return Err(Error::Cancelled),
-        };
-        // The tool may have changed since it was offered.
-        let cached = lock(&self.cached).clone();
-        let now =
-            cached.and_then(|cached| cached.list.tools.iter().find(|one| *one == tool).cloned());
-        let Some(now) = now else {
-            return Err(self.failed(format!(
-                "has changed or removed its tool {}, so it was not called; `haft mcp test {}` shows the change",
-                tool_list::shown(&tool.own_name),
-                self.remote.name
-            )));
-        };
-        let call = Call {
-            server: &self.remote.name,
-            tool: &tool.own_name,
-            arguments: match arguments {
-                Value::Object(fields) => fields,
-                _ => serde_json::Map::new(),
-            },
-            timeout: self.remote.timeout,
-            cx,
-        };
-        let outcome = tokio::select! {
-            biased;
-            outcome = call.make(&connection) => outcome,
-            () = cx.time_is_up() => Outcome::OverLimit,
-        };
-        match outcome {
-            Outcome::Answered(result) => {
-                let mut state = self.state.lock().await;
-                state.crashes = 0;
-                state.crashed = None;
-                drop(state);
-                match content::schema_violation(&result, now.output.as_deref()) {
-                    None => Ok(content::reply(&result)),
-                    Some(reason) => Err(self.failed(format!(
-                        "returned a result of {} that does not match its output schema: {reason}",
-                        tool_list::shown(&tool.own_name)
-                    ))),
-                }
-            }
-            Outcome::Refused(text) => Err(self.failed(format!("refused the call: {text}"))),
-            Outcome::SignIn(challenge) => {
-                if let Some(sign_in) = &self.sign_in {
-                    sign_in.store_challenge(&challenge);
-                }
-                Err(self.connect_error(ConnectError::SignIn(Some(challenge))))
-            }
-            Outcome::NotSent(text) => {
-                self.drop_connection(&connection).await;
-                Err(self.failed(format!(
-                    "is not reachable: {text}; the next call reconnects"
-                )))
-            }
-            Outcome::ConnectionLost => Err(self.connection_lost(&connection).await),
-            Outcome::TimedOut => {
-                self.check_alive(&connection);
-                Err(self.timeout_error(cx.limit()))
-            }
-            Outcome::OverLimit => {
-                self.check_alive(&connection);
-                Err(Error::session_limit(cx.limit().unwrap_or_default()))
-            }
-            Outcome::Cancelled => {
-                self.check_alive(&connection);
-                Err(Error::Cancelled)
-            }
-        }
-    }
-
-    /// Returns the error for a call without a sign of life, considering the session's own
-    /// time limit.
-    fn timeout_error(&self, session: Option<Duration>) -> Error {
-        let after = self.remote.timeout;
-        match session.filter(|limit| *limit <= after) {
-            Some(limit) => Error::session_limit(limit),
-            None => Error::Failed {
-                text: Error::TimedOut { after }.to_string(),
-                hint: Some(format!(
-                    "to allow more time without a reply or progress, set `timeout` (in seconds) in the entry of the MCP server {}",
-                    self.remote.name
-                )),
-            },
-        }
-    }
-
-    /// Drops a connection; the next call reconnects.
-    async fn drop_connection(&self, connection: &Arc<Connection>) {
-        let mut state = self.state.lock().await;
-        if state.is_current(connection) {
-            state.connection = None;
-            state.record_crash();
-        }
-        drop(state);
-        connection.end().await;
-    }
-
-    /// Returns the error for a connection that was lost during a call.
-    async fn connection_lost(&self, connection: &Arc<Connection>) -> Error {
-        let how = connection.describe_loss().await;
-        let mut state = self.state.lock().await;
-        // Several calls may lose the same connection; only the first counts it as a crash.
-        if state.is_current(connection) {
-            state.connection = None;
-            state.record_crash();
-        }
-        drop(state);
-        self.failed(how)
-    }
-
-    /// Pings a server that did not answer a call. If it does not respond, ends it, and the
-    /// next call starts a new one.
-    fn check_alive(&self, connection: &Arc<Connection>) {
-        let (Some(server), connection) = (self.weak.upgrade(), Arc::clone(connection)) else {
-            return;
-        };
-        tokio::spawn(async move {
-            let ping = ClientRequest::PingRequest(PingRequest::default());
-            let answer =
-                tokio::time::timeout(PING_TIMEOUT, connection.peer.send_request(ping)).await;
-            if answer.is_ok() && !connection.has_ended() {
-                return;
-            }
-            let mut state = server.state.lock().await;
-            if state.is_current(&connection) {
-                state.connection = None;
-            }
-            drop(state);
-            connection.end().await;
-        });
     }
 }
 
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_secs()
+impl Drop for AbortUnlessFetching {
+    fn drop(&mut self) {
+        if !self.is_fetched {
+            self.task.abort();
+        }
+    }
 }
 
 impl ConnectionState {
-    fn is_current(&self, connection: &Arc<Connection>) -> bool {
+    pub(super) fn is_current(&self, connection: &Arc<Connection>) -> bool {
         let current = self.connection.as_ref();
         current.is_some_and(|current| Arc::ptr_eq(current, connection))
     }
 
-    fn record_crash(&mut self) {
+    pub(super) fn record_crash(&mut self) {
         self.crashes += 1;
         self.crashed = Some(Instant::now());
     }

@@ -65,11 +65,9 @@ impl Sse {
             if let Some(message) = self.filter.next() {
                 return Ok(Some(message));
             }
-            let event = tokio::select! {
-                event = self.events.next() => event?,
-                answer = self.filter.discovery_timeout() => return Ok(Some(answer)),
+            let Some(event) = self.events.next().await? else {
+                return Ok(None);
             };
-            let Some(event) = event else { return Ok(None) };
             let is_message = matches!(event.event.as_deref(), None | Some("message" | ""));
             if let (true, Some(data)) = (is_message, event.data) {
                 self.filter.take(data.as_bytes());

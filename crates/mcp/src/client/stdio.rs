@@ -5,8 +5,7 @@ use super::dispatcher::StreamEnd;
 use crate::transport::decode::id_of;
 use crate::transport::{InputLine, Lines};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage, ServerNotification,
+    ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::service::RoleClient;
 use serde_json::{Value, json};
@@ -29,15 +28,9 @@ const MAX_PER_SECOND: u32 = 1_000;
 /// without reading the responses is stopped.
 const MAX_UNREAD: usize = 64;
 
-/// Time that a server has to answer `discover`. Some servers do not answer unknown requests
-/// at all.
-const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// Accepts or drops incoming messages; shared by both kinds of streams.
 pub(super) struct MessageFilter {
     queue: VecDeque<ServerJsonRpcMessage>,
-    /// The `discover` request, until it is answered.
-    discovery: Option<(RequestId, Instant)>,
     /// Our unanswered requests; other responses are dropped.
     open: HashSet<RequestId>,
     recent: (Instant, u32),
@@ -64,7 +57,6 @@ impl MessageFilter {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
-            discovery: None,
             open: HashSet::new(),
             recent: (Instant::now(), 0),
             unread: Arc::default(),
@@ -87,9 +79,6 @@ impl MessageFilter {
             JsonRpcMessage::Notification(_) => return None,
         };
         self.open.insert(request.id.clone());
-        if matches!(request.request, ClientRequest::DiscoverRequest(_)) {
-            self.discovery = Some((request.id.clone(), Instant::now() + DISCOVERY_TIMEOUT));
-        }
         None
     }
 
@@ -107,20 +96,6 @@ impl MessageFilter {
 
     pub(super) fn next(&mut self) -> Option<ServerJsonRpcMessage> {
         self.queue.pop_front()
-    }
-
-    /// Waits until `discover` has timed out, then returns an error in place of its
-    /// response.
-    pub(super) async fn discovery_timeout(&mut self) -> ServerJsonRpcMessage {
-        let Some((id, until)) = self.discovery.clone() else {
-            return std::future::pending().await;
-        };
-        tokio::time::sleep_until(until).await;
-        self.discovery = None;
-        // A late response is dropped.
-        self.open.remove(&id);
-        let unknown = ErrorData::invalid_request("the server did not respond", None);
-        ServerJsonRpcMessage::error(unknown, Some(id))
     }
 
     fn accepts(&mut self, message: &ServerJsonRpcMessage) -> bool {
@@ -148,13 +123,6 @@ impl MessageFilter {
                 return is_for_us && self.is_within_rate();
             }
         };
-        if self
-            .discovery
-            .as_ref()
-            .is_some_and(|(discovery, _)| discovery == id)
-        {
-            self.discovery = None;
-        }
         self.open.remove(id)
     }
 
@@ -228,11 +196,7 @@ impl<R: AsyncRead + Unpin, W> Stdio<R, W> {
             if let Some(message) = self.filter.next() {
                 return Ok(message);
             }
-            let line = tokio::select! {
-                line = self.lines.next() => line,
-                answer = self.filter.discovery_timeout() => return Ok(answer),
-            };
-            let line = match line {
+            let line = match self.lines.next().await {
                 Ok(InputLine::Complete(line)) => line,
                 Ok(InputLine::TooLong(_) | InputLine::Skipped(_)) => {
                     return Err(StreamEnd::Garbage);

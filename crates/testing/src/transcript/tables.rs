@@ -49,8 +49,18 @@ fn table(definition: &Definition) -> String {
         let required = definition.parameters["required"]
             .as_array()
             .is_some_and(|names| names.iter().any(|required| required == name));
-        let kind = kind(&schema["type"]);
-        let mut notes = schema["description"]
+        let choices = schema["anyOf"].as_array();
+        let kind = match choices {
+            Some(choices) => {
+                let kinds: Vec<String> = choices.iter().map(|one| kind(&one["type"])).collect();
+                kinds.join(" or ")
+            }
+            None => kind(&schema["type"]),
+        };
+        let described = choices
+            .and_then(|choices| choices.first())
+            .unwrap_or(schema);
+        let mut notes = described["description"]
             .as_str()
             .unwrap_or_default()
             .replace('|', "\\|");

@@ -44,8 +44,7 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
     signals::block_on_many_threads(async {
         let mut signals = Signals::listen()?;
         note_enforcement(&first);
-        session::ready(&first, settings.quiet).await;
-        session::note_interrupts(&settings, &first);
+        session::ready_and_note_later(&settings, &first);
         let template = first.clone();
         let sessions = move || {
             let record = records.as_ref().map(Records::begin);

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Runs `haft mcp test`.
 pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
-    let server = find(&settings, &args.name)?;
+    let mut server = find(&settings, &args.name)?;
     let how = describe(&server, &settings);
     if let Some(item) = &server.waits {
         return Err(Failure::failed(format!(
@@ -33,6 +33,7 @@ pub(super) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
         .hint("review it with `haft trust`"));
     }
     let is_program = server.configured.connection.program().is_some();
+    server.remote.progress = session::progress(&settings);
     let remote = RemoteServer::new(server.remote).map_err(|error| {
         Failure::usage(format!("MCP server {}: {error}", server.configured.name))
     })?;
@@ -76,7 +77,7 @@ async fn connect(
     is_program: bool,
     args: &Test,
 ) -> Result<Exit, Failure> {
-    let timeout = Duration::from_secs(args.timeout);
+    let timeout = args.timeout.map(Duration::from_secs);
     let mut found = remote.report(runtime.programs(), timeout).await;
     if let Err(ReportError::SignIn { challenge }) = &found {
         sign_in::run(remote, challenge.clone()).await?;

@@ -61,10 +61,9 @@ fn parameters(schema: &Value) -> Vec<Vec<String>> {
             if notes.is_empty() {
                 notes.push("optional".to_owned());
             }
-            let about = property
-                .get("description")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let first = || property.get("anyOf")?.get(0)?.get("description");
+            let about = property.get("description").or_else(first);
+            let about = about.and_then(Value::as_str).unwrap_or_default();
             vec![
                 name.clone(),
                 kind(property),
@@ -79,6 +78,10 @@ fn kind(property: &Value) -> String {
     if let Some(options) = property.get("enum").and_then(Value::as_array) {
         let options: Vec<String> = options.iter().map(ToString::to_string).collect();
         return options.join("|");
+    }
+    if let Some(choices) = property.get("anyOf").and_then(Value::as_array) {
+        let kinds: Vec<String> = choices.iter().map(kind_or_any).collect();
+        return kinds.join("|");
     }
     match property.get("type") {
         Some(Value::String(kind)) if kind == "array" => match property.get("items") {

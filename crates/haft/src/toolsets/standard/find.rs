@@ -13,24 +13,20 @@ pub(super) struct Args {
     path: Option<String>,
     /// Glob (`*_test.rs`, `src/**/*.{ts,tsx}`) or part of a name.
     pattern: Option<String>,
-    /// What to find; empty for both.
-    #[serde(default, rename = "type")]
-    kind: EntryKind,
+    /// What to find; both if not given.
+    #[serde(rename = "type")]
+    kind: Option<EntryKind>,
     /// Maximum number of results to return.
     #[serde(default = "default_max")]
     #[schemars(range(min = 1, max = 100_000))]
     max_results: usize,
 }
 
-#[derive(Deserialize, JsonSchema, serde::Serialize, Default, Clone, Copy)]
+#[derive(Deserialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
 enum EntryKind {
-    #[serde(rename = "file")]
     File,
-    #[serde(rename = "dir")]
     Dir,
-    #[default]
-    #[serde(rename = "")]
-    Both,
 }
 
 const fn default_max() -> usize {
@@ -64,9 +60,9 @@ impl Tool for Find {
             matching: matching(args.pattern),
             dots: Dots::Match,
             kinds: match args.kind {
-                EntryKind::File => Kinds::Files,
-                EntryKind::Dir => Kinds::Directories,
-                EntryKind::Both => Kinds::Both,
+                Some(EntryKind::File) => Kinds::Files,
+                Some(EntryKind::Dir) => Kinds::Directories,
+                None => Kinds::Both,
             },
             ignored: IgnoreFiles::Honour,
             max: args.max_results,

@@ -17,14 +17,18 @@ pub(super) enum Command {
     Words(Vec<String>),
 }
 
-/// Written by hand, because a model should see one flat parameter, not two alternatives.
+/// Written by hand, because providers differ in what they accept: a list of types is refused
+/// by some, and so is anything beside `anyOf`.
 impl JsonSchema for Command {
     fn schema_name() -> Cow<'static, str> {
         "Command".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "array"], "items": { "type": "string" } })
+        json_schema!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": "string" } },
+        ] })
     }
 }
 
