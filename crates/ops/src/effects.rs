@@ -12,13 +12,31 @@
 //!
 //! A [`Store`] holds the sessions of one state folder, a [`Session`] its sets, oldest first.
 
+mod attributes;
 mod bounds;
 mod change;
+mod codec;
+mod compare;
+mod contents;
+mod disk;
+mod folders;
+mod hands;
 mod hold;
+mod keep;
+mod library;
+mod notes;
+mod picture;
+mod plan;
+mod record;
 mod recorder;
+mod restore;
 mod session;
+mod set_file;
+mod space;
+mod state;
 mod store;
 mod switch;
+mod tree_at;
 mod undo;
 
 pub use bounds::{Bounds, Skip};
@@ -32,3 +50,6 @@ pub use session::Session;
 pub use store::{Clean, SessionInfo, Store, Usage};
 pub use switch::{Attribution, Recording, Switch};
 pub use undo::{Aside, Calls, ChangedPath, Selection, TreeAt, UndoError, UndoMode, Undone};
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,11 @@
 //! A backend that records what a call changes.
 
 use super::{Backend, Content, Entry, Expect, Part, Stat, Visitor, Written};
+use crate::blocking::{self, Weight};
 use crate::effects::{Recorder, Touch};
 use crate::{FilePath, Result};
 use async_trait::async_trait;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A backend that tells a recorder about every write and removal on disk before it happens.
@@ -20,21 +21,19 @@ impl Recorded {
         Self { inner, recorder }
     }
 
-    /// Keeping a large file copies it, so this runs on a thread that may block.
-    async fn before(&self, path: &FilePath, touch: Touch<'static>) -> Result<()> {
-        let Some(real) = self.inner.on_disk(path) else {
-            return Ok(());
-        };
-        if !self.recorder.covers(real) {
-            return Ok(());
-        }
-        let (recorder, real) = (self.recorder.clone(), real.to_owned());
-        crate::blocking::run(crate::blocking::Weight::Heavy, move || {
-            recorder.before(&real, touch);
-            Ok(())
-        })
-        .await
+    fn recorded<'a>(&self, path: &'a FilePath) -> Option<&'a Path> {
+        let real = self.inner.on_disk(path)?;
+        self.recorder.covers(real).then_some(real)
     }
+}
+
+/// Missing folders of a path, outermost first.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let folders = path.ancestors().skip(1);
+    let missing = folders.take_while(|folder| folder.symlink_metadata().is_err());
+    let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+    missing.reverse();
+    missing
 }
 
 #[async_trait]
@@ -44,12 +43,46 @@ impl Backend for Recorded {
     }
 
     async fn write(&self, path: &FilePath, bytes: Vec<u8>, expect: Expect) -> Result<Written> {
-        self.before(path, Touch::Content).await?;
-        self.inner.write(path, bytes, expect).await
+        let Some(real) = self.recorded(path).map(Path::to_owned) else {
+            return self.inner.write(path, bytes, expect).await;
+        };
+        let recorder = self.recorder.clone();
+        let target = real.clone();
+        // Keeping a large file copies it.
+        let missing = blocking::run(Weight::Heavy, move || {
+            let missing = missing_folders(&target);
+            match missing.first() {
+                Some(first) => recorder.before(first, Touch::Create),
+                None => recorder.before(&target, Touch::Content),
+            }
+            Ok(missing)
+        })
+        .await?;
+        let written = self.inner.write(path, bytes, expect).await;
+        if !missing.is_empty() {
+            let recorder = self.recorder.clone();
+            blocking::run(Weight::Heavy, move || {
+                for made in missing.iter().skip(1).chain([&real]) {
+                    if made.symlink_metadata().is_ok() {
+                        recorder.created(made);
+                    }
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        written
     }
 
     async fn remove(&self, path: &FilePath) -> Result<()> {
-        self.before(path, Touch::Remove).await?;
+        if let Some(real) = self.recorded(path).map(Path::to_owned) {
+            let recorder = self.recorder.clone();
+            blocking::run(Weight::Heavy, move || {
+                recorder.before(&real, Touch::Remove);
+                Ok(())
+            })
+            .await?;
+        }
         self.inner.remove(path).await
     }
 

@@ -1,12 +1,17 @@
 //! The sets of one session.
 
-use super::{
-    Change, ChangeSet, Recorder, Selection, SetSummary, Store, TreeAt, UndoError, UndoMode, Undone,
-    Version,
-};
+use super::change::{Change, ChangeSet, Incomplete, SetState, SetSummary, Version};
+use super::library::{self, Head};
+use super::record::{Header, Kept};
+use super::set_file::SetFile;
+use super::space::Space;
+use super::state::{State, Time};
+use super::undo::{self, Selection, TreeAt, UndoError, UndoMode, Undone};
+use super::{Recorder, Store, compare, contents};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The sets of one session. Clones share it.
 #[derive(Debug, Clone)]
@@ -18,18 +23,30 @@ pub struct Session {
 struct Shared {
     store: Store,
     id: String,
+    folder: PathBuf,
     work_dir: PathBuf,
     roots: Vec<PathBuf>,
+    /// The store's folder without links.
+    real_store: OnceLock<PathBuf>,
+    space: Space,
+    last_number: AtomicU64,
+    contents: contents::Cache,
 }
 
 impl Session {
     pub(super) fn new(store: Store, id: &str, work_dir: &Path, roots: &[PathBuf]) -> Self {
+        let folder = store.folder().join(library::folder_name(id));
         Self {
             shared: Arc::new(Shared {
                 store,
                 id: id.to_owned(),
+                folder,
                 work_dir: work_dir.to_owned(),
                 roots: roots.to_vec(),
+                real_store: OnceLock::new(),
+                space: Space::default(),
+                last_number: AtomicU64::new(0),
+                contents: contents::Cache::default(),
             }),
         }
     }
@@ -58,10 +75,103 @@ impl Session {
         &self.shared.store
     }
 
-    /// Starts recording a call.
+    pub(super) fn folder(&self) -> &Path {
+        &self.shared.folder
+    }
+
+    /// Folder of what a set keeps.
+    pub(super) fn objects(&self, number: u64) -> PathBuf {
+        self.shared
+            .folder
+            .join("objects")
+            .join(format!("{number:06}"))
+    }
+
+    pub(super) fn contents(&self) -> &contents::Cache {
+        &self.shared.contents
+    }
+
+    /// Starts recording a call. Touches no disk.
     #[must_use]
-    pub fn begin(&self, _call_id: &str, _tool: &str) -> Recorder {
-        Recorder::new()
+    pub fn begin(&self, call_id: &str, tool: &str) -> Recorder {
+        Recorder::new(
+            self.clone(),
+            Header {
+                call_id: call_id.to_owned(),
+                tool: tool.to_owned(),
+                time: Time::now(),
+                undoes: Vec::new(),
+            },
+        )
+    }
+
+    pub(super) fn covers(&self, path: &Path) -> bool {
+        let shared = &self.shared;
+        let is_within = path.starts_with(&shared.work_dir)
+            || shared.roots.iter().any(|root| path.starts_with(root));
+        is_within && {
+            let store = shared.store.folder();
+            let real = shared
+                .real_store
+                .get_or_init(|| crate::scope::real(store).unwrap_or_else(|| store.to_owned()));
+            !path.starts_with(store) && !path.starts_with(real)
+        }
+    }
+
+    /// Decides whether the content of a file may be kept, and counts it.
+    pub(super) fn reserve(&self, path: &Path, state: &State) -> Result<(), Incomplete> {
+        let bounds = self.shared.store.bounds();
+        let below = path.strip_prefix(&self.shared.work_dir);
+        let below = below.or_else(|_| path.strip_prefix("/")).unwrap_or(path);
+        if bounds.skip.matches(below) {
+            return Err(Incomplete::Skipped(path.to_owned()));
+        }
+        let cost = state.cost();
+        if cost > bounds.max_file {
+            return Err(Incomplete::TooLarge(path.to_owned()));
+        }
+        let has_space = self
+            .shared
+            .space
+            .reserve(self, cost, bounds.max_session)
+            .map_err(|error| Incomplete::Failed {
+                path: path.to_owned(),
+                error: error.to_string(),
+            })?;
+        if has_space {
+            Ok(())
+        } else {
+            Err(Incomplete::SessionFull(path.to_owned()))
+        }
+    }
+
+    pub(super) fn wrote(&self, bytes: u64) {
+        self.shared.space.add(bytes);
+    }
+
+    /// Number of the last set that this process made, or 0.
+    pub(super) fn last_number(&self) -> u64 {
+        self.shared.last_number.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_last_number(&self, number: u64) {
+        self.shared.last_number.store(number, Ordering::Relaxed);
+    }
+
+    pub(super) fn create_set(&self, header: &Header) -> io::Result<SetFile> {
+        library::create_set(self, header)
+    }
+
+    /// Removes a set with everything it keeps.
+    pub(super) fn remove_set(&self, number: u64, file: &Path) -> io::Result<()> {
+        library::remove_tree(&self.objects(number))?;
+        library::remove_file(file)
+    }
+
+    pub(super) fn remove_object(&self, number: u64, kept: &Kept) {
+        if let Kept::Linked(name) | Kept::Copied(name) = kept {
+            let _ = library::remove_file(&self.objects(number).join(name));
+        }
     }
 
     /// All sets with changes, oldest first, those of undo included.
@@ -69,7 +179,21 @@ impl Session {
     /// # Errors
     /// Errors of the system.
     pub fn sets(&self) -> io::Result<Vec<ChangeSet>> {
-        Ok(Vec::new())
+        let heads = self.heads()?;
+        let mut sets = Vec::with_capacity(heads.len());
+        for (head, mut summary) in heads.iter().zip(library::summaries(self, &heads)) {
+            let Some(picture) = library::picture(self, head)? else {
+                continue;
+            };
+            let changes = compare::changes(&picture);
+            if summary.state == SetState::Running {
+                let why = summary.counts.why.take();
+                let why = why.or_else(|| compare::first_lost(&picture));
+                summary.counts = compare::counts(compare::count(&changes), why);
+            }
+            sets.push(ChangeSet { summary, changes });
+        }
+        Ok(sets)
     }
 
     /// The same without the changes, which is cheap. A live session that looks here between two
@@ -78,7 +202,16 @@ impl Session {
     /// # Errors
     /// Errors of the system.
     pub fn summaries(&self) -> io::Result<Vec<SetSummary>> {
-        Ok(Vec::new())
+        let heads = self.heads()?;
+        Ok(library::summaries(self, &heads))
+    }
+
+    /// Heads of all sets, oldest first. Ends sets and completes an undo that were killed.
+    pub(super) fn heads(&self) -> io::Result<Vec<Head>> {
+        if let Err(error) = undo::recover(self) {
+            tracing::warn!(%error, "an undo that was killed could not be completed");
+        }
+        library::heads(self)
     }
 
     /// Opens one version of a changed file, for a diff. `None` if it was not kept or changed
@@ -88,11 +221,11 @@ impl Session {
     /// Errors of the system.
     pub fn content(
         &self,
-        _set: &SetSummary,
-        _change: &Change,
-        _version: Version,
+        set: &SetSummary,
+        change: &Change,
+        version: Version,
     ) -> io::Result<Option<Box<dyn Read + Send>>> {
-        Ok(None)
+        contents::open(self, set.number, change, version)
     }
 
     /// Takes back what calls changed. Nothing is changed unless everything selected can be
@@ -100,23 +233,23 @@ impl Session {
     ///
     /// # Errors
     /// If there is nothing to undo, something changed since, or something was not kept.
-    pub fn undo(&self, _what: &Selection, _how: UndoMode) -> Result<Undone, UndoError> {
-        Err(UndoError::Nothing)
+    pub fn undo(&self, what: &Selection, how: UndoMode) -> Result<Undone, UndoError> {
+        undo::undo(self, what, how)
     }
 
     /// Takes back the last undo.
     ///
     /// # Errors
     /// As [`Session::undo`].
-    pub fn redo(&self, _how: UndoMode) -> Result<Undone, UndoError> {
-        Err(UndoError::Nothing)
+    pub fn redo(&self, how: UndoMode) -> Result<Undone, UndoError> {
+        undo::redo(self, how)
     }
 
     /// Copies the work folder as it was after a call into a new folder.
     ///
     /// # Errors
     /// If the call is unknown, something was not kept, or the folder exists and is not empty.
-    pub fn tree_at(&self, call_id: &str, _into: &Path) -> Result<TreeAt, UndoError> {
-        Err(UndoError::UnknownCall(call_id.to_owned()))
+    pub fn tree_at(&self, call_id: &str, into: &Path) -> Result<TreeAt, UndoError> {
+        super::tree_at::tree_at(self, call_id, into)
     }
 }

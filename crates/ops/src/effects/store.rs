@@ -1,6 +1,6 @@
 //! The state folder's sessions.
 
-use super::{Bounds, Session};
+use super::{Bounds, Session, library};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ pub struct Store {
 struct Shared {
     folder: PathBuf,
     bounds: Bounds,
+    is_durable: bool,
 }
 
 /// A session that has sets.
@@ -33,7 +34,7 @@ pub struct SessionInfo {
     pub sets: u64,
 }
 
-/// What the store holds.
+/// Amount of what is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Number of sessions.
@@ -44,7 +45,7 @@ pub struct Usage {
     pub bytes: u64,
 }
 
-/// What to remove from the store. Sessions that another process records are left alone.
+/// Sessions to remove from the store. Sessions that another process records are left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clean {
     /// Every session.
@@ -60,8 +61,29 @@ impl Store {
     #[must_use]
     pub fn new(folder: PathBuf, bounds: Bounds) -> Self {
         Self {
-            shared: Arc::new(Shared { folder, bounds }),
+            shared: Arc::new(Shared {
+                folder,
+                bounds,
+                is_durable: true,
+            }),
         }
+    }
+
+    /// A store whose undo does not wait for the disk, for tests with thousands of them.
+    #[cfg(test)]
+    pub(super) fn hasty(folder: PathBuf, bounds: Bounds) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                folder,
+                bounds,
+                is_durable: false,
+            }),
+        }
+    }
+
+    /// Whether an undo waits until it is on disk.
+    pub(super) fn is_durable(&self) -> bool {
+        self.shared.is_durable
     }
 
     /// The folder of the store.
@@ -96,23 +118,93 @@ impl Store {
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn sessions(&self, _work_dir: Option<&Path>) -> io::Result<Vec<SessionInfo>> {
-        Ok(Vec::new())
+    pub fn sessions(&self, work_dir: Option<&Path>) -> io::Result<Vec<SessionInfo>> {
+        let mut sessions = Vec::new();
+        for name in library::names(self.folder())? {
+            let folder = self.folder().join(&name);
+            let Some((id, dir, roots)) = library::description(&folder) else {
+                continue;
+            };
+            if work_dir.is_some_and(|wanted| wanted != dir) {
+                continue;
+            }
+            let session = self.session(&id, &dir, &roots);
+            let summaries = session.summaries()?;
+            let Some(last) = summaries.last() else {
+                continue;
+            };
+            sessions.push(SessionInfo {
+                id,
+                work_dir: dir,
+                roots,
+                time: last.time,
+                sets: summaries.len() as u64,
+            });
+        }
+        sessions.sort_by(|one, other| other.time.cmp(&one.time));
+        Ok(sessions)
     }
 
-    /// What the store holds.
+    /// Sum of all sessions.
     ///
     /// # Errors
     /// Errors of the system.
     pub fn size(&self) -> io::Result<Usage> {
-        Ok(Usage::default())
+        let mut usage = Usage::default();
+        for name in library::names(self.folder())? {
+            usage.add(&of_session(&self.folder().join(name))?);
+        }
+        Ok(usage)
     }
 
     /// Removes sessions. Returns what was removed.
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn clean(&self, _which: &Clean) -> io::Result<Usage> {
-        Ok(Usage::default())
+    pub fn clean(&self, which: &Clean) -> io::Result<Usage> {
+        let mut removed = Usage::default();
+        for name in library::names(self.folder())? {
+            let folder = self.folder().join(&name);
+            let is_meant = match which {
+                Clean::All => true,
+                Clean::Session(id) => name == library::folder_name(id),
+                Clean::Expired => is_older(&folder, self.bounds().keep)?,
+            };
+            if !is_meant || library::is_in_use(&folder)? {
+                continue;
+            }
+            let usage = of_session(&folder)?;
+            library::remove_tree(&folder)?;
+            removed.add(&usage);
+        }
+        Ok(removed)
     }
+}
+
+impl Usage {
+    fn add(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.sets += other.sets;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+fn of_session(folder: &Path) -> io::Result<Usage> {
+    Ok(Usage {
+        sessions: 1,
+        sets: library::numbers(folder)?.len() as u64,
+        bytes: library::usage(folder)?,
+    })
+}
+
+/// Whether nothing was recorded in a session for this long.
+fn is_older(folder: &Path, age: std::time::Duration) -> io::Result<bool> {
+    let last = library::numbers(folder)?.last().copied();
+    let file = match last {
+        Some(number) => folder.join(format!("{number:06}.set")),
+        None => folder.to_owned(),
+    };
+    let modified = file.symlink_metadata()?.modified()?;
+    let now = SystemTime::now();
+    Ok(now.duration_since(modified).is_ok_and(|since| since > age))
 }

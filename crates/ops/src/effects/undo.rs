@@ -1,10 +1,26 @@
 //! Taking back what calls changed.
+//!
+//! An undo compares first and changes nothing unless everything selected can be taken back.
+//! It is recorded as a set of its own by the same recorder, so a redo is the undo of an undo.
+//! A file `undo` in the session's folder says that one is in progress. Restoring states can be
+//! repeated, so whoever opens the session after a kill runs it again to its end.
 
-use super::Change;
+use super::change::Change;
+use super::library::{self, Head};
+use super::picture::Picture;
+use super::plan::{self, Attempt};
+use super::record::{Header, Record, Target};
+use super::recorder::{End, Recorder};
+use super::restore;
+use super::session::Session;
+use super::set_file::SetFile;
+use super::state::Time;
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-/// What to undo.
+/// Sets to take back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// The calls.
@@ -26,7 +42,7 @@ pub enum Calls {
     All,
 }
 
-/// How careful undo is.
+/// Care taken by an undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoMode {
     /// Changes nothing; returns what would happen.
@@ -38,7 +54,7 @@ pub enum UndoMode {
 }
 
 /// Result of an undo.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Undone {
     /// Id under which the undo itself is recorded, such as `undo-1`; empty after a dry run.
     pub call_id: String,
@@ -57,7 +73,7 @@ pub struct Undone {
 pub struct Aside {
     /// Path of the entry.
     pub path: PathBuf,
-    /// Where its version is now.
+    /// Path of its version now.
     pub now: PathBuf,
 }
 
@@ -66,7 +82,7 @@ pub struct Aside {
 pub struct ChangedPath {
     /// Absolute path.
     pub path: PathBuf,
-    /// What is different, such as `changed since`, `no longer there`.
+    /// The difference, such as `changed since` or `no longer there`.
     pub what: String,
 }
 
@@ -82,6 +98,9 @@ pub enum UndoError {
     /// A selected call, or a process it started, still runs.
     #[error("still running: {0}")]
     Running(String),
+    /// What these calls kept was removed because of a limit.
+    #[error("no longer kept, because of a limit: {}", .0.join(", "))]
+    NoLongerKept(Vec<String>),
     /// Calls outside the selection changed the same files afterwards.
     #[error("changed by later calls: {}", calls.join(", "))]
     LaterCalls {
@@ -105,10 +124,11 @@ pub enum UndoError {
     /// Another undo of this session is in progress.
     #[error("another undo of this session is in progress")]
     Busy,
-    /// An error of the system. What was done so far is completed or taken back.
+    /// An error of the system. What was done so far was taken back, or is completed when the
+    /// session is next opened.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What failed, as a verb.
+        /// The action that failed, as a verb.
         action: &'static str,
         /// Absolute path.
         path: PathBuf,
@@ -126,10 +146,328 @@ fn names<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {
 }
 
 /// Result of copying a tree as it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TreeAt {
     /// Number of files, links and folders.
     pub entries: u64,
     /// Bytes of their content.
     pub bytes: u64,
+}
+
+/// Turns an error of the store into one of an undo.
+pub(super) fn store_error(session: &Session) -> impl Fn(io::Error) -> UndoError {
+    let path = session.folder().to_owned();
+    move |source| UndoError::Io {
+        action: "read",
+        path: path.clone(),
+        source,
+    }
+}
+
+pub(super) fn undo(
+    session: &Session,
+    what: &Selection,
+    how: UndoMode,
+) -> Result<Undone, UndoError> {
+    let fail = store_error(session);
+    let _lock = locked(session, how)?;
+    let heads = library::heads(session).map_err(&fail)?;
+    let selected = select(&heads, &what.calls)?;
+    run(session, &heads, &selected, &what.paths, how, "undo")
+}
+
+pub(super) fn redo(session: &Session, how: UndoMode) -> Result<Undone, UndoError> {
+    let fail = store_error(session);
+    let _lock = locked(session, how)?;
+    let heads = library::heads(session).map_err(&fail)?;
+    let undone = library::undone(&heads);
+    let last = heads.iter().rev().find(|head| {
+        head.header.tool == "undo" && undone.get(&head.number).is_none_or(Vec::is_empty)
+    });
+    let Some(last) = last else {
+        return Err(UndoError::Nothing);
+    };
+    run(session, &heads, &[last], &[], how, "redo")
+}
+
+/// Locks the session, and completes an undo that was killed. A dry run needs no lock.
+fn locked(session: &Session, how: UndoMode) -> Result<Option<File>, UndoError> {
+    let fail = store_error(session);
+    if how == UndoMode::DryRun {
+        recover(session).map_err(&fail)?;
+        return Ok(None);
+    }
+    let lock = library::lock(session).map_err(&fail)?;
+    let lock = lock.ok_or(UndoError::Busy)?;
+    complete(session).map_err(&fail)?;
+    Ok(Some(lock))
+}
+
+/// Sets of the selected calls, oldest first.
+pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Head>, UndoError> {
+    let undone = library::undone(heads);
+    let is_in_force = |head: &&Head| {
+        let undone = undone.get(&head.number);
+        !undone.is_some_and(|undone| undone.iter().any(Vec::is_empty))
+    };
+    let is_call = |head: &&Head| head.header.undoes.is_empty();
+    let mut in_force = heads.iter().filter(is_in_force);
+    let selected: Vec<&Head> = match calls {
+        Calls::Last => in_force
+            .filter(is_call)
+            .filter(|head| !head.is_unchanged())
+            .next_back()
+            .into_iter()
+            .collect(),
+        Calls::Ids(ids) => {
+            for id in ids {
+                if !heads.iter().any(|head| head.header.call_id == *id) {
+                    return Err(UndoError::UnknownCall(id.clone()));
+                }
+            }
+            in_force
+                .filter(|head| ids.contains(&head.header.call_id))
+                .collect()
+        }
+        Calls::Since(id) => {
+            let Some(first) = heads.iter().find(|head| head.header.call_id == *id) else {
+                return Err(UndoError::UnknownCall(id.clone()));
+            };
+            in_force
+                .by_ref()
+                .filter(|head| head.number >= first.number)
+                .filter(is_call)
+                .collect()
+        }
+        Calls::All => in_force.filter(is_call).collect(),
+    };
+    if selected.is_empty() {
+        return Err(UndoError::Nothing);
+    }
+    if let Some(running) = selected.iter().find(|head| head.finished.is_none()) {
+        return Err(UndoError::Running(running.header.call_id.clone()));
+    }
+    let gone: Vec<String> = selected
+        .iter()
+        .filter(|head| head.finished.as_ref().is_some_and(|end| end.evicted))
+        .map(|head| head.header.call_id.clone())
+        .collect();
+    if !gone.is_empty() {
+        return Err(UndoError::NoLongerKept(gone));
+    }
+    Ok(selected)
+}
+
+fn run(
+    session: &Session,
+    heads: &[Head],
+    selected: &[&Head],
+    paths: &[PathBuf],
+    how: UndoMode,
+    tool: &'static str,
+) -> Result<Undone, UndoError> {
+    let fail = store_error(session);
+    let numbers = with_undos(heads, selected);
+    let picture = pictured(session, &numbers).map_err(&fail)?;
+    let plan = plan::plan(session, picture, paths, Attempt::First).map_err(&fail)?;
+    plan.check(session, heads, &numbers, how)?;
+    let mut undone = Undone {
+        calls: selected
+            .iter()
+            .rev()
+            .map(|head| head.header.call_id.clone())
+            .collect(),
+        ..Undone::default()
+    };
+    if how == UndoMode::DryRun {
+        undone.changes = plan.preview();
+        undone.left.clone_from(&plan.left);
+        undone.aside = plan.asides();
+        return Ok(undone);
+    }
+    let count = heads.iter().filter(|head| head.header.tool == tool).count();
+    undone.call_id = format!("{tool}-{}", count + 1);
+    let header = Header {
+        call_id: undone.call_id.clone(),
+        tool: tool.to_owned(),
+        time: Time::now(),
+        undoes: selected
+            .iter()
+            .map(|head| Target {
+                number: head.number,
+                call_id: head.header.call_id.clone(),
+                paths: paths
+                    .iter()
+                    .map(|path| path.as_os_str().as_bytes().into())
+                    .collect(),
+            })
+            .collect(),
+    };
+    let set = session.create_set(&header).map_err(&fail)?;
+    let number = set.number();
+    journal(session, &set).map_err(&fail)?;
+    let recorder = Recorder::resume(session.clone(), header, set).map_err(&fail)?;
+    let aside = plan.asides();
+    let restored = restore::restore(session, plan, &recorder);
+    recorder.finish(End::Done);
+    match restored {
+        Ok(left) => undone.left = left,
+        Err(error) => {
+            if let Err(second) = take_back(session, number, &undone.call_id) {
+                tracing::warn!(%second, "an undo failed half-way and could not be taken back");
+            }
+            settled(session).map_err(&fail)?;
+            return Err(error);
+        }
+    }
+    undone.aside = aside;
+    settled(session).map_err(&fail)?;
+    if let Some(set) = library::load(session, number).map_err(&fail)? {
+        let picture = Picture::new(&[set]).map_err(&fail)?;
+        undone.changes = super::compare::changes(&picture);
+    }
+    Ok(undone)
+}
+
+/// Numbers of the selected sets and of undos that took them back and were taken back again:
+/// they may have made the same files and folders anew. Also of undos that took back parts of
+/// nothing but these sets.
+fn with_undos(heads: &[Head], selected: &[&Head]) -> Vec<u64> {
+    let undone = library::undone(heads);
+    let mut numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
+    for head in heads {
+        let targets = &head.header.undoes;
+        let is_in = |target: &Target| numbers.contains(&target.number);
+        let is_taken_back = undone
+            .get(&head.number)
+            .is_some_and(|undone| undone.iter().any(Vec::is_empty));
+        let is_meant = if is_taken_back {
+            targets.iter().any(is_in)
+        } else {
+            !targets.is_empty() && targets.iter().all(is_in)
+        };
+        if is_meant && !numbers.contains(&head.number) {
+            numbers.push(head.number);
+        }
+    }
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Combines sets, oldest first.
+fn pictured(session: &Session, numbers: &[u64]) -> io::Result<Picture> {
+    let mut sets = Vec::new();
+    for number in numbers {
+        sets.extend(library::load(session, *number)?);
+    }
+    Picture::new(&sets)
+}
+
+fn journal_path(session: &Session) -> PathBuf {
+    session.folder().join("undo")
+}
+
+/// Writes down that an undo is in progress. After a loss of power this is on disk before any
+/// change is.
+fn journal(session: &Session, set: &SetFile) -> io::Result<()> {
+    set.sync()?;
+    let path = journal_path(session);
+    library::write_file(&path, set.number().to_string().as_bytes())?;
+    sync_file(&path)?;
+    sync_file(session.folder())
+}
+
+fn sync_file(path: &Path) -> io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "haft's own file")]
+    File::open(path)?.sync_all()
+}
+
+/// The undo is done.
+fn settled(session: &Session) -> io::Result<()> {
+    library::remove_file(&journal_path(session))
+}
+
+/// Takes back an undo that failed half-way. This is recorded too: what the undo had put back is
+/// kept again.
+fn take_back(session: &Session, number: u64, call_id: &str) -> Result<(), UndoError> {
+    let fail = store_error(session);
+    let picture = pictured(session, &[number]).map_err(&fail)?;
+    let plan = plan::plan(session, picture, &[], Attempt::Again).map_err(&fail)?;
+    let header = Header {
+        call_id: format!("{call_id}-failed"),
+        tool: "redo".to_owned(),
+        time: Time::now(),
+        undoes: vec![Target {
+            number,
+            call_id: call_id.to_owned(),
+            paths: Vec::new(),
+        }],
+    };
+    let set = session.create_set(&header).map_err(&fail)?;
+    let recorder = Recorder::resume(session.clone(), header, set).map_err(&fail)?;
+    let done = restore::restore(session, plan, &recorder);
+    recorder.finish(End::Done);
+    done.map(drop)
+}
+
+/// Completes an undo whose process was killed. Does nothing while one is in progress.
+pub(super) fn recover(session: &Session) -> io::Result<()> {
+    if !journal_path(session).exists() {
+        return Ok(());
+    }
+    match library::lock(session)? {
+        Some(_lock) => complete(session),
+        None => Ok(()),
+    }
+}
+
+/// Completes an undo that was killed. The session is locked.
+fn complete(session: &Session) -> io::Result<()> {
+    let path = journal_path(session);
+    let number = match library::read_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        bytes => String::from_utf8_lossy(&bytes?).trim().parse::<u64>(),
+    };
+    let Ok(number) = number else {
+        return settled(session);
+    };
+    let file = library::set_path(session, number);
+    let set = match SetFile::take_over(file, number) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return settled(session),
+        set => set?,
+    };
+    let Some(set) = set else {
+        return Ok(());
+    };
+    let records = set.records()?;
+    let header = records.iter().find_map(|record| match record {
+        Record::Header(header) => Some(header.clone()),
+        _ => None,
+    });
+    let is_finished = records
+        .iter()
+        .any(|record| matches!(record, Record::Finished(_)));
+    let Some(header) = header.filter(|_| !is_finished) else {
+        return settled(session);
+    };
+    let heads = library::finished_heads(session)?;
+    let is_target = |head: &&Head| {
+        let mut targets = header.undoes.iter();
+        head.number != number && targets.any(|target| target.number == head.number)
+    };
+    let targets: Vec<&Head> = heads.iter().filter(is_target).collect();
+    let mut numbers = with_undos(&heads, &targets);
+    numbers.push(number);
+    let paths = header.undoes.first().map(|target| target.paths.clone());
+    let paths: Vec<PathBuf> = paths
+        .iter()
+        .flatten()
+        .map(|path| PathBuf::from(super::state::name(path)))
+        .collect();
+    let picture = pictured(session, &numbers)?;
+    let plan = plan::plan(session, picture, &paths, Attempt::Again)?;
+    let recorder = Recorder::resume(session.clone(), header, set)?;
+    restore::restore(session, plan, &recorder).map_err(io::Error::other)?;
+    recorder.finish(End::Done);
+    settled(session)
 }

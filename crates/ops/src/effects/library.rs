@@ -1,0 +1,485 @@
+//! The files of a session in the state folder.
+//!
+//! ```text
+//! SESSION/session            id, work folder, roots
+//! SESSION/lock               held by an undo, and while old sets are removed
+//! SESSION/NNNNNN.set         the records of a set; locked by its writer
+//! SESSION/objects/NNNNNN/    content that the set keeps
+//! SESSION/undo               an undo in progress
+//! ```
+
+use super::change::{SetState, SetSummary};
+use super::codec::{Decoder, Encoder};
+use super::compare;
+use super::picture::{Loaded, Picture};
+use super::record::{Finished, Header, Record, Records, TRAILER};
+use super::recorder::End;
+use super::session::Session;
+use super::set_file::SetFile;
+use super::state::Time;
+use rustix::fs::{FlockOperation, RenameFlags, flock};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Maximum length of a header.
+const HEAD: usize = 64 << 10;
+
+/// What is known of a set without reading all of it.
+#[derive(Debug, Clone)]
+pub(super) struct Head {
+    pub(super) number: u64,
+    pub(super) header: Header,
+    /// `None` while it is written.
+    pub(super) finished: Option<Finished>,
+}
+
+impl Head {
+    /// Whether the set has no changes, only a note that something is missing.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let finished = self.finished.as_ref();
+        finished.is_some_and(|finished| finished.counts == [0; 5])
+    }
+}
+
+/// Name of a session's folder.
+pub(super) fn folder_name(id: &str) -> String {
+    let mut name = String::new();
+    for byte in id.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    name
+}
+
+pub(super) fn set_path(session: &Session, number: u64) -> PathBuf {
+    session.folder().join(format!("{number:06}.set"))
+}
+
+/// Makes the file of a new set. It appears under its name when it is locked, so that no reader
+/// takes it for one whose writer was killed.
+pub(super) fn create_set(session: &Session, header: &Header) -> io::Result<SetFile> {
+    let folder = session.folder();
+    crate::private::folder(folder)?;
+    describe(session)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    let temporary = folder.join(format!(
+        "new-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    let _ = remove_file(&temporary);
+    let file = crate::private::file(&options, &temporary)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    let mut number = match session.last_number() {
+        0 => numbers(folder)?.last().copied().unwrap_or(0),
+        number => number,
+    };
+    let path = loop {
+        number += 1;
+        let path = set_path(session, number);
+        let cwd = rustix::fs::CWD;
+        match rustix::fs::renameat_with(cwd, &temporary, cwd, &path, RenameFlags::NOREPLACE) {
+            Ok(()) => break path,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    };
+    session.set_last_number(number);
+    let mut set = SetFile::new(file, path, number);
+    let mut out = Vec::new();
+    Record::Header(header.clone()).append(&mut out);
+    set.append(&out);
+    Ok(set)
+}
+
+/// Numbers of the sets in a session's folder, rising.
+pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers: Vec<u64> = names(folder)?
+        .iter()
+        .filter_map(|name| name.strip_suffix(".set")?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Names in one of the store's folders; none if it does not exist.
+pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
+    #[expect(clippy::disallowed_methods, reason = "haft's own folder")]
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string().ok());
+    }
+    Ok(names)
+}
+
+/// Writes down where the session works, once.
+fn describe(session: &Session) -> io::Result<()> {
+    let path = session.folder().join("session");
+    if path.exists() {
+        return Ok(());
+    }
+    let mut encoder = Encoder::default();
+    encoder.text(session.id());
+    encoder.bytes(session.work_dir().as_os_str().as_bytes());
+    encoder.number(session.roots().len() as u64);
+    for root in session.roots() {
+        encoder.bytes(root.as_os_str().as_bytes());
+    }
+    write_file(&path, &encoder.0)
+}
+
+/// Reads where a session works: its id, work folder and roots.
+pub(super) fn description(folder: &Path) -> Option<(String, PathBuf, Vec<PathBuf>)> {
+    let bytes = read_file(&folder.join("session")).ok()?;
+    let mut decoder = Decoder(&bytes);
+    let path = |bytes: &[u8]| PathBuf::from(super::state::name(bytes));
+    let id = decoder.text()?;
+    let work_dir = path(decoder.bytes()?);
+    let count = decoder.small()?;
+    let roots = (0..count)
+        .map(|_| decoder.bytes().map(path))
+        .collect::<Option<_>>()?;
+    Some((id, work_dir, roots))
+}
+
+/// Replaces one of the store's files as a whole.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension(format!("new-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let mut file = crate::private::file(&options, &temporary)?;
+    file.write_all(bytes)?;
+    drop(file);
+    rustix::fs::renameat(rustix::fs::CWD, &temporary, rustix::fs::CWD, path)?;
+    Ok(())
+}
+
+pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    #[expect(clippy::disallowed_methods, reason = "haft's own file")]
+    std::fs::read(path)
+}
+
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "haft's own file")]
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Removes one of the store's folders with everything in it.
+pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "haft's own folder")]
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Heads of all sets, oldest first. Ends those whose writer was killed.
+pub(super) fn heads(session: &Session) -> io::Result<Vec<Head>> {
+    let mut heads = Vec::new();
+    for number in numbers(session.folder())? {
+        heads.extend(head(session, number)?);
+    }
+    Ok(heads)
+}
+
+/// Heads of the sets that are finished, oldest first. Ends none.
+pub(super) fn finished_heads(session: &Session) -> io::Result<Vec<Head>> {
+    let mut heads = Vec::new();
+    for number in numbers(session.folder())? {
+        if let Some((header, Some(finished))) = ends(&set_path(session, number))? {
+            heads.push(Head {
+                number,
+                header,
+                finished: Some(finished),
+            });
+        }
+    }
+    Ok(heads)
+}
+
+fn head(session: &Session, number: u64) -> io::Result<Option<Head>> {
+    let path = set_path(session, number);
+    for _ in 0..2 {
+        let Some((header, finished)) = ends(&path)? else {
+            // Written by another version, or nothing but a name.
+            return Ok(None);
+        };
+        if finished.is_some() {
+            return Ok(Some(Head {
+                number,
+                header,
+                finished,
+            }));
+        }
+        match SetFile::take_over(path.clone(), number) {
+            Ok(Some(set)) => {
+                // It may have been finished just now.
+                if ends(&path)?.is_some_and(|(_, finished)| finished.is_none()) {
+                    set.finish(session, End::Interrupted)?;
+                }
+            }
+            Ok(None) => {
+                return Ok(Some(Head {
+                    number,
+                    header,
+                    finished,
+                }));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the first and the last record of a set.
+fn ends(path: &Path) -> io::Result<Option<(Header, Option<Finished>)>> {
+    #[expect(clippy::disallowed_methods, reason = "haft's own file")]
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = vec![0; 4096];
+    let mut read = read_at(&file, &mut bytes, 0)?;
+    let length = bytes
+        .first_chunk::<4>()
+        .map_or(0, |length| u32::from_le_bytes(*length) as usize + 4);
+    if length > read && length <= HEAD {
+        bytes.resize(length, 0);
+        read = read_at(&file, &mut bytes, 0)?;
+    }
+    let first = Records::new(bytes.get(..read).unwrap_or_default()).next();
+    let Some(Record::Header(header)) = first else {
+        return Ok(None);
+    };
+    Ok(Some((header, finished(&file)?)))
+}
+
+fn finished(file: &File) -> io::Result<Option<Finished>> {
+    let length = file.metadata()?.len();
+    let mut trailer = [0; TRAILER];
+    let Some(start) = length.checked_sub(TRAILER as u64) else {
+        return Ok(None);
+    };
+    read_at(file, &mut trailer, start)?;
+    let Some(last) = Record::end_length(trailer) else {
+        return Ok(None);
+    };
+    let Some(start) = start.checked_sub(last.into()) else {
+        return Ok(None);
+    };
+    let mut bytes = vec![0; last.min(1 << 20) as usize];
+    read_at(file, &mut bytes, start)?;
+    match Records::new(&bytes).next() {
+        Some(Record::Finished(finished)) => Ok(Some(finished)),
+        _ => Ok(None),
+    }
+}
+
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, at + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Reads a whole set. `None`: it was removed.
+pub(super) fn load(session: &Session, number: u64) -> io::Result<Option<Loaded>> {
+    match read_file(&set_path(session, number)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => Ok(Some(Loaded::new(number, Records::new(&bytes?)))),
+    }
+}
+
+/// A set as a picture. One that is still written is compared with what is there now.
+pub(super) fn picture(session: &Session, head: &Head) -> io::Result<Option<Picture>> {
+    let Some(set) = load(session, head.number)? else {
+        return Ok(None);
+    };
+    let mut picture = Picture::new(&[set])?;
+    if head.finished.is_none() {
+        compare::compare(&mut picture, session, head.header.time)?;
+    }
+    Ok(Some(picture))
+}
+
+/// What each set undid of others: for every set, the paths of each undo that is in force. An
+/// empty list of paths stands for all of the set.
+pub(super) fn undone(heads: &[Head]) -> HashMap<u64, Vec<Vec<Box<[u8]>>>> {
+    type Mark = (u64, Vec<Box<[u8]>>, bool);
+    let mut marks: HashMap<u64, Vec<Mark>> = HashMap::new();
+    let mut in_force: HashMap<u64, Vec<Vec<Box<[u8]>>>> = HashMap::new();
+    for head in heads {
+        let mut own: Vec<Mark> = Vec::new();
+        for target in &head.header.undoes {
+            own.push((target.number, target.paths.clone(), true));
+            let flipped = marks.get(&target.number).into_iter().flatten();
+            own.extend(flipped.map(|(number, paths, sets)| (*number, paths.clone(), !sets)));
+        }
+        for (number, paths, sets) in &own {
+            let list = in_force.entry(*number).or_default();
+            if *sets {
+                list.push(paths.clone());
+            } else if let Some(at) = list.iter().position(|known| known == paths) {
+                list.remove(at);
+            }
+        }
+        if !own.is_empty() {
+            marks.insert(head.number, own);
+        }
+    }
+    in_force
+}
+
+pub(super) fn summaries(session: &Session, heads: &[Head]) -> Vec<SetSummary> {
+    let undone = undone(heads);
+    let is_undone = |head: &Head| {
+        let undone = undone.get(&head.number);
+        undone.is_some_and(|undone| undone.iter().any(Vec::is_empty))
+    };
+    heads
+        .iter()
+        .map(|head| {
+            let finished = head.finished.clone();
+            let state = match &finished {
+                None => SetState::Running,
+                Some(_) if is_undone(head) => SetState::Undone,
+                Some(finished) if finished.evicted => SetState::NoLongerKept,
+                Some(finished) if finished.end == End::Interrupted => SetState::Interrupted,
+                Some(_) => SetState::Done,
+            };
+            let (counts, why) =
+                finished.map_or(([0; 5], None), |finished| (finished.counts, finished.why));
+            SetSummary {
+                session: session.id().to_owned(),
+                number: head.number,
+                call_id: head.header.call_id.clone(),
+                tool: head.header.tool.clone(),
+                time: system_time(head.header.time),
+                state,
+                counts: compare::counts(counts, why),
+                undoes: head
+                    .header
+                    .undoes
+                    .iter()
+                    .map(|target| target.call_id.clone())
+                    .collect(),
+            }
+        })
+        .collect()
+}
+
+fn system_time(time: Time) -> SystemTime {
+    let since = Duration::new(u64::try_from(time.seconds).unwrap_or_default(), time.nanos);
+    SystemTime::UNIX_EPOCH
+        .checked_add(since)
+        .unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Space of a folder with everything in it.
+pub(super) fn usage(folder: &Path) -> io::Result<u64> {
+    let mut sum: u64 = 0;
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        #[expect(clippy::disallowed_methods, reason = "haft's own folder")]
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() {
+                open.push(entry.path());
+            } else {
+                sum = sum.saturating_add(meta.len().min(meta.blocks().saturating_mul(512)));
+            }
+        }
+    }
+    Ok(sum)
+}
+
+/// Takes the lock of a session. `None`: another process has it.
+pub(super) fn lock(session: &Session) -> io::Result<Option<File>> {
+    crate::private::folder(session.folder())?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let file = crate::private::file(&options, &session.folder().join("lock"))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Removes what the oldest sets keep, until the session uses at most `most` bytes. Returns the
+/// bytes it uses.
+pub(super) fn evict(session: &Session, most: u64) -> io::Result<u64> {
+    let folder = session.folder();
+    let mut used = usage(folder)?;
+    let Some(_lock) = lock(session)? else {
+        return Ok(used);
+    };
+    for number in numbers(folder)? {
+        if used <= most {
+            break;
+        }
+        let path = set_path(session, number);
+        let Some((header, Some(mut finished))) = ends(&path)? else {
+            continue;
+        };
+        if finished.evicted {
+            continue;
+        }
+        finished.evicted = true;
+        let mut out = Vec::new();
+        Record::Header(header).append(&mut out);
+        Record::append_end(finished, &mut out);
+        let kept = usage(&session.objects(number))?;
+        let length = path.metadata().map_or(0, |meta| meta.len());
+        write_file(&path, &out)?;
+        remove_tree(&session.objects(number))?;
+        used = used
+            .saturating_sub(kept.saturating_add(length))
+            .saturating_add(out.len() as u64);
+    }
+    Ok(used)
+}
+
+/// Whether another process, or a call of this one, writes in a session's folder.
+pub(super) fn is_in_use(folder: &Path) -> io::Result<bool> {
+    for name in names(folder)? {
+        if name != "lock" && !name.ends_with(".set") {
+            continue;
+        }
+        #[expect(clippy::disallowed_methods, reason = "haft's own file")]
+        let Ok(file) = File::open(folder.join(name)) else {
+            continue;
+        };
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

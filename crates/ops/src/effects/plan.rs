@@ -1,0 +1,555 @@
+//! What an undo is going to do, found out without changing anything.
+
+use super::change::{Change, ChangeKind};
+use super::compare;
+use super::contents;
+use super::library::{self, Head};
+use super::picture::{After, Entry, Lookup, Picture, Place};
+use super::session::Session;
+use super::state::{self, State, Time};
+use super::undo::{Aside, ChangedPath, UndoError, UndoMode, store_error};
+use rustix::fd::OwnedFd;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Start of the names of entries that wait for their place.
+pub(super) const TEMPORARY: &[u8] = b".haft-undo-";
+
+/// Number of the attempt to restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    First,
+    /// An earlier attempt was killed or failed half-way. What it touched may be in any state,
+    /// and its own set is the last of the picture.
+    Again,
+}
+
+/// The plan.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) picture: Picture,
+    /// Present state of each entry.
+    pub(super) now: Vec<Option<State>>,
+    /// Entries, those of outer folders first.
+    pub(super) order: Vec<u32>,
+    /// Entries that have to be restored.
+    pub(super) todo: HashSet<u32>,
+    /// Entries that are not as the calls left them.
+    pub(super) conflicts: Vec<Conflict>,
+    /// Entries whose content is missing.
+    not_kept: Vec<u32>,
+    /// Folders that stay because of what others put there.
+    pub(super) left: Vec<PathBuf>,
+    /// Times of folders to put back at the end.
+    pub(super) times: Vec<(u32, Time)>,
+    /// Remains of an earlier attempt.
+    pub(super) remains: Vec<Place>,
+    is_empty: bool,
+}
+
+/// An entry that is not as the calls left it.
+#[derive(Debug)]
+pub(super) struct Conflict {
+    pub(super) entry: u32,
+    pub(super) path: PathBuf,
+    what: &'static str,
+    /// Where its present version goes.
+    pub(super) aside: Option<PathBuf>,
+}
+
+/// Plans to restore the states before. Empty `paths` stand for everything.
+pub(super) fn plan(
+    session: &Session,
+    picture: Picture,
+    paths: &[PathBuf],
+    attempt: Attempt,
+) -> io::Result<Plan> {
+    let mut plan = Plan {
+        now: Vec::new(),
+        order: order(&picture),
+        picture,
+        todo: HashSet::new(),
+        conflicts: Vec::new(),
+        not_kept: Vec::new(),
+        left: Vec::new(),
+        times: Vec::new(),
+        remains: Vec::new(),
+        is_empty: true,
+    };
+    plan.observe()?;
+    let selected = plan.selected(paths);
+    plan.is_empty = selected.is_empty();
+    for at in plan.order.clone() {
+        if selected.contains(&at) {
+            plan.decide(at, attempt)?;
+        }
+    }
+    plan.look_inside(attempt)?;
+    plan.find_content(session)?;
+    plan.find_times()?;
+    if attempt == Attempt::Again {
+        for (entry, now) in plan.picture.entries.iter().zip(&plan.now) {
+            if now.is_some() && entry.name.starts_with(TEMPORARY) {
+                plan.remains.push((entry.folder, entry.name.clone()));
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn order(picture: &Picture) -> Vec<u32> {
+    let mut paths: Vec<(PathBuf, u32)> = picture
+        .entries
+        .iter()
+        .zip(0..)
+        .map(|(entry, at)| (picture.original_path(entry), at))
+        .collect();
+    paths.sort();
+    paths.into_iter().map(|(_, at)| at).collect()
+}
+
+impl Plan {
+    pub(super) fn state(&self, at: u32) -> Option<&State> {
+        self.now.get(at as usize).and_then(Option::as_ref)
+    }
+
+    /// Reads the present state of every entry. A folder that was removed by the calls and is
+    /// there again, with the same mode and owner, counts as the old one.
+    fn observe(&mut self) -> io::Result<()> {
+        self.now = vec![None; self.picture.entries.len()];
+        let mut open: Option<(u32, Option<OwnedFd>)> = None;
+        for at in &self.order {
+            let Some(id) = self.picture.entry(*at).map(|entry| entry.folder) else {
+                continue;
+            };
+            if open.as_ref().is_none_or(|(known, _)| *known != id) {
+                open = Some((id, self.picture.open(id)?));
+            }
+            let Some(entry) = self.picture.entry(*at) else {
+                continue;
+            };
+            let now = match &open {
+                Some((_, Some(dir))) => state::read(dir, state::name(&entry.name))?,
+                _ => None,
+            };
+            let adopted = adopted(entry, now.as_ref());
+            let place = (entry.folder, entry.name.clone());
+            if let Some(inode) = adopted
+                && let Some(folder) = self.picture.by_inode.get(&inode).copied()
+                && !self.picture.locate(folder)?
+                && let Some(folder) = self.picture.folders.get_mut(folder as usize)
+            {
+                folder.now = Lookup::At(place);
+            }
+            if let Some(slot) = self.now.get_mut(*at as usize) {
+                *slot = now;
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries to restore: changed ones at or below the paths, the other end of what was moved,
+    /// and removed folders around them.
+    fn selected(&self, paths: &[PathBuf]) -> HashSet<u32> {
+        let picture = &self.picture;
+        let changed = |entry: &Entry| entry.after.is_some();
+        let is_within = |path: &Path| paths.iter().any(|wanted| path.starts_with(wanted));
+        let mut selected: HashSet<u32> = picture
+            .entries
+            .iter()
+            .zip(0..)
+            .filter(|(entry, _)| changed(entry))
+            .filter(|(entry, _)| {
+                paths.is_empty()
+                    || is_within(&picture.original_path(entry))
+                    || is_within(&picture.path_after(entry))
+            })
+            .map(|(_, at)| at)
+            .collect();
+        if paths.is_empty() {
+            return selected;
+        }
+        let mut ends: HashMap<_, Vec<u32>> = HashMap::new();
+        for (entry, at) in picture
+            .entries
+            .iter()
+            .zip(0..)
+            .filter(|(entry, _)| changed(entry))
+        {
+            let after = entry.after.as_ref().and_then(|after| after.state.as_ref());
+            for state in entry.before.iter().chain(after) {
+                ends.entry(state.inode).or_default().push(at);
+            }
+        }
+        let mut open: Vec<u32> = selected.iter().copied().collect();
+        while let Some(at) = open.pop() {
+            let Some(entry) = picture.entry(at) else {
+                continue;
+            };
+            let after = entry.after.as_ref().and_then(|after| after.state.as_ref());
+            let others = entry.before.iter().chain(after);
+            let others = others.filter_map(|state| ends.get(&state.inode)).flatten();
+            let around = picture.folder(entry.folder).and_then(|folder| {
+                let home = picture.originals.get(&folder.inode)?;
+                let is_gone = self.state(*home).is_none_or(|now| !now.is_dir());
+                (entry.before.is_some() && is_gone).then_some(home)
+            });
+            for other in others.chain(around) {
+                if selected.insert(*other) {
+                    open.push(*other);
+                }
+            }
+        }
+        selected
+    }
+
+    fn decide(&mut self, at: u32, attempt: Attempt) -> io::Result<()> {
+        let Some(entry) = self.picture.entry(at) else {
+            return Ok(());
+        };
+        let now = self.state(at);
+        if self.is_restored(entry, now) {
+            return Ok(());
+        }
+        let Some(after) = &entry.after else {
+            return Ok(());
+        };
+        let is_expected = self.is_left_so(entry, after, now)?
+            // The earlier attempt had made room for it, or was at work on it.
+            || attempt == Attempt::Again;
+        // Another folder took the place of a new one: it belongs to others.
+        let is_foreign_folder = !is_expected
+            && entry.before.is_none()
+            && now.is_some_and(State::is_dir)
+            && now.map(|now| now.inode) != after.state.as_ref().map(|left| left.inode);
+        if !is_expected {
+            let path = self.present_path(entry);
+            let is_own_folder = now.is_some_and(|now| {
+                let left = after.state.as_ref().map(|left| left.inode);
+                now.is_dir() && left == Some(now.inode)
+            });
+            self.conflicts.push(Conflict {
+                entry: at,
+                what: match (&after.state, now) {
+                    (Some(_), None) => "no longer there",
+                    (None, Some(_)) => "created since",
+                    _ => "changed since",
+                },
+                aside: now
+                    .filter(|_| !is_own_folder && !is_foreign_folder)
+                    .map(|_| self.free_name(&path)),
+                path,
+            });
+        }
+        if !is_foreign_folder {
+            self.todo.insert(at);
+        }
+        Ok(())
+    }
+
+    fn is_restored(&self, entry: &Entry, now: Option<&State>) -> bool {
+        match (&entry.before, now) {
+            (None, None) => true,
+            (Some(before), Some(now)) => {
+                let is_home = !before.is_dir()
+                    || before.inode == now.inode
+                    || adopted(entry, Some(now)).is_some();
+                let is_linked = before.links <= 1 || before.inode == now.inode;
+                is_home
+                    && (is_linked || before.is_dir())
+                    && before.same_content(now)
+                    && before.same_access(now)
+                    && compare::has_same_attributes(&self.picture, entry, before, now)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an entry is as the calls left it.
+    fn is_left_so(&self, entry: &Entry, after: &After, now: Option<&State>) -> io::Result<bool> {
+        let (Some(left), Some(now)) = (&after.state, now) else {
+            return Ok(after.state.is_none() && now.is_none());
+        };
+        if left.file_type != now.file_type || !left.same_access(now) {
+            return Ok(false);
+        }
+        if left.is_dir() {
+            return Ok(left.inode == now.inode);
+        }
+        if left.same_content(now) {
+            return Ok(true);
+        }
+        let Some(hash) = after
+            .hash
+            .filter(|_| left.is_file() && left.size == now.size)
+        else {
+            return Ok(false);
+        };
+        match compare::open_now(&self.picture, entry) {
+            Some(file) => Ok(compare::hash(&file)? == hash),
+            None => Ok(false),
+        }
+    }
+
+    /// Looks into new folders that have to go: what others put there stays.
+    fn look_inside(&mut self, attempt: Attempt) -> io::Result<()> {
+        let mut conflicts = Vec::new();
+        for at in &self.order {
+            let Some(entry) = self.picture.entry(*at).filter(|_| self.todo.contains(at)) else {
+                continue;
+            };
+            let Some(now) = self.state(*at).filter(|now| now.is_dir()) else {
+                continue;
+            };
+            let is_needed = entry.before.is_some();
+            if self.picture.originals.contains_key(&now.inode) {
+                continue;
+            }
+            let path = self.present_path(entry);
+            let folder = self.picture.by_inode.get(&now.inode).copied();
+            let foreign = super::disk::names(&path)?.into_iter().find(|name| {
+                use std::os::unix::ffi::OsStrExt;
+                let key = folder.map(|id| (id, name.as_bytes().into()));
+                let known = key.and_then(|key| self.picture.by_key.get(&key));
+                known.is_none_or(|known| !self.todo.contains(known))
+            });
+            match foreign {
+                Some(name) if is_needed && attempt == Attempt::First => conflicts.push(Conflict {
+                    entry: *at,
+                    aside: Some(self.free_name(&path)),
+                    path: path.join(name),
+                    what: "created since, in a folder that has to go",
+                }),
+                Some(_) if !is_needed => self.left.push(path),
+                _ => {}
+            }
+        }
+        self.conflicts.extend(conflicts);
+        Ok(())
+    }
+
+    fn find_content(&mut self, session: &Session) -> io::Result<()> {
+        let mut alive: HashMap<_, &State> = HashMap::new();
+        for now in self.now.iter().flatten() {
+            alive.insert(now.inode, now);
+        }
+        for at in &self.order {
+            let Some(entry) = self.picture.entry(*at).filter(|_| self.todo.contains(at)) else {
+                continue;
+            };
+            let Some(before) = entry.before.as_ref().filter(|state| state.is_file()) else {
+                continue;
+            };
+            let is_alive = alive
+                .get(&before.inode)
+                .is_some_and(|now| before.same_content(now));
+            let is_conflict = self.conflicts.iter().any(|conflict| conflict.entry == *at);
+            if before.size > 0
+                && (!is_alive || is_conflict)
+                && !contents::is_kept(session, &self.picture, before.inode)?
+            {
+                self.not_kept.push(*at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Folders whose time of change only the calls have moved.
+    fn find_times(&mut self) -> io::Result<()> {
+        let touched: HashSet<u32> = self
+            .todo
+            .iter()
+            .filter_map(|at| self.picture.entry(*at))
+            .map(|entry| entry.folder)
+            .collect();
+        for id in touched {
+            if self.picture.is_new(id) {
+                continue;
+            }
+            let present = self.picture.open(id)?.map(state::of).transpose()?;
+            let Some(folder) = self.picture.folder(id) else {
+                continue;
+            };
+            let after = folder.after.as_ref().map(|(_, modified)| *modified);
+            let is_left_so = present
+                .as_ref()
+                .is_none_or(|now| Some(now.modified) == after);
+            if is_left_so {
+                self.times.push((id, folder.modified));
+            }
+        }
+        Ok(())
+    }
+
+    /// Present path of an entry; if its folder is gone, its path before.
+    pub(super) fn present_path(&self, entry: &Entry) -> PathBuf {
+        self.picture.path_now(entry.folder).map_or_else(
+            || self.picture.original_path(entry),
+            |folder| folder.join(state::name(&entry.name)),
+        )
+    }
+
+    /// A free name beside an entry.
+    fn free_name(&self, path: &Path) -> PathBuf {
+        use std::ffi::OsString;
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        let taken: HashSet<&PathBuf> = self
+            .conflicts
+            .iter()
+            .filter_map(|conflict| conflict.aside.as_ref())
+            .collect();
+        for count in 1..u32::MAX {
+            let suffix = match count {
+                1 => ".before-undo".to_owned(),
+                count => format!(".before-undo-{count}"),
+            };
+            let room = 255_usize.saturating_sub(suffix.len());
+            let mut free = name.get(..room).unwrap_or(name).to_vec();
+            free.extend_from_slice(suffix.as_bytes());
+            let free = path.with_file_name(OsString::from_vec(free));
+            if free.symlink_metadata().is_err() && !taken.contains(&free) {
+                return free;
+            }
+        }
+        path.to_owned()
+    }
+
+    pub(super) fn asides(&self) -> Vec<Aside> {
+        let conflicts = self.conflicts.iter();
+        conflicts
+            .filter_map(|conflict| {
+                let path = self.present_path(self.picture.entry(conflict.entry)?);
+                let now = conflict.aside.clone()?;
+                Some(Aside { path, now })
+            })
+            .collect()
+    }
+
+    /// Refuses what cannot be done completely.
+    pub(super) fn check(
+        &self,
+        session: &Session,
+        heads: &[Head],
+        selected: &[u64],
+        how: UndoMode,
+    ) -> Result<(), UndoError> {
+        if self.is_empty {
+            return Err(UndoError::Nothing);
+        }
+        if !self.conflicts.is_empty() && how != UndoMode::Force {
+            return Err(self.refuse(session, heads, selected));
+        }
+        if !self.not_kept.is_empty() {
+            let entries = self
+                .not_kept
+                .iter()
+                .filter_map(|at| self.picture.entry(*at));
+            let mut paths: Vec<PathBuf> = entries
+                .map(|entry| self.picture.original_path(entry))
+                .collect();
+            paths.sort();
+            return Err(UndoError::NotKept { paths });
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, session: &Session, heads: &[Head], selected: &[u64]) -> UndoError {
+        let undone = library::undone(heads);
+        let first = selected.first().copied().unwrap_or_default();
+        let mut calls = Vec::new();
+        let mut paths = HashSet::new();
+        for head in heads {
+            let is_undone = undone
+                .get(&head.number)
+                .is_some_and(|undone| undone.iter().any(Vec::is_empty));
+            if head.number <= first
+                || selected.contains(&head.number)
+                || !head.header.undoes.is_empty()
+                || is_undone
+            {
+                continue;
+            }
+            let later = match library::picture(session, head) {
+                Ok(Some(later)) => later,
+                Ok(None) => continue,
+                Err(error) => return store_error(session)(error),
+            };
+            let touched: Vec<PathBuf> = compare::changes(&later)
+                .into_iter()
+                .flat_map(|change| match change.kind {
+                    ChangeKind::Renamed { from } => vec![change.path, from],
+                    _ => vec![change.path],
+                })
+                .collect();
+            let before = paths.len();
+            for conflict in &self.conflicts {
+                if touched.iter().any(|path| conflict.path.starts_with(path)) {
+                    paths.insert(conflict.path.clone());
+                }
+            }
+            if paths.len() > before || touched.iter().any(|path| paths.contains(path)) {
+                calls.push(head.header.call_id.clone());
+            }
+        }
+        if calls.is_empty() {
+            let mut paths: Vec<ChangedPath> = self
+                .conflicts
+                .iter()
+                .map(|conflict| ChangedPath {
+                    path: conflict.path.clone(),
+                    what: conflict.what.to_owned(),
+                })
+                .collect();
+            paths.sort_by(|one, other| one.path.cmp(&other.path));
+            return UndoError::Changed { paths };
+        }
+        let mut paths: Vec<PathBuf> = paths.into_iter().collect();
+        paths.sort();
+        UndoError::LaterCalls { calls, paths }
+    }
+
+    /// The changes that restoring makes.
+    pub(super) fn preview(&self) -> Vec<Change> {
+        let changes = compare::numbered_changes(&self.picture);
+        let mut changes: Vec<Change> = changes
+            .into_iter()
+            .filter(|(at, _)| self.todo.contains(at))
+            .map(|(_, change)| inverse(change))
+            .collect();
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        changes
+    }
+}
+
+/// The inode of a removed folder, if another one is in its place that the calls did not make.
+fn adopted(entry: &Entry, now: Option<&State>) -> Option<state::Inode> {
+    let (before, now) = (entry.before.as_ref()?, now?);
+    let left = entry.after.as_ref().and_then(|after| after.state.as_ref());
+    let is_other = left.is_none_or(|left| left.inode != now.inode);
+    (before.is_dir()
+        && now.is_dir()
+        && before.inode != now.inode
+        && is_other
+        && before.same_access(now))
+    .then_some(before.inode)
+}
+
+fn inverse(change: Change) -> Change {
+    let (path, kind) = match change.kind {
+        ChangeKind::Created => (change.path, ChangeKind::Deleted),
+        ChangeKind::Deleted => (change.path, ChangeKind::Created),
+        ChangeKind::Renamed { from } => (from, ChangeKind::Renamed { from: change.path }),
+        kind => (change.path, kind),
+    };
+    let entry = change.before.as_ref().or(change.after.as_ref());
+    Change {
+        path,
+        kind,
+        entry: entry.map_or(change.entry, |side| side.entry),
+        before: change.after,
+        after: change.before,
+        kept: true,
+    }
+}

@@ -1,0 +1,380 @@
+//! Restores the states before.
+//!
+//! Entries of outer folders come first. What is in the way of an entry, but belongs elsewhere
+//! or has to go, waits under a temporary name. New entries go last, then folders get their
+//! modes and times. Every step is recorded before it happens, and can be repeated: the result
+//! depends on what is there, not on what was done.
+
+use super::contents;
+use super::hands::Hands;
+use super::picture::{Lookup, Place};
+use super::plan::Plan;
+use super::recorder::{Recorder, Touch};
+use super::session::Session;
+use super::state::{Inode, State, Time};
+use super::undo::UndoError;
+use rustix::fs::FileType;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// Restores what the plan says. Returns folders that stay because of what others put there.
+pub(super) fn restore(
+    session: &Session,
+    plan: Plan,
+    recorder: &Recorder,
+) -> Result<Vec<PathBuf>, UndoError> {
+    let mut restorer = Restorer::new(session, plan, recorder);
+    let done = restorer.run();
+    let closed = restorer.hands.close_opened();
+    let left = done?;
+    closed?;
+    if session.store().is_durable() {
+        restorer.hands.sync(session.work_dir());
+    }
+    Ok(left)
+}
+
+struct Restorer<'a> {
+    session: &'a Session,
+    hands: Hands<'a>,
+    now: Vec<Option<State>>,
+    order: Vec<u32>,
+    todo: Vec<u32>,
+    conflicts: Vec<super::plan::Conflict>,
+    times: Vec<(u32, Time)>,
+    remains: Vec<Place>,
+    left: Vec<PathBuf>,
+    /// Where original inodes are.
+    places: HashMap<Inode, Vec<Place>>,
+    /// Where the content of original inodes was put as a new file.
+    made: HashMap<Inode, Place>,
+    /// Temporary names, and what waits there.
+    waiting: Vec<(Place, Inode)>,
+}
+
+impl<'a> Restorer<'a> {
+    fn new(session: &'a Session, plan: Plan, recorder: &'a Recorder) -> Self {
+        let mut places: HashMap<Inode, Vec<Place>> = HashMap::new();
+        for (entry, now) in plan.picture.entries.iter().zip(&plan.now) {
+            if let Some(now) = now
+                && plan.picture.originals.contains_key(&now.inode)
+            {
+                let place = (entry.folder, entry.name.clone());
+                places.entry(now.inode).or_default().push(place);
+            }
+        }
+        let todo = plan.order.iter().copied();
+        let todo = todo.filter(|at| plan.todo.contains(at)).collect();
+        Self {
+            session,
+            now: plan.now,
+            order: plan.order,
+            todo,
+            conflicts: plan.conflicts,
+            times: plan.times,
+            remains: plan.remains,
+            left: Vec::new(),
+            places,
+            made: HashMap::new(),
+            waiting: Vec::new(),
+            hands: Hands::new(plan.picture, recorder),
+        }
+    }
+
+    fn run(&mut self) -> Result<Vec<PathBuf>, UndoError> {
+        self.set_aside()?;
+        for at in self.todo.clone() {
+            self.put(at)?;
+        }
+        self.remove_new()?;
+        self.finish_folders()?;
+        Ok(std::mem::take(&mut self.left))
+    }
+
+    fn set_aside(&mut self) -> Result<(), UndoError> {
+        for conflict in std::mem::take(&mut self.conflicts) {
+            let (Some(aside), Some(place)) =
+                (&conflict.aside, self.hands.entry_place(conflict.entry))
+            else {
+                continue;
+            };
+            let Some(name) = aside.file_name() else {
+                continue;
+            };
+            let target = (place.0, Hands::name(name));
+            if self.hands.state(&place)?.is_some() {
+                self.hands.rename(&place, &target)?;
+                if let Some(slot) = self.now.get_mut(conflict.entry as usize)
+                    && let Some(moved) = slot.take()
+                {
+                    self.places.remove(&moved.inode);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores an entry that existed before.
+    fn put(&mut self, at: u32) -> Result<(), UndoError> {
+        let Some(entry) = self.hands.picture.entry(at) else {
+            return Ok(());
+        };
+        let Some(before) = entry.before.clone() else {
+            return Ok(());
+        };
+        let place = (entry.folder, entry.name.clone());
+        self.hands.make_folder(place.0)?;
+        let here = self.hands.state(&place)?;
+        match before.file_type {
+            FileType::Directory => self.put_folder(&place, &before, here.as_ref()),
+            FileType::RegularFile => self.put_file(&place, &before, here),
+            FileType::Symlink => {
+                let target = before.target.as_deref().unwrap_or_default();
+                if here.as_ref().is_none_or(|here| !here.same_content(&before)) {
+                    self.make_way(&place, here.as_ref())?;
+                    match self.take(before.inode)? {
+                        Some(from) => self.hands.rename(&from, &place)?,
+                        None => self.hands.symlink(&place, target)?,
+                    }
+                }
+                self.hands.attributes(&place, &before)
+            }
+            _ => {
+                if here.as_ref().is_none_or(|here| here.inode != before.inode) {
+                    self.make_way(&place, here.as_ref())?;
+                    match self.take(before.inode)? {
+                        Some(from) => self.hands.rename(&from, &place)?,
+                        None => self.hands.make_node(&place, &before)?,
+                    }
+                }
+                self.hands.attributes(&place, &before)
+            }
+        }
+    }
+
+    fn put_folder(
+        &mut self,
+        place: &Place,
+        before: &State,
+        here: Option<&State>,
+    ) -> Result<(), UndoError> {
+        let folder = self.hands.picture.by_inode.get(&before.inode).copied();
+        let is_at_home = folder.is_some_and(|folder| {
+            let folder = self.hands.picture.folder(folder);
+            folder.is_some_and(|folder| folder.now == Lookup::At(place.clone()))
+        });
+        if here.is_some_and(|here| here.is_dir() && (is_at_home || here.inode == before.inode)) {
+            return Ok(());
+        }
+        self.make_way(place, here)?;
+        self.hands.remove(place)?;
+        if let Some(from) = self.take(before.inode)? {
+            self.hands.rename(&from, place)?;
+            self.places.insert(before.inode, vec![place.clone()]);
+            return Ok(());
+        }
+        self.hands.make_dir(place)?;
+        if let Some(folder) = folder {
+            self.hands.place_folder(folder, Lookup::At(place.clone()));
+        }
+        Ok(())
+    }
+
+    fn put_file(
+        &mut self,
+        place: &Place,
+        before: &State,
+        here: Option<State>,
+    ) -> Result<(), UndoError> {
+        let mut here = here;
+        if here.as_ref().is_none_or(|here| here.inode != before.inode) {
+            self.make_way(place, here.as_ref())?;
+            if let Some(from) = self.take(before.inode)? {
+                if self.is_home(&from, before.inode) {
+                    self.hands.link(&from, place)?;
+                } else {
+                    self.hands.rename(&from, place)?;
+                    self.places.insert(before.inode, vec![place.clone()]);
+                }
+                here = self.hands.state(place)?;
+            } else if let Some(made) = self.made.get(&before.inode) {
+                let made = made.clone();
+                return self.hands.link(&made, place);
+            } else {
+                return self.make_file(place, before);
+            }
+        }
+        match here {
+            Some(here) if here.same_content(before) => self.hands.attributes(place, before),
+            // Other names of the file need the content too.
+            Some(here) if here.links > 1 => {
+                let source = self.source(place, before)?;
+                self.hands.write_in_place(place, source)?;
+                self.hands.attributes(place, before)
+            }
+            _ => self.make_file(place, before),
+        }
+    }
+
+    /// Puts a file with the kept content in place of whatever is there, in one step.
+    fn make_file(&mut self, place: &Place, before: &State) -> Result<(), UndoError> {
+        let linked = contents::linked(self.session, &self.hands.picture, before)
+            .map_err(|error| self.hands.error("read the kept content of", place, error))?;
+        let is_done = match &linked {
+            Some(object) => self.hands.put_back(object, place, before)?,
+            None => false,
+        };
+        if !is_done {
+            let source = self.source(place, before)?;
+            self.hands.make_file(place, before, source)?;
+        }
+        self.made.insert(before.inode, place.clone());
+        Ok(())
+    }
+
+    fn source(
+        &self,
+        place: &Place,
+        before: &State,
+    ) -> Result<Option<super::keep::Source>, UndoError> {
+        let fail = |error| self.hands.error("read the kept content of", place, error);
+        let picture = &self.hands.picture;
+        let source = contents::source(self.session, picture, before.inode).map_err(fail)?;
+        if source.is_none() && before.size > 0 {
+            return Err(fail(std::io::ErrorKind::NotFound.into()));
+        }
+        Ok(source)
+    }
+
+    /// Whether an inode was at this place before.
+    fn is_home(&self, place: &Place, inode: Inode) -> bool {
+        let picture = &self.hands.picture;
+        let entry = picture.by_key.get(place).and_then(|at| picture.entry(*at));
+        entry
+            .and_then(|entry| entry.before.as_ref())
+            .is_some_and(|before| before.inode == inode)
+    }
+
+    /// Finds where an original inode is now: best where it was before.
+    fn take(&mut self, inode: Inode) -> Result<Option<Place>, UndoError> {
+        let mut places = self.places.get(&inode).cloned().unwrap_or_default();
+        places.sort_by_key(|place| !self.is_home(place, inode));
+        for place in places {
+            let there = self.hands.state(&place)?;
+            if there.is_some_and(|there| there.inode == inode) {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves what is in the way to a temporary name if it is a folder or belongs elsewhere.
+    /// Anything else is replaced.
+    fn make_way(&mut self, place: &Place, here: Option<&State>) -> Result<(), UndoError> {
+        let Some(here) = here else {
+            return Ok(());
+        };
+        let is_original = self.hands.picture.originals.contains_key(&here.inode);
+        if !here.is_dir() && !is_original {
+            return Ok(());
+        }
+        let temporary = self.hands.move_away(place)?;
+        if is_original {
+            self.places.insert(here.inode, vec![temporary.clone()]);
+        }
+        self.waiting.push((temporary, here.inode));
+        Ok(())
+    }
+
+    /// Removes entries that did not exist before, inner ones first.
+    fn remove_new(&mut self) -> Result<(), UndoError> {
+        let mut list: Vec<(usize, Place, Option<Inode>)> = Vec::new();
+        let depth = |path: &std::path::Path| path.components().count();
+        for at in &self.todo {
+            let now = self.now.get(*at as usize).and_then(Option::as_ref);
+            let entry = self.hands.picture.entry(*at);
+            if let (Some(entry), Some(now)) = (entry, now)
+                && entry.before.is_none()
+                && let Some(folder) = self.hands.picture.path_now(entry.folder)
+            {
+                let place = (entry.folder, entry.name.clone());
+                list.push((depth(&folder), place, Some(now.inode)));
+            }
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let waiting = waiting.into_iter();
+        let waiting = waiting.map(|(place, inode)| (place, Some(inode)));
+        let remains = std::mem::take(&mut self.remains);
+        let remains = remains.into_iter().map(|place| (place, None));
+        for (place, inode) in waiting.chain(remains) {
+            if let Some(folder) = self.hands.picture.path_now(place.0) {
+                list.push((depth(&folder), place, inode));
+            }
+        }
+        list.sort_by_key(|(depth, ..)| std::cmp::Reverse(*depth));
+        for (_, place, inode) in list {
+            let Some(there) = self.hands.state(&place)? else {
+                continue;
+            };
+            let is_expected = inode.is_none_or(|inode| inode == there.inode);
+            // The only name of something that existed before is never removed.
+            let is_precious = self.hands.picture.originals.contains_key(&there.inode)
+                && (there.is_dir() || there.links <= 1);
+            if is_expected && !is_precious {
+                let is_gone = self.hands.remove(&place)?;
+                if !is_gone {
+                    self.left.push(self.hands.path(&place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives folders their modes and times, inner ones first, because an outer one may forbid
+    /// access to them.
+    fn finish_folders(&mut self) -> Result<(), UndoError> {
+        let mut list: Vec<(PathBuf, Place, Option<State>, Option<Time>)> = Vec::new();
+        let mut times: HashMap<u32, Time> = std::mem::take(&mut self.times).into_iter().collect();
+        for at in &self.order {
+            let Some(entry) = self.hands.picture.entry(*at) else {
+                continue;
+            };
+            let Some(before) = entry.before.as_ref().filter(|before| before.is_dir()) else {
+                continue;
+            };
+            if self.todo.contains(at) {
+                let place = (entry.folder, entry.name.clone());
+                let folder = self.hands.picture.by_inode.get(&before.inode);
+                let time = match folder {
+                    Some(folder) => times.remove(folder),
+                    None => Some(before.modified),
+                };
+                list.push((self.hands.path(&place), place, Some(before.clone()), time));
+            }
+        }
+        for (id, time) in times {
+            if let Some(Lookup::At(place)) = self.hands.picture.folder(id).map(|folder| &folder.now)
+            {
+                let place = place.clone();
+                list.push((self.hands.path(&place), place, None, Some(time)));
+            }
+        }
+        list.sort_by(|one, other| other.0.cmp(&one.0));
+        for (_, place, state, time) in list {
+            if let Some(state) = &state {
+                self.hands.attributes(&place, state)?;
+                self.hands.forget_opened(&place);
+            }
+            if let Some(time) = time {
+                self.hands.set_time(&place, time);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Notes an entry that is about to be replaced or made.
+pub(super) fn note(recorder: &Recorder, path: &std::path::Path) {
+    recorder.before(path, Touch::Remove);
+    recorder.before(path, Touch::Create);
+}

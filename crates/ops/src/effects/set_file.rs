@@ -1,0 +1,238 @@
+//! The file of a set, as its writer holds it.
+
+use super::change::Counts;
+use super::compare;
+use super::keep::Objects;
+use super::picture::{Loaded, Lookup, Picture};
+use super::record::{Finished, Header, Kept, Record, Records};
+use super::recorder::End;
+use super::session::Session;
+use super::state::{self, Time};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// An open set that no other process writes.
+#[derive(Debug)]
+pub(super) struct SetFile {
+    file: File,
+    path: PathBuf,
+    number: u64,
+    length: u64,
+    /// First error of writing.
+    trouble: Option<String>,
+    is_undo: bool,
+}
+
+impl SetFile {
+    /// Takes a new file. It is locked before others can see it.
+    pub(super) fn new(file: File, path: PathBuf, number: u64) -> Self {
+        Self {
+            file,
+            path,
+            number,
+            length: 0,
+            trouble: None,
+            is_undo: false,
+        }
+    }
+
+    /// Opens a set whose writer is gone. `None`: it is being written.
+    pub(super) fn take_over(path: PathBuf, number: u64) -> io::Result<Option<Self>> {
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true);
+        let file = crate::private::file(&options, &path)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
+        }
+        let mut set = Self::new(file, path, number);
+        let bytes = set.bytes()?;
+        let mut records = Records::new(&bytes);
+        records.by_ref().for_each(drop);
+        set.length = records.length() as u64;
+        // A record that was cut would hide those after it.
+        set.file.set_len(set.length)?;
+        Ok(Some(set))
+    }
+
+    /// Keeps the set even if nothing changed.
+    pub(super) fn set_undo(&mut self) {
+        self.is_undo = true;
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Appends records, all or nothing.
+    pub(super) fn append(&mut self, records: &[u8]) {
+        match self.file.write_all_at(records, self.length) {
+            Ok(()) => self.length += records.len() as u64,
+            Err(error) => {
+                let _ = self.file.set_len(self.length);
+                self.trouble
+                    .get_or_insert_with(|| format!("the store cannot be written: {error}"));
+            }
+        }
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    fn bytes(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut file = &self.file;
+        io::Seek::rewind(&mut file)?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// All records so far.
+    pub(super) fn records(&self) -> io::Result<Vec<Record>> {
+        Ok(Records::new(&self.bytes()?).collect())
+    }
+
+    fn compared(&self, session: &Session) -> io::Result<(Picture, Option<String>)> {
+        let set = Loaded::new(self.number, self.records()?.into_iter());
+        let why = set.why.clone().or_else(|| self.trouble.clone());
+        let started = set
+            .header
+            .as_ref()
+            .map_or_else(Time::now, |header: &Header| header.time);
+        let mut picture = Picture::new(&[set])?;
+        compare::compare(&mut picture, session, started)?;
+        let why = why.or_else(|| compare::first_lost(&picture));
+        Ok((picture, why))
+    }
+
+    /// Compares with what is there now, without ending the set.
+    pub(super) fn counts_now(&self, session: &Session) -> io::Result<Counts> {
+        let (picture, why) = self.compared(session)?;
+        let counts = compare::count(&compare::changes(&picture));
+        Ok(compare::counts(counts, why))
+    }
+
+    /// Ends the set. Removes it if nothing changed and nothing is missing.
+    pub(super) fn finish(mut self, session: &Session, end: End) -> io::Result<Counts> {
+        let (mut picture, why) = self.compared(session)?;
+        let is_empty = picture.entries.iter().all(|entry| entry.after.is_none());
+        // An undo that found everything restored already still counts.
+        if is_empty && why.is_none() && !self.is_undo {
+            session.remove_set(self.number, &self.path)?;
+            return Ok(compare::counts([0; 5], None));
+        }
+        let mut out = Vec::new();
+        for id in 1..u32::try_from(picture.folders.len()).unwrap_or(u32::MAX) {
+            folder_after(&mut picture, id)?.append(&mut out);
+        }
+        for id in 1..picture.folders.len() {
+            // The changes below are described with these places.
+            if let Some(folder) = picture.folders.get_mut(id)
+                && let Lookup::At(place) = &folder.now
+            {
+                folder.after = Some((Some(place.clone()), folder.modified));
+            }
+        }
+        for entry in &picture.entries {
+            if let Some(after) = &entry.after {
+                Record::After {
+                    folder: entry.folder,
+                    name: entry.name.clone(),
+                    after: after.state.clone(),
+                    content: after.content,
+                    hash: after.hash,
+                }
+                .append(&mut out);
+            }
+        }
+        self.drop_unused(&picture, session);
+        self.copy_shared(&picture, session, &mut out);
+        let counts = compare::count(&compare::changes(&picture));
+        let finished = Finished {
+            end,
+            counts,
+            why: why.clone(),
+            evicted: false,
+        };
+        Record::append_end(finished, &mut out);
+        self.append(&out);
+        session.wrote(out.len() as u64);
+        Ok(compare::counts(counts, why.or(self.trouble)))
+    }
+
+    /// Copies linked files that still have another name, because they could be changed there.
+    fn copy_shared(&self, picture: &Picture, session: &Session, out: &mut Vec<u8>) {
+        let objects = session.objects(self.number);
+        let mut copies = Objects::continued(objects.clone());
+        for entry in &picture.entries {
+            let Some(before) = entry.before.as_ref().filter(|before| before.links > 1) else {
+                continue;
+            };
+            let Some((_, Kept::Linked(name))) = picture.contents.get(&before.inode) else {
+                continue;
+            };
+            let Ok(folder) = open_dir(&objects) else {
+                continue;
+            };
+            let name = std::ffi::OsStr::new(name);
+            let Ok(Some(now)) = state::read(&folder, name) else {
+                continue;
+            };
+            if now.links > 1 && session.reserve(&picture.original_path(entry), &now).is_ok() {
+                let copied = copies.reserve(&now).ok();
+                if let Some(Ok((kept, _))) = copied.map(|copy| copy.copy(&folder, name, &now)) {
+                    let inode = before.inode;
+                    Record::Content { inode, kept }.append(out);
+                }
+            }
+        }
+    }
+
+    /// Removes objects of files that did not change.
+    fn drop_unused(&self, picture: &Picture, session: &Session) {
+        use std::collections::HashSet;
+        let changed: HashSet<_> = picture
+            .entries
+            .iter()
+            .filter(|entry| entry.after.as_ref().is_some_and(|after| after.content))
+            .filter_map(|entry| entry.before.as_ref())
+            .map(|before| before.inode)
+            .collect();
+        let linked = picture.links.iter();
+        let linked = linked.map(|(inode, (_, name))| (inode, Kept::Linked(name.clone())));
+        let copied = picture.contents.iter();
+        let copied = copied.map(|(inode, (_, kept))| (inode, kept.clone()));
+        for (inode, kept) in linked.chain(copied) {
+            if !changed.contains(inode) {
+                session.remove_object(self.number, &kept);
+            }
+        }
+    }
+}
+
+fn open_dir(path: &std::path::Path) -> io::Result<rustix::fd::OwnedFd> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
+fn folder_after(picture: &mut Picture, id: u32) -> io::Result<Record> {
+    let open = picture.open(id)?;
+    let folder = picture.folder(id);
+    let now = match folder.map(|folder| &folder.now) {
+        Some(Lookup::At(place)) => Some(place.clone()),
+        _ => None,
+    };
+    let modified = match open {
+        Some(open) => state::of(open)?.modified,
+        None => folder.map_or_else(Time::now, |folder| folder.modified),
+    };
+    Ok(Record::FolderAfter {
+        folder: id,
+        now,
+        modified,
+    })
+}
