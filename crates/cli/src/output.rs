@@ -2,11 +2,14 @@
 //! stderr.
 
 use crate::exit::{Exit, Failure};
+use crate::stderr;
+use haft::ops::text::brief::brief;
 use haft::ops::text::decode::visible;
 use haft_config::env;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Whether stdout is a terminal.
 pub(crate) fn is_terminal() -> bool {
@@ -107,15 +110,53 @@ pub(crate) fn use_screen(is_in_use: bool) {
     IS_SCREEN_IN_USE.store(is_in_use, Ordering::SeqCst);
 }
 
-/// Writes a line to stderr.
+/// Writes a line to stderr. A server drops it if nothing reads stderr.
 pub(crate) fn note(text: &str) {
     if IS_SCREEN_IN_USE.load(Ordering::SeqCst) {
         tracing::warn!("{}", visible(text));
         return;
     }
-    let mut stderr = io::stderr().lock();
+    let line = visible(text) + "\n";
     // Nothing can be done if stderr is gone.
-    let _ = writeln!(stderr, "{}", visible(text));
+    if !IS_SERVING.load(Ordering::Relaxed) {
+        let _ = io::stderr().lock().write_all(line.as_bytes());
+        return;
+    }
+    // After one line was dropped, the next ones do not wait.
+    let patience = match IS_UNREAD.load(Ordering::Relaxed) {
+        true => Duration::ZERO,
+        false => Duration::from_secs(1),
+    };
+    let written = stderr::write_all(line.as_bytes(), patience);
+    let is_unread = written.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+    IS_UNREAD.store(is_unread, Ordering::Relaxed);
+}
+
+/// Whether this process serves clients, which may not read its stderr.
+static IS_SERVING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the last line for stderr was dropped.
+static IS_UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Makes later notes give up if nothing reads stderr: a client waits for answers.
+pub(crate) fn serve() {
+    IS_SERVING.store(true, Ordering::Relaxed);
+}
+
+/// Maximum number of warnings that are printed, and of characters in each. A project's file
+/// can cause any number of them.
+const MAX_WARNINGS: usize = 50;
+const MAX_WARNING: usize = 2_000;
+
+/// Writes the first of these warnings to stderr, and the number of others.
+pub(crate) fn warnings(warnings: &[String]) {
+    for warning in warnings.iter().take(MAX_WARNINGS) {
+        note(&brief(warning, MAX_WARNING));
+    }
+    let more = warnings.len().saturating_sub(MAX_WARNINGS);
+    if more > 0 {
+        note(&format!("and {more} more warnings"));
+    }
 }
 
 /// Writes a prompt to stderr; the user types the answer behind it.

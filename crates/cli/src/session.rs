@@ -62,9 +62,7 @@ pub(crate) fn settings_of_agent(shared: &Shared) -> Result<Settings, Failure> {
 /// Prints the warnings about the configuration.
 pub(crate) fn note_warnings(settings: &Settings) {
     if !settings.quiet {
-        for warning in &settings.warnings {
-            output::note(warning);
-        }
+        output::warnings(&settings.warnings);
     }
 }
 
@@ -164,9 +162,7 @@ fn builder(
     builder = with_web(settings, builder, offer)?;
     let external = external::load(settings);
     if !settings.quiet {
-        for warning in &external.warnings {
-            output::note(warning);
-        }
+        output::warnings(&external.warnings);
     }
     builder = builder
         .protect([settings.paths.protect.clone(), external.protect].concat())
@@ -336,10 +332,9 @@ pub(crate) fn local_commands(network: Network, granted: &[String]) -> Commands {
 /// Waits until plugins and MCP servers have listed their tools, and prints their
 /// problems.
 pub(crate) async fn ready(runtime: &Runtime, quiet: bool) {
-    for problem in runtime.ready().await {
-        if !quiet {
-            output::note(&haft::ops::text::decode::visible(problem));
-        }
+    let problems = runtime.ready().await;
+    if !quiet {
+        output::warnings(problems);
     }
 }
 
@@ -398,13 +393,14 @@ fn note_unknown(names: &BTreeSet<String>, toolset: &str, runtime: &Runtime) {
         let tools = toolset.tools.iter();
         known.extend(tools.map(|tool| tool.definition().name.clone()));
     }
-    for name in names.iter().filter(|name| !known.contains(name)) {
+    let unknown = names.iter().filter(|name| !known.contains(name));
+    let lines = unknown.map(|name| {
         let hint = haft::ops::text::spelling::hint(name, &known);
-        let line = format!(
+        format!(
             "warning: tools.interrupt_on: unknown tool \"{name}\", so this entry has no effect{hint}"
-        );
-        output::note(&haft::ops::text::decode::visible(&line));
-    }
+        )
+    });
+    output::warnings(&lines.collect::<Vec<_>>());
 }
 
 /// Error for an unknown tool name, with the closest known name.

@@ -272,13 +272,20 @@ fn with_folders(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
     files
 }
 
+/// Returns the variables that a configuration sets.
+fn pairs(environment: &Environment) -> Vec<(&str, &str)> {
+    let values = environment.values.iter();
+    values
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
 fn item(plugin: &Configured, line: &CommandLine) -> Item {
-    let values = plugin.environment.values.iter();
     let known = ProgramWords {
         program: &plugin.program,
         located: &line.program,
         arguments: &line.arguments,
-        values: values.map(|(_, value)| value.as_str()).collect(),
+        variables: pairs(&plugin.environment),
         folders: vec![&line.dir, &plugin.folder],
     }
     .files();

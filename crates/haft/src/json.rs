@@ -104,6 +104,12 @@ impl Shape {
         !self.in_string && self.depth > 0 && self.lists & 1 == 1
     }
 
+    /// Returns the number of values, weighted by their size in memory.
+    #[must_use]
+    pub fn values(&self) -> usize {
+        self.values
+    }
+
     /// Whether it is nested too deeply.
     #[must_use]
     pub fn is_too_deep(&self) -> bool {

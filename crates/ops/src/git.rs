@@ -23,6 +23,7 @@ pub(crate) use hard_links::{Sought, same_files, with_other_names};
 pub(crate) use rebase::{AddedCommands, UnfinishedRebase, unfinished_rebases};
 pub(crate) use registry::{BusyGuard, Registry, RegistryRecord, Since};
 
+use crate::scope::shut::look;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -51,7 +52,7 @@ pub fn repositories(root: &Path) -> Controls {
 
 /// Returns the type of file at a path, without following links.
 fn kind(path: &Path) -> Option<FileType> {
-    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let stat = look(path, || statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)).ok()?;
     Some(FileType::from_raw_mode(stat.st_mode))
 }
 
@@ -71,7 +72,8 @@ fn real(path: &Path) -> PathBuf {
     reason = "finds what to protect; a scope would refuse to look into some of it"
 )]
 fn list(folder: &Path) -> Option<Vec<std::fs::DirEntry>> {
-    Some(std::fs::read_dir(folder).ok()?.flatten().collect())
+    let list = || Ok::<_, std::io::Error>(std::fs::read_dir(folder)?.flatten().collect());
+    look(folder, list).ok()
 }
 
 /// Returns the entries of a folder; empty if it cannot be listed.
@@ -95,11 +97,11 @@ fn pointer(path: &Path) -> Option<Vec<u8>> {
 /// type is checked first and the file is opened without blocking.
 fn open(path: &Path) -> Option<std::fs::File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let before = statat(CWD, path, AtFlags::empty()).ok()?;
+    let before = look(path, || statat(CWD, path, AtFlags::empty())).ok()?;
     if !FileType::from_raw_mode(before.st_mode).is_file() {
         return None;
     }
-    let file = openat(CWD, path, flags, Mode::empty()).ok()?;
+    let file = look(path, || openat(CWD, path, flags, Mode::empty())).ok()?;
     if !FileType::from_raw_mode(fstat(&file).ok()?.st_mode).is_file() {
         return None;
     }

@@ -18,6 +18,10 @@ const MAX_BYTES: usize = 3_600_000;
 /// any dimensions.
 const MAX_DECODED: u64 = 192 << 20;
 
+/// Maximum memory for decoding a progressive JPEG, in bytes. Its decoder keeps the
+/// coefficients of the whole picture, so it needs three times the size of the pixels.
+const MAX_PROGRESSIVE: u64 = 256 << 20;
+
 /// A picture ready to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
@@ -79,12 +83,34 @@ pub fn prepare(bytes: Vec<u8>, media_type: &'static str, path: &str) -> Result<P
 fn decode(bytes: &[u8]) -> image::ImageResult<(DynamicImage, Orientation)> {
     let mut decoder = reader(bytes).map_err(ImageError::IoError)?.into_decoder()?;
     // The reader's limits cover dimensions and the decoder's own buffers, not the pixels.
-    if decoder.total_bytes() > MAX_DECODED || is_cut_off(bytes) {
+    if decoder.total_bytes() > MAX_DECODED
+        || progressive_bytes(bytes, decoder.dimensions()) > MAX_PROGRESSIVE
+        || is_cut_off(bytes)
+    {
         let kind = LimitErrorKind::InsufficientMemory;
         return Err(ImageError::Limits(LimitError::from_kind(kind)));
     }
     let turned = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     Ok((DynamicImage::from_decoder(decoder)?, turned))
+}
+
+/// Returns the memory for decoding a progressive JPEG, and 0 for other pictures. The marker
+/// of such a frame cannot occur in compressed data. It can in metadata, which only makes the
+/// limit stricter.
+fn progressive_bytes(bytes: &[u8], (width, height): (u32, u32)) -> u64 {
+    const FRAME: [u8; 2] = [0xff, 0xc2];
+    if !bytes.starts_with(&[0xff, 0xd8]) {
+        return 0;
+    }
+    let frames = memchr::memmem::find_iter(bytes, &FRAME);
+    // Two bytes for a coefficient of each component and one for its value, and three more
+    // where four components become a colour.
+    let costs = frames.map(|at| match bytes.get(at + 9) {
+        Some(1) => 3,
+        Some(3) => 9,
+        _ => 15,
+    });
+    u64::from(width) * u64::from(height) * costs.max().unwrap_or(0)
 }
 
 /// Whether a JPEG ends before its end marker. The decoder fills such a picture up with
@@ -206,6 +232,29 @@ mod tests {
         let decoder = reader(&bytes).unwrap().into_decoder().unwrap();
         assert!(decoder.total_bytes() > MAX_DECODED);
         assert!(decode(&bytes).is_err_and(|error| matches!(error, ImageError::Limits(_))));
+    }
+
+    #[test]
+    fn a_progressive_jpeg_is_limited_by_its_coefficients() {
+        let mut bytes = Vec::new();
+        let picture = DynamicImage::ImageRgb8(image::RgbImage::new(16, 16));
+        picture
+            .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Jpeg)
+            .unwrap();
+        let frame = memchr::memmem::find(&bytes, &[0xff, 0xc0]).unwrap();
+        // 7,900 by 7,900 pixels are few enough for a picture of the usual kind.
+        bytes[frame + 5..frame + 9].copy_from_slice(&[0x1e, 0xdc, 0x1e, 0xdc]);
+        let decoded_bytes = |bytes: &[u8]| {
+            let decoder = reader(bytes).unwrap().into_decoder().unwrap();
+            assert_eq!(decoder.dimensions(), (7_900, 7_900));
+            decoder.total_bytes()
+        };
+        assert!(decoded_bytes(&bytes) < MAX_DECODED);
+        bytes[frame + 1] = 0xc2;
+        assert!(decoded_bytes(&bytes) < MAX_DECODED);
+        assert!(decode(&bytes).is_err_and(|error| matches!(error, ImageError::Limits(_))));
+        // A photograph of 24 megapixels.
+        assert!(progressive_bytes(&bytes, (6_000, 4_000)) < MAX_PROGRESSIVE);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub(crate) mod mounts;
 mod protect;
 mod root;
 pub(crate) mod rules;
+pub(crate) mod shut;
 pub mod spelling;
 pub(crate) mod temp;
 #[cfg(test)]
@@ -22,7 +23,7 @@ mod tests;
 
 pub use config::ScopeConfig;
 pub use filter::PathFilter;
-pub use links::{links_on, shut_above, shut_folder};
+pub use links::links_on;
 pub use mode::{FileRules, Mode, Reading, Writing};
 pub use mounts::{MountPoint, Visibility};
 pub use root::Root;

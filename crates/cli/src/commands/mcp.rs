@@ -7,6 +7,7 @@ mod token;
 use crate::args::Shared;
 use crate::args::mcp::Mcp;
 use crate::exit::{Exit, Failure};
+use crate::output;
 use crate::record;
 use crate::session::{self, Offer};
 use crate::signals::{self, Signals};
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Serves until the client disconnects or a signal comes.
 pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
+    output::serve();
     if let Some(address) = &arguments.http {
         return http::run(shared, address, arguments.no_token);
     }

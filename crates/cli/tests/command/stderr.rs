@@ -1,9 +1,12 @@
 //! Haft works even if stderr cannot be written.
 
 use crate::scratch::{Ended, Scratch};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Runs the command with stderr made unusable by the shell: `2>&-`, `2>/dev/full`.
 fn without(scratch: &Scratch, redirect: &str, args: &[&str], input: &str) -> Ended {
@@ -122,4 +125,78 @@ fn a_stdout_that_cannot_be_written_is_a_failure() {
             "{args:?} {ended:?}"
         );
     }
+}
+
+/// Returns a pipe that is full.
+fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let flags = fcntl_getfl(&writer).unwrap();
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    fcntl_setfl(&writer, flags).unwrap();
+    (reader, writer)
+}
+
+#[test]
+fn a_server_answers_although_nothing_reads_its_warnings() {
+    let scratch = Scratch::new();
+    let rules: String = (0..1_500)
+        .map(|number| format!("  - {{ deny: no_such_tool_{number} }}\n"))
+        .collect();
+    scratch.file("haft.yaml", format!("sandbox: off\npolicy:\n{rules}"));
+    let (_reader, writer) = full_pipe();
+    let mut child = scratch
+        .command(&["mcp"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(CLIENT.as_bytes()).unwrap();
+    let stdout = child.stdout.take().unwrap();
+    let (sender, answers) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    // Without a reader, the old code never answered.
+    let answer = answers.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(answer.contains("serverInfo"), "{answer}");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn only_the_first_warnings_are_printed() {
+    let scratch = Scratch::new();
+    let name = "x".repeat(3_000);
+    let rules: String = (0..300)
+        .map(|number| format!("  - {{ deny: no_such_tool_{number}{name} }}\n"))
+        .collect();
+    scratch.file("haft.yaml", format!("policy:\n{rules}"));
+    let ended = Ended::from(scratch.command(&["tools"]).output().unwrap());
+    let lines = ended.err.lines().count();
+    assert!((40..=60).contains(&lines), "{lines}");
+    assert!(ended.err.contains("and 250 more warnings"), "{}", ended.err);
+    assert!(ended.err.len() < 150_000, "{}", ended.err.len());
+}
+
+#[test]
+fn a_message_to_a_console_that_nothing_reads_is_an_error() {
+    let scratch = Scratch::new();
+    scratch.user("tools:\n  channels:\n    screen: {kind: console}\n");
+    let (_reader, writer) = full_pipe();
+    let arguments = r#"{"chanId": "screen", "chatId": 42, "content": "hi"}"#;
+    let output = scratch
+        .command(&["--toolset", "workspace", "call", "message", arguments])
+        .stderr(writer)
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        out.contains("cannot write to the console: nothing reads standard error"),
+        "{out}"
+    );
 }

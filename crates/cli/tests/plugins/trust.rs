@@ -835,6 +835,45 @@ fn code_that_an_argument_names_indirectly_is_pinned_and_remarked() {
     }
 }
 
+/// Code that runs before the program, or because of a variable or an option, is pinned as
+/// far as its file can be found, and remarked on.
+#[test]
+fn code_that_variables_and_options_load_is_pinned_and_remarked() {
+    let git = |option: &str| json!({ "path": "/usr/bin/git", "args": ["-c", option, "s"] });
+    let with = |name: &str, value: &str| json!({ "path": "./plug", "env": { name: value } });
+    for (entry, file) in [
+        (with("NODE_OPTIONS", "--require ./pre"), "pre.js"),
+        (with("NODE_OPTIONS", "--import=./pre.mjs"), "pre.mjs"),
+        (with("PYTHONPATH", "lib"), "lib/sitecustomize.py"),
+        (with("PYTHONPATH", "/usr/lib:./lib"), "lib/usercustomize.py"),
+        (with("BASH_ENV", "./pre"), "pre"),
+        (with("LD_PRELOAD", "./pre.so"), "pre.so"),
+        (with("RUBYOPT", "-r./pre"), "pre.rb"),
+        (with("GIT_CONFIG_VALUE_0", "!./srv"), "srv"),
+        (with("GIT_SSH_COMMAND", "sh -c './srv x'"), "srv"),
+        (with("PAGER", "./srv"), "srv"),
+        (git("alias.s=!./srv"), "srv"),
+        (git("alias.s=!exec ./bin/srv"), "bin/srv"),
+        (git("core.fsmonitor=./srv"), "srv"),
+        (
+            json!({ "path": "/usr/bin/find", "args": [".", "-exec", "./srv", "{}", ";"] }),
+            "srv",
+        ),
+    ] {
+        let bed = Bed::new();
+        bed.program("work/plug", "#!/bin/sh\n");
+        let file = format!("work/{file}");
+        bed.write(&file, "1");
+        bed.project(&json!({ "tools": { "plugins": [entry] } }));
+        let shown = bed.done(&["trust", "--yes"]).out;
+        assert!(shown.contains(MAY_LOAD), "{entry}: {shown}");
+        let waits = |bed: &Bed| bed.haft(&["tools"]).err.contains("changed)");
+        assert!(!waits(&bed), "{entry}");
+        bed.write(&file, "2");
+        assert!(waits(&bed), "{entry}");
+    }
+}
+
 /// The remark depends on the code, not on how many files are pinned.
 #[test]
 fn only_code_that_is_not_pinned_is_remarked() {
@@ -855,6 +894,11 @@ fn only_code_that_is_not_pinned_is_remarked() {
         json!({ "path": "docker", "args": ["run", "far", "./README.md"] }),
         json!({ "path": "flock", "args": ["./README.md", "python3", "-m", "far"] }),
         json!({ "path": "unknown-program", "args": ["./README.md"] }),
+        json!({ "path": "./plug", "env": { "PERL5OPT": "-I./lib -Mfar" } }),
+        json!({ "path": "./plug", "env": { "NODE_OPTIONS": "--require far" } }),
+        json!({ "path": "./plug", "env": { "GIT_CONFIG_GLOBAL": "./README.md" } }),
+        json!({ "path": "/usr/bin/git", "args": ["-C", "far", "-c", "core.fsmonitor=./x"] }),
+        json!({ "path": "./plug", "args": ["--run", "cd far && ./x"] }),
     ] {
         let shown = shown(&entry);
         assert!(shown.contains(MAY_LOAD), "{entry}: {shown}");
@@ -864,6 +908,8 @@ fn only_code_that_is_not_pinned_is_remarked() {
         json!({ "path": "/usr/bin/env", "args": ["A=1", "python3", "./plug.py", "--fast"] }),
         json!({ "path": "/usr/bin/env", "args": ["./plug", "--fast"] }),
         json!({ "path": "./plug", "args": ["--fast", "./README.md"] }),
+        json!({ "path": "./plug", "env": { "NODE_ENV": "test", "GIT_AUTHOR_NAME": "me" } }),
+        json!({ "path": "./plug", "env": { "NODE_OPTIONS": "--max-old-space-size=4096" } }),
     ] {
         let shown = shown(&entry);
         assert!(shown.contains("plug"), "{entry}: {shown}");

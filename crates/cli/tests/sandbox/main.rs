@@ -29,6 +29,7 @@ mod network;
 mod processes;
 mod protect;
 mod renames;
+mod shut;
 mod turn;
 mod waiting;
 mod workspace;

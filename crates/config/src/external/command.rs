@@ -17,7 +17,7 @@ use haft::ops::executor::look_up;
 use haft::ops::scope::real;
 use interpreters::{Finder, Step};
 use program_names::Code;
-pub(super) use program_names::CodeSource;
+pub(super) use program_names::{CodeSource, is_loader, may_run_code};
 pub(crate) use program_names::{is_interpreter, name_of};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -485,6 +485,11 @@ pub(super) fn code_source(program: &Path, located: &Path, arguments: &[String]) 
         (CodeSource::Program, Some(real)) => program_names::code_source(&name_of(&real), arguments),
         (named, _) => named,
     }
+}
+
+/// Whether an argument may contain code for a shell, as `git -c alias.x=!./run` does.
+pub(super) fn may_be_script(word: &str) -> bool {
+    word.contains(['!', ';', '|', '&', '`']) || word.contains("$(")
 }
 
 /// Maximum number of single-letter options in one word that are looked behind.

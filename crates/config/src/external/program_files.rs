@@ -1,6 +1,9 @@
 //! The files of a configured program that are pinned when the user trusts it.
 
-use super::command::{CodeSource, code_source, paths_in_text, paths_of_argument, paths_of_value};
+use super::command::{
+    CodeSource, code_source, is_loader, may_be_script, may_run_code, paths_in_text,
+    paths_of_argument, paths_of_value,
+};
 use super::is_file;
 use haft::ops::beneath;
 use std::path::{Path, PathBuf};
@@ -10,8 +13,10 @@ const ENDINGS: [&str; 12] = [
     "js", "mjs", "cjs", "json", "node", "ts", "mts", "cts", "py", "rb", "lua", "php",
 ];
 
-/// Files that interpreters run if they are given a folder.
-const IN_FOLDER: [&str; 7] = [
+/// Files that interpreters run if they are given a folder, or find one in their search path.
+const IN_FOLDER: [&str; 9] = [
+    "sitecustomize.py",
+    "usercustomize.py",
     "__main__.py",
     "__init__.py",
     "package.json",
@@ -37,8 +42,8 @@ pub(super) struct ProgramWords<'a> {
     /// The program that was found by that name.
     pub(super) located: &'a Path,
     pub(super) arguments: &'a [String],
-    /// Values of its environment variables.
-    pub(super) values: Vec<&'a str>,
+    /// Its environment variables that the configuration sets.
+    pub(super) variables: Vec<(&'a str, &'a str)>,
     /// Folders in which the program or its configuration would find its files. The first
     /// one is the folder it runs in.
     pub(super) folders: Vec<&'a Path>,
@@ -70,8 +75,20 @@ impl ProgramWords<'_> {
             add(&mut files, path);
         }
         let own = self.folders.first().copied().unwrap_or(Path::new("/"));
-        for value in self.values.iter().copied().flat_map(paths_of_value) {
-            add(&mut files, plain(&own.join(value)));
+        let texts = self.arguments.iter().flat_map(|word| paths_in_text(word));
+        for path in texts.take(MAX_WORDS).flat_map(|word| self.paths(word)) {
+            add(&mut files, path);
+        }
+        for (name, value) in &self.variables {
+            let paths = paths_of_value(value).chain(paths_in_text(value));
+            for path in paths.take(MAX_WORDS).map(|path| plain(&own.join(path))) {
+                if is_loader(name) {
+                    for file in candidates(path.clone()) {
+                        add(&mut files, file);
+                    }
+                }
+                add(&mut files, path);
+            }
         }
         let source = code_source(self.program, self.located, self.arguments);
         let is_pinned = |path: &PathBuf| files.contains(path);
@@ -83,11 +100,17 @@ impl ProgramWords<'_> {
             }
             CodeSource::Text(_) | CodeSource::Unknown => false,
         };
+        let mut variables = self.variables.iter();
+        let is_steered = self.arguments.iter().any(|word| may_be_script(word))
+            || variables.any(|(name, value)| may_run_code(name, value));
         for path in self.modules(source) {
             add(&mut files, path);
         }
         add_interpreters(&mut files, own);
-        ProgramFiles { files, has_code }
+        ProgramFiles {
+            files,
+            has_code: has_code && !is_steered,
+        }
     }
 
     /// Returns the paths that a word may mean.

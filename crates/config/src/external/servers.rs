@@ -189,12 +189,11 @@ fn item(server: &Configured, line: Option<&CommandLine>) -> Item {
             };
             let words = [server.written_program(None).into_iter().collect(), own].concat();
             let folders = [line.map(|line| line.dir.as_path()), Some(&server.folder)];
-            let values = environment.values.iter().map(|(_, value)| value.as_str());
             let known = ProgramWords {
                 program,
                 located: line.map_or(program, |line| &line.program),
                 arguments: line.map_or(arguments, |line| &line.arguments),
-                values: values.collect(),
+                variables: super::pairs(environment),
                 folders: folders.into_iter().flatten().collect(),
             }
             .files();

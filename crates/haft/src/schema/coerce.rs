@@ -2,7 +2,7 @@
 
 use super::names::{IDS, VALUES, fold};
 use super::notes::Notes;
-use super::{Ranges, alias, parse, words};
+use super::{Ranges, alias, words};
 use serde_json::{Map, Number, Value};
 
 /// Maximum depth of values that are converted. No model nests arguments deeper.
@@ -83,7 +83,9 @@ fn coerce(
         return;
     }
     if let Some(kind) = schema.get("type").and_then(Value::as_str)
-        && let Some(coerced) = to_kind(value, kind).or_else(|| id(name, value, kind))
+        && let Some(coerced) = to_kind(value, kind)
+            .or_else(|| id(name, value, kind))
+            .or_else(|| from_text(value, kind, notes))
     {
         notes.repair(name, format!("{} read as {kind}", brief(value)));
         *value = coerced;
@@ -212,10 +214,18 @@ fn to_kind(value: &Value, kind: &str) -> Option<Value> {
             "false" => Some(Value::Bool(false)),
             _ => None,
         },
-        ("array", Value::String(text)) => parse::nested(text).filter(Value::is_array),
-        ("object", Value::String(text)) => parse::nested(text).filter(Value::is_object),
         _ => None,
     }
+}
+
+/// Parses a list or an object that was given as text.
+fn from_text(value: &Value, kind: &str, notes: &mut Notes) -> Option<Value> {
+    let is_wanted = match kind {
+        "array" => Value::is_array,
+        "object" => Value::is_object,
+        _ => return None,
+    };
+    notes.nested(value.as_str()?).filter(is_wanted)
 }
 
 /// Converts an id that was sent as a number such as `1.0` to text.

@@ -3,6 +3,8 @@
 use super::Repair;
 use super::coerce::integer;
 use super::names::{IDS, fold};
+use super::parse;
+use crate::json::{MAX_VALUES, Shape};
 use crate::{Invalid, Problem};
 use haft_ops::text::brief::{NAME, brief};
 use serde_json::{Map, Value};
@@ -21,9 +23,29 @@ pub(super) struct Notes {
     more_repairs: usize,
     problems: Vec<Problem>,
     more_problems: usize,
+    /// Number of values parsed from strings.
+    parsed_values: usize,
 }
 
 impl Notes {
+    /// Parses an object or a list that was given as a string. All strings of a call share
+    /// one limit, because each value takes many times its length.
+    pub(super) fn nested(&mut self, text: &str) -> Option<Value> {
+        if !text.trim_start().starts_with(['{', '[']) {
+            return None;
+        }
+        let values = Shape::of(text.as_bytes()).values();
+        if self.parsed_values + values > MAX_VALUES {
+            self.problem(Problem::Other(format!(
+                "the arguments are too large: the lists and objects in their strings have more \
+                 than {MAX_VALUES} values; send less at once"
+            )));
+            return None;
+        }
+        self.parsed_values += values;
+        parse::nested(text)
+    }
+
     pub(super) fn repair(&mut self, parameter: &str, change: impl AsRef<str>) {
         if self.repairs.len() >= MAX_REPAIRS {
             self.more_repairs += 1;
@@ -63,6 +85,7 @@ impl Notes {
             more_repairs,
             mut problems,
             more_problems,
+            parsed_values: _,
         } = self;
         if !problems.is_empty() {
             // Missing parameters come first, because callers show the first line.

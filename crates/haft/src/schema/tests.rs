@@ -523,3 +523,28 @@ fn arguments_that_take_long_to_check_are_refused_briefly() {
     assert!(message(1_000).contains("haft cannot say where"));
     assert!(message(100_000).contains("send less at once"));
 }
+
+#[test]
+fn lists_and_objects_in_strings_share_one_limit() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "todos": { "type": "array", "items": { "type": "object" } },
+        },
+    });
+    let checker = Checker::new(&schema, Ranges::Refuse);
+    let todo = |values: usize| json!({ "tags": vec![1; values] }).to_string();
+    let call = |values: usize, todos: usize| {
+        let todos = vec![todo(values); todos];
+        checker.prepare(json!({ "todos": todos })).map(|_| ())
+    };
+    assert!(call(30_000, 4).is_ok());
+    let error = call(30_000, 50).unwrap_err();
+    assert!(
+        error.to_string().contains("more than 150000 values"),
+        "{error}"
+    );
+    // A string in a string counts too.
+    let outer = format!("[{}]", vec![json!(todo(30_000)).to_string(); 6].join(","));
+    assert!(checker.prepare(json!({ "todos": outer })).is_err());
+}

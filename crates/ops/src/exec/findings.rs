@@ -3,9 +3,10 @@
 //! protected.
 
 use super::move_out::move_out;
-use super::state::{Opened, State, is_link, open_way, place, state};
+use super::state::{State, is_link, place, state};
 use crate::executor::sandbox::{Confinement, Level, WatchReason, Watched};
 use crate::git::{AddedCommands, BusyGuard, Registry, Since, UnfinishedRebase};
+use crate::scope::shut::{Opened, open_way};
 use rustix::fs::symlinkat;
 use rustix::io::Errno;
 use std::collections::HashMap;

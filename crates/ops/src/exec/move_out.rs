@@ -1,7 +1,8 @@
 //! Moves files that appeared at a protected path into haft's own folder, or copies them if
 //! they cannot be renamed.
 
-use super::state::{Opened, place, set_mode};
+use super::state::place;
+use crate::scope::shut::{Opened, set_mode};
 use crate::{private, scope};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat,

@@ -180,6 +180,7 @@ impl Sandbox {
         for folder in &folders {
             check_listable(folder, program)?;
         }
+        let failed_looks = scope::shut::failed_looks();
         let isolation = context.isolation.as_ref();
         let temp = isolation.map_or(&self.request.temp, |isolation| &isolation.temp);
         private::folder(temp).map_err(|source| {
@@ -229,6 +230,16 @@ impl Sandbox {
             ..self.request.clone()
         };
         let plan = Plan::new(&request).map_err(refused)?;
+        if scope::shut::failed_looks() != failed_looks {
+            let detail = "a process keeps taking away the permissions of a folder, so haft cannot \
+                          find what to protect in it; end that process, then try again";
+            let detail = detail.to_owned();
+            return Err(crate::executor::cannot(
+                program,
+                Refusal::Unconfined,
+                detail,
+            ));
+        }
         self.monitor.remember_protected(plan.protected());
         // These are the identities that the supervisor will insist on.
         self.check(plan.found().map(|(_, found)| Some(found)))?;
@@ -338,7 +349,7 @@ fn check_listable(folder: &Path, program: &Program) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = openat(CWD, folder, flags, Mode::empty());
     let is_shut = opened.err() == Some(Errno::ACCESS);
-    if !is_shut || scope::shut_folder(&folder.join(".git")).is_none() {
+    if !is_shut || scope::shut::shut_folder(&folder.join(".git")).is_none() {
         return Ok(());
     }
     let folder = folder.display();

@@ -1,13 +1,10 @@
 //! States of paths: enough to detect whether they were changed.
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, openat, openat2,
-    readlinkat, statat,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, readlinkat, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of entries of a protected folder that are compared.
 const MAX_ENTRIES: usize = 2_000;
@@ -74,74 +71,6 @@ pub(super) fn state(path: &Path) -> State {
         }
         _ => State::There(vec![(PathBuf::new(), facts(&stat))]),
     }
-}
-
-/// Makes a folder of this user searchable and writable, and restores its permissions when
-/// dropped.
-#[derive(Debug)]
-pub(super) struct Opened {
-    folder: OwnedFd,
-    mode: Mode,
-}
-
-impl Opened {
-    /// Adds the owner's permissions if this user owns the folder and some are missing.
-    /// Works on the handle, so the folder cannot be swapped.
-    pub(super) fn new(folder: &OwnedFd) -> Option<Self> {
-        let stat = fstat(folder).ok()?;
-        let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
-        let is_folder = FileType::from_raw_mode(stat.st_mode).is_dir();
-        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-        if !is_ours || !is_folder || mode.contains(Mode::RWXU) {
-            return None;
-        }
-        let folder = folder.try_clone().ok()?;
-        set_mode(&folder, mode | Mode::RWXU).ok()?;
-        Some(Self { folder, mode })
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        // Fails if the folder was removed, which is fine.
-        let _ = set_mode(&self.folder, self.mode);
-    }
-}
-
-/// Sets the permissions of the object behind a handle, which may be an `O_PATH` handle.
-pub(super) fn set_mode(handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
-    let name = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    chmodat(CWD, name, mode, AtFlags::empty())
-}
-
-/// Makes the folders on the way to a path searchable, without following links.
-pub(super) fn open_way(path: &Path) -> Vec<Opened> {
-    let mut opened = Vec::new();
-    let Some(parent) = path.parent() else {
-        return opened;
-    };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(mut folder) = openat(CWD, "/", flags, Mode::empty()) else {
-        return opened;
-    };
-    for part in parent.components() {
-        let Component::Normal(name) = part else {
-            continue;
-        };
-        let mut next = openat(&folder, name, flags, Mode::empty());
-        if next.as_ref().is_err_and(|errno| *errno == Errno::ACCESS) {
-            opened.extend(Opened::new(&folder));
-            next = openat(&folder, name, flags, Mode::empty());
-        }
-        let Ok(next) = next else {
-            return opened;
-        };
-        folder = next;
-    }
-    if fstat(&folder).is_ok_and(|stat| stat.st_mode & 0o100 == 0) {
-        opened.extend(Opened::new(&folder));
-    }
-    opened
 }
 
 /// Returns the first link on the way to a path. The path was real when it was chosen, so

@@ -6,7 +6,8 @@
 )]
 
 use super::move_out::{move_out, move_out_by_copying};
-use super::state::{State, open_way, state};
+use super::state::{State, state};
+use crate::scope::shut::open_way;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;

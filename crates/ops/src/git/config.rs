@@ -1,7 +1,8 @@
 //! Reads which other files a git configuration makes git obey.
 
 use super::{kind, open, real};
-use crate::scope::shut_folder;
+use crate::scope::shut::look;
+use crate::scope::shut::shut_folder;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -121,7 +122,7 @@ impl Named {
 /// Whether a file that could not be read is there, or may be, and a command of this user
 /// could make it readable. Asked once: another process may change permissions meanwhile.
 fn may_be_readable_later(file: &Path) -> bool {
-    match statat(CWD, file, AtFlags::empty()) {
+    match look(file, || statat(CWD, file, AtFlags::empty())) {
         Ok(stat) => {
             FileType::from_raw_mode(stat.st_mode).is_file()
                 && stat.st_uid == rustix::process::geteuid().as_raw()

@@ -1,7 +1,8 @@
 //! Finds hard links to protected files: writing to one writes to all.
 
 use super::names;
-use crate::scope::shut_above;
+use crate::scope::shut::look;
+use crate::scope::shut::shut_above;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -83,11 +84,11 @@ pub(crate) fn same_files(sought: &Sought, roots: &[PathBuf]) -> (Vec<PathBuf>, b
 }
 
 #[expect(
-    clippy::cast_possible_wrap,
+    clippy::unnecessary_cast,
     reason = "the kernel's types differ between architectures"
 )]
 fn facts(path: &Path) -> Option<(FileType, u64, Identity)> {
-    let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let stat = look(path, || statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)).ok()?;
     let identity = (
         stat.st_dev as u64,
         stat.st_ino as u64,

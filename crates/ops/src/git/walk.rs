@@ -2,7 +2,7 @@
 
 use super::is;
 use super::shape::{Shape, is_whole};
-use crate::scope::shut_folder;
+use crate::scope::shut::shut_folder;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -56,8 +56,9 @@ pub(super) fn stamp(folder: &Path) -> Result<Stamp, Errno> {
     Ok(Some((stat.st_ino as u64, seconds, nanos)))
 }
 
-/// Lists a folder. Returns `None` if it does not exist. In a folder that cannot be listed,
-/// the names that matter are looked up.
+/// Lists a folder. Returns `None` if it does not exist. A folder of this user is looked into
+/// even if it is closed; in another folder that cannot be listed, the names that matter are
+/// looked up.
 #[expect(
     clippy::disallowed_methods,
     reason = "finds what to protect; a scope would refuse to look into some of it"
@@ -72,25 +73,30 @@ pub(super) fn visit(folder: &Path) -> Option<Visit> {
         // something.
         Err(error) => {
             visit.is_closed = error != Errno::ACCESS || shut_folder(folder).is_some();
-            return Some(visit);
+            if error != Errno::ACCESS {
+                return Some(visit);
+            }
         }
     }
     let mut shape = Shape::default();
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
+    let entries: Vec<_> = match std::fs::read_dir(folder) {
+        Ok(entries) => entries.flatten().collect(),
         Err(error) => {
-            visit.is_closed = error.kind() != ErrorKind::PermissionDenied || is_ours(folder);
+            visit.is_closed |= error.kind() != ErrorKind::PermissionDenied || is_ours(folder);
             visit.stamp = None;
-            visit.is_repository = Shape::of(folder).is_repository();
-            visit.has_dot_git = super::kind(&folder.join(".git")).is_some();
-            return Some(visit);
+            let Some(entries) = super::list(folder) else {
+                visit.is_repository = Shape::of(folder).is_repository();
+                visit.has_dot_git = super::kind(&folder.join(".git")).is_some();
+                return Some(visit);
+            };
+            entries
         }
     };
-    for (at, entry) in entries.flatten().enumerate() {
+    for (at, entry) in entries.into_iter().enumerate() {
         let (name, kind) = (entry.file_name(), entry.file_type().ok());
         // Without search permission, only the names can be listed.
         if at == 0 && super::is_out_of_reach(&entry.path()) {
-            visit.is_closed = is_ours(folder);
+            visit.is_closed |= is_ours(folder);
             visit.stamp = None;
         }
         shape.see(&name, kind.into());

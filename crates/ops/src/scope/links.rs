@@ -2,13 +2,11 @@
 //! `/proc` are refused.
 
 use super::mode::Reading;
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, chmodat, fstat, openat, readlinkat, statat,
-};
+use super::shut::look_at;
+use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -20,6 +18,22 @@ pub(super) const MAX_LINKS: usize = 40;
 pub(super) enum Last {
     Follow,
     Keep,
+}
+
+/// What to do about a folder of this user that cannot be searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shut {
+    LookInto,
+    Leave,
+}
+
+impl Shut {
+    fn look<T>(self, path: &Path, look: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+        match self {
+            Self::LookInto => look_at(path, look),
+            Self::Leave => look(),
+        }
+    }
 }
 
 /// A resolved path.
@@ -59,19 +73,22 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
 }
 
 /// Resolves every link in a path as the kernel would. Parts that do not exist are kept, so
-/// that files can be created.
+/// that files can be created. Links in folders that this user has shut are followed too.
 pub(super) fn real_path(path: &Path, last: Last, reading: Reading) -> Result<PathBuf, Problem> {
-    real_below(Path::new("/"), path, last, reading).map(|real| real.path)
+    let top = Path::new("/");
+    let real = follow(top, path, last, reading, Shut::LookInto, &mut Vec::new());
+    real.map(|real| real.path)
 }
 
-/// Resolves a path below a folder that is already real.
+/// Resolves a path below a folder that is already real, for a tool that has no more
+/// permissions than the user.
 pub(super) fn real_below(
     folder: &Path,
     path: &Path,
     last: Last,
     reading: Reading,
 ) -> Result<Real, Problem> {
-    follow(folder, path, last, reading, &mut Vec::new())
+    follow(folder, path, last, reading, Shut::Leave, &mut Vec::new())
 }
 
 /// Resolves a path, and records each link that is followed and each folder that is left by
@@ -81,6 +98,7 @@ fn follow(
     path: &Path,
     last: Last,
     reading: Reading,
+    shut: Shut,
     steps: &mut Vec<PathBuf>,
 ) -> Result<Real, Problem> {
     let mut real = folder.to_owned();
@@ -97,7 +115,7 @@ fn follow(
         let keep = last == Last::Keep && rest.is_empty();
         met = None;
         let mut next = real.join(&name);
-        let Ok(stat) = statat(CWD, &next, AtFlags::SYMLINK_NOFOLLOW) else {
+        let Ok(stat) = shut.look(&next, || statat(CWD, &next, AtFlags::SYMLINK_NOFOLLOW)) else {
             if let Some(found) = undo_replacement(&real, &name) {
                 next = real.join(&found);
                 if statat(CWD, &next, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
@@ -122,7 +140,7 @@ fn follow(
         if reading != Reading::Anywhere && is_magic(&next) {
             return Err(Problem::Magic);
         }
-        let Ok(target) = readlinkat(CWD, &next, Vec::new()) else {
+        let Ok(target) = shut.look(&next, || readlinkat(CWD, &next, Vec::new())) else {
             real = next;
             continue;
         };
@@ -154,45 +172,12 @@ pub fn links_on(path: &Path) -> Vec<PathBuf> {
         path,
         Last::Follow,
         Reading::Anywhere,
+        Shut::LookInto,
         &mut steps,
     );
     steps.sort();
     steps.dedup();
     steps
-}
-
-/// Returns the folder that makes a path unreachable, if this user owns it and cannot search
-/// it. Nothing is known about paths in it, but a command of this user can make it
-/// searchable.
-#[must_use]
-pub fn shut_above(path: &Path) -> Option<PathBuf> {
-    let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-    (found.err() == Some(Errno::ACCESS)).then(|| shut_folder(path))?
-}
-
-/// Like [`shut_above`], for a path that was already found to be unreachable. Another process
-/// may open and shut folders meanwhile, so each one is asked only once.
-#[must_use]
-pub fn shut_folder(path: &Path) -> Option<PathBuf> {
-    let mut above = path.ancestors().skip(1);
-    let (folder, can_open) = above.find_map(|folder| Some((folder, can_set_mode(folder).ok()?)))?;
-    can_open.then(|| folder.to_owned())
-}
-
-/// Whether this user may change the mode of a folder. The owner is not enough to tell: in a
-/// user namespace all unmapped owners look the same. So this sets the mode to its current
-/// value.
-///
-/// # Errors
-/// When the folder cannot be reached.
-fn can_set_mode(folder: &Path) -> rustix::io::Result<bool> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let handle = openat(CWD, folder, flags, Mode::empty())?;
-    let stat = fstat(&handle)?;
-    let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-    let name = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    Ok(stat.st_uid == rustix::process::geteuid().as_raw()
-        && chmodat(CWD, name, mode, AtFlags::empty()).is_ok())
 }
 
 /// Returns the components that matter: names and `..`.

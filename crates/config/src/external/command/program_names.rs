@@ -209,6 +209,54 @@ const RUNNERS_BY_FIRST_WORD: [&str; 12] = [
 /// Programs whose arguments name what runs on another machine or in a container.
 const ELSEWHERE: [&str; 5] = ["docker", "podman", "nerdctl", "kubectl", "ssh"];
 
+/// Programs with options that name commands to run, or that run their arguments.
+const COMMANDERS: [&str; 44] = [
+    "awk",
+    "bwrap",
+    "chroot",
+    "chrt",
+    "cpulimit",
+    "dbus-run-session",
+    "dumb-init",
+    "ed",
+    "emacs",
+    "entr",
+    "ex",
+    "fakeroot",
+    "find",
+    "firejail",
+    "flock",
+    "gdb",
+    "git",
+    "gosu",
+    "ionice",
+    "less",
+    "m4",
+    "man",
+    "mawk",
+    "nawk",
+    "nsenter",
+    "nvim",
+    "openssl",
+    "parallel",
+    "perf",
+    "prlimit",
+    "rsync",
+    "runuser",
+    "screen",
+    "script",
+    "sed",
+    "setpriv",
+    "socat",
+    "strace",
+    "su",
+    "tar",
+    "taskset",
+    "tmux",
+    "unshare",
+    "vim",
+];
+
 /// Prefixes of variables that determine where code is loaded from.
 const LOADERS: [&str; 48] = [
     "PATH",
@@ -264,6 +312,11 @@ const LOADERS: [&str; 48] = [
 /// Suffixes of variables that hold flags for an interpreter.
 const FLAGS: [&str; 4] = ["OPT", "OPTS", "OPTIONS", "FLAGS"];
 
+/// Suffixes of variables that name a command.
+const COMMAND_VARIABLES: [&str; 8] = [
+    "EDITOR", "VISUAL", "PAGER", "BROWSER", "SHELL", "ASKPASS", "_COMMAND", "_WRAPPER",
+];
+
 /// Words of a command line that are code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Code {
@@ -297,7 +350,7 @@ fn is_runner(name: &str) -> bool {
 }
 
 /// Whether interpreters load code from the value of this variable.
-pub(super) fn is_loader(name: &str) -> bool {
+pub(in crate::external) fn is_loader(name: &str) -> bool {
     let is_begun = |known: &&str| match known.ends_with('_') {
         true => name.starts_with(*known),
         false => name == *known,
@@ -322,6 +375,18 @@ pub(super) fn loads(name: &str, value: &str) -> bool {
             .split([':', ';', ' '])
             .any(|part| !part.starts_with('/')),
     }
+}
+
+/// Whether a variable may make a program run code that its command line does not name.
+pub(in crate::external) fn may_run_code(name: &str, value: &str) -> bool {
+    let is_git = name.starts_with("GIT_")
+        && !["GIT_AUTHOR_", "GIT_COMMITTER_"]
+            .iter()
+            .any(|known| name.starts_with(known));
+    let is_program = COMMAND_VARIABLES.iter().any(|end| name.ends_with(end));
+    let loads =
+        is_loader(name) && !(holds_flags(name) && value.split_whitespace().all(is_harmless));
+    !value.is_empty() && (loads || is_git || is_program)
 }
 
 /// Whether a flag loads no code.
@@ -501,6 +566,7 @@ pub(super) fn code_source(name: &str, arguments: &[String]) -> CodeSource {
     match path.filter(|_| is_wrapper) {
         Some(at) => CodeSource::File(at),
         None if is_wrapper => CodeSource::Unknown,
+        None if COMMANDERS.contains(&name) && !words.is_empty() => CodeSource::Unknown,
         None => CodeSource::Program,
     }
 }

@@ -4,7 +4,8 @@ use crate::git::{self, Controls};
 use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::rules::SYSTEM;
-use crate::scope::shut_folder;
+use crate::scope::shut::look;
+use crate::scope::shut::shut_folder;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::temp::SHARED as TEMP;
 use std::path::{Path, PathBuf};
@@ -66,8 +67,9 @@ pub(super) fn kind(path: &Path) -> Kind {
 /// Maximum number of links that the kernel follows in one path.
 const LINKS: usize = 40;
 
-/// Resolves all links in a path. Parts that do not exist are kept, below the real folder
-/// they would be in. A link in a cycle is kept as it is.
+/// Resolves all links in a path, also those in folders that this user has shut. Parts that
+/// do not exist are kept, below the real folder they would be in. A link in a cycle is kept
+/// as it is.
 pub(super) fn real(path: &Path) -> PathBuf {
     follow(path, LINKS)
 }
@@ -90,7 +92,8 @@ fn follow(path: &Path, links: usize) -> PathBuf {
         return folder;
     };
     let place = folder.join(name);
-    match (std::fs::read_link(&place), links.checked_sub(1)) {
+    let target = look(&place, || std::fs::read_link(&place));
+    match (target, links.checked_sub(1)) {
         (Ok(target), Some(left)) => follow(&folder.join(target), left),
         _ => place,
     }
@@ -102,10 +105,9 @@ fn follow(path: &Path, links: usize) -> PathBuf {
     reason = "lists homes, repositories and the top of the disk to plan around them"
 )]
 pub(super) fn names(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let list = || Ok::<_, std::io::Error>(std::fs::read_dir(folder)?.flatten().collect());
+    let entries: Vec<std::fs::DirEntry> = look(folder, list).unwrap_or_default();
+    let mut paths: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
     paths.sort();
     paths
 }

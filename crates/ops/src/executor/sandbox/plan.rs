@@ -193,22 +193,22 @@ impl Plan {
                 (Some(_), None) => known_paths::real(&path),
                 (None, _) => continue,
             };
-            match known_paths::kind(&name) {
-                Kind::Folder | Kind::File => protected.push(name),
-                Kind::Link => {
-                    let target = known_paths::real(&name);
-                    match known_paths::kind(&target) {
-                        Kind::Folder | Kind::File => protected.push(target),
-                        // Files created there are obeyed too.
-                        Kind::Nothing => watched.push(Watched { path: target, why }),
-                        Kind::Shut => protected.push(shut(&target)),
-                        // A link cycle leads nowhere.
-                        Kind::Link => {}
-                    }
-                    watched.push(Watched { path: name, why });
+            let kind = known_paths::kind(&name);
+            if matches!(kind, Kind::Link | Kind::Shut) {
+                let target = known_paths::real(&name);
+                match known_paths::kind(&target) {
+                    Kind::Folder | Kind::File => protected.push(target),
+                    // Files created there are obeyed too.
+                    Kind::Nothing => watched.push(Watched { path: target, why }),
+                    Kind::Shut => protected.push(shut(&target)),
+                    // A link cycle leads nowhere.
+                    Kind::Link => {}
                 }
+            }
+            match kind {
+                Kind::Folder | Kind::File => protected.push(name),
                 Kind::Shut => protected.push(shut(&name)),
-                Kind::Nothing => watched.push(Watched { path: name, why }),
+                Kind::Link | Kind::Nothing => watched.push(Watched { path: name, why }),
             }
         }
         // Everything else is read-only already, and a program may have been given it to
@@ -410,7 +410,7 @@ pub(super) fn changed(path: &Path) -> Error {
 /// Returns the folder to protect instead of an unreachable path in it. The path may be
 /// anything, and a command can make the folder searchable.
 fn shut(path: &Path) -> PathBuf {
-    scope::shut_folder(path).unwrap_or_else(|| path.to_owned())
+    scope::shut::shut_folder(path).unwrap_or_else(|| path.to_owned())
 }
 
 fn existing(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {

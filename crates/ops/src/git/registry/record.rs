@@ -3,7 +3,7 @@
 use super::{Registry, Since};
 use crate::git::shape::is_whole;
 use crate::git::{CONTROL, kind};
-use crate::scope::shut_above;
+use crate::scope::shut::shut_above;
 use rustix::fs::FileType;
 use std::path::{Path, PathBuf};
 
