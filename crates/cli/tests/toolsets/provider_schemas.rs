@@ -82,13 +82,13 @@ fn check(schema: &Value, at: &str, depth: usize, counts: &mut Counts) -> Vec<Str
             wrong("the default is not one of the options".to_owned());
         }
     }
+    let none = Map::new();
     let mut below = Vec::new();
     match schema["type"].as_str() {
         Some("object") => {
             if schema["additionalProperties"] != false {
                 wrong("additionalProperties is not false".to_owned());
             }
-            let none = Map::new();
             let properties = schema["properties"].as_object().unwrap_or(&none);
             counts.properties += properties.len();
             for name in schema["required"].as_array().into_iter().flatten() {
@@ -96,7 +96,7 @@ fn check(schema: &Value, at: &str, depth: usize, counts: &mut Counts) -> Vec<Str
                     .as_str()
                     .is_some_and(|name| properties.contains_key(name))
                 {
-                    wrong(format!("required names {name}, which is no property"));
+                    wrong(format!("required names {name}, which is not a property"));
                 }
             }
             for (name, property) in properties {
