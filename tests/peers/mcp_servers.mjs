@@ -12,7 +12,10 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 
 const haft = resolve(process.argv[2] ?? "target/debug/haft");
-const modules = join(dirname(fileURLToPath(import.meta.url)), "node_modules", "@modelcontextprotocol");
+const peers = dirname(fileURLToPath(import.meta.url));
+const modules = join(peers, "node_modules", "@modelcontextprotocol");
+// An old version of the Python SDK; ./test installs it.
+const oldPython = join(peers, "..", "..", "target", "peers-old", "bin", "python");
 const everything = join(modules, "server-everything", "dist", "index.js");
 const filesystem = join(modules, "server-filesystem", "dist", "index.js");
 const home = mkdtempSync(join(tmpdir(), "haft-servers-"));
@@ -68,6 +71,7 @@ writeFileSync(
         http: { url: `http://127.0.0.1:${http.port}/mcp` },
         sse: { uri: `http://127.0.0.1:${sse.port}/sse` },
         files: { command: process.execPath, args: [filesystem, work] },
+        old: { command: oldPython, args: [join(peers, "old_server.py")] },
       },
     },
   }),
@@ -112,6 +116,9 @@ for (const name of ["stdio", "http", "sse"]) {
     assert.match(text(await call(`${name}_trigger-elicitation-request`, {})), /declined/);
   });
 }
+await check("old: a server that ends at an unknown request is used", async () => {
+  assert.equal(text(await call("old_add", { a: 2, b: 3 })), "5");
+});
 await check("stdio: it sees no more of the environment than it should", async () => {
   const seen = JSON.parse(text(await call("stdio_get-env", {})));
   const usual = ["PATH", "HOME", "USER", "SHELL", "LANG", "TZ", "TERM", "TMPDIR"];

@@ -161,7 +161,7 @@ pub(crate) async fn close(agent: &Agent, signals: &mut Signals) -> Option<Exit> 
 /// Time that the chat waits for tools of servers and plugins before it starts.
 const CHAT_WAIT: Duration = Duration::from_secs(2);
 
-/// How long to wait for the tools of servers and plugins.
+/// Time to wait for the tools of servers and plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolsWait {
     /// Until all are there, because the first answer may need them.

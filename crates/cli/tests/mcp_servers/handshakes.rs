@@ -1,4 +1,4 @@
-//! How a conversation with a server begins: programs get `initialize` first, and one whose
+//! The start of a conversation with a server: programs get `initialize` first, and one whose
 //! answer is of no use is started again without it.
 
 use crate::bed::Bed;

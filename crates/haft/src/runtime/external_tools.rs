@@ -161,7 +161,7 @@ impl<'a> SourcesLoading<'a> {
         let _ = tokio::time::timeout(time, all).await;
     }
 
-    /// Waits for one more source; `false` if there is none.
+    /// Waits for one more source; `false` if all are loaded.
     async fn next(&mut self) -> bool {
         let Some((position, loaded)) = self.loading.next().await else {
             return false;

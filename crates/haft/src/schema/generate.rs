@@ -61,6 +61,11 @@ fn tidy(schema: &mut Value) {
                 *text = unwrapped(text);
             }
             describe_first(fields);
+            // OpenAI's strict mode wants this of every object. Repair drops unknown fields.
+            if fields.contains_key("properties") {
+                let closed = "additionalProperties".to_owned();
+                fields.entry(closed).or_insert(Value::Bool(false));
+            }
             for (_, value) in fields.iter_mut() {
                 tidy(value);
             }

@@ -32,7 +32,7 @@ const CLOCK_SLACK: Duration = Duration::from_millis(50);
 pub(super) struct Fetcher {
     /// Name of the program, such as `npx`.
     program: String,
-    /// The package, if it can be told from the arguments.
+    /// The package, if the arguments name it.
     package: Option<String>,
     /// Variables that tell the program where its cache is.
     variables: Vec<&'static str>,
@@ -112,7 +112,7 @@ fn known(word: &str) -> Option<(&'static str, &'static [&'static str])> {
     })
 }
 
-/// Returns the package that a fetcher is told to run.
+/// Returns the package in the arguments of a fetcher.
 fn package(fetcher: &str, arguments: &[&str]) -> Option<String> {
     if matches!(fetcher, "docker" | "podman") {
         return None;

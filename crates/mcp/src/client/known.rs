@@ -1,4 +1,4 @@
-//! What is stored about a server between sessions: its tools, and how it is started.
+//! Facts about a server that outlive a session: its tools, and the handshake that works.
 
 use super::connect::ConversationStart;
 use super::server::RemoteServer;

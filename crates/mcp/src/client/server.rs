@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// damage what is already there.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Time after which the user is told about a download, and told again.
+/// Time after which a download is shown to the user, and shown again.
 const FETCH_NOTICE: Duration = Duration::from_secs(2);
 const FETCH_NOTICE_AGAIN: Duration = Duration::from_secs(20);
 
