@@ -24,20 +24,27 @@ mod hands;
 mod hold;
 mod keep;
 mod library;
+mod locate;
+mod metadata;
 mod notes;
+mod outcome;
 mod picture;
 mod plan;
 mod record;
 mod recorder;
+mod records;
 mod restore;
 mod session;
 mod set_file;
+mod shared;
 mod space;
 mod state;
 mod store;
 mod switch;
+mod touch;
 mod tree_at;
 mod undo;
+mod verdict;
 
 pub use bounds::{Bounds, Skip};
 pub use change::{
@@ -45,11 +52,11 @@ pub use change::{
     Version,
 };
 pub use hold::Hold;
+pub use outcome::{Aside, Calls, ChangedPath, Selection, TreeAt, UndoError, UndoMode, Undone};
 pub use recorder::{End, Recorder, Touch};
 pub use session::Session;
 pub use store::{Clean, SessionInfo, Store, Usage};
 pub use switch::{Attribution, Recording, Switch};
-pub use undo::{Aside, Calls, ChangedPath, Selection, TreeAt, UndoError, UndoMode, Undone};
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,13 @@
 //! Content of changed files, before and after.
 
 use super::change::{Change, ChangeKind, Version};
+use super::compare;
 use super::keep::{self, Source};
 use super::library;
 use super::picture::{Entry, Picture};
 use super::record::Kept;
 use super::session::Session;
 use super::state::{self, Inode, State};
-use super::{compare, picture::Loaded};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -63,12 +63,21 @@ fn find_linked(session: &Session, set: u64, name: &str) -> io::Result<Option<u64
     Ok(later.find(|number| is_in(*number)))
 }
 
-/// Finds the object that is the file itself, if it still has the content of before.
+/// The object that is a file itself.
+#[derive(Debug)]
+pub(super) enum Linked {
+    /// With the content of before, and its present state.
+    Same(PathBuf, State),
+    /// With the content that the calls left, and with other names.
+    Changed(PathBuf),
+}
+
+/// Finds the object that is the file itself, unless others have changed it under another name.
 pub(super) fn linked(
     session: &Session,
     picture: &Picture,
     before: &State,
-) -> io::Result<Option<PathBuf>> {
+) -> io::Result<Option<Linked>> {
     let Some((set, name)) = picture.links.get(&before.inode) else {
         return Ok(None);
     };
@@ -81,9 +90,15 @@ pub(super) fn linked(
         Some(real) => super::folders::open_folder(&root, &real)?,
         None => return Ok(None),
     };
-    let there = state::read(objects, std::ffi::OsStr::new(name))?;
-    let is_same = there.is_some_and(|there| before.same_content(&there));
-    Ok(is_same.then(|| folder.join(name)))
+    let Some(there) = state::read(objects, std::ffi::OsStr::new(name))? else {
+        return Ok(None);
+    };
+    if before.same_version(&there) {
+        return Ok(Some(Linked::Same(folder.join(name), there)));
+    }
+    let left = picture.links_after.get(&before.inode);
+    let is_left_so = left.is_some_and(|left| left.same_version(&there));
+    Ok(is_left_so.then(|| Linked::Changed(folder.join(name))))
 }
 
 /// Whether the content of an inode is kept.
@@ -117,7 +132,7 @@ fn indexed(session: &Session, number: u64) -> io::Result<Option<Arc<Indexed>>> {
     };
     let is_finished = set.finished.is_some();
     let header = set.header.clone();
-    let mut picture = Picture::new(&[set] as &[Loaded])?;
+    let mut picture = Picture::new(&[set], &[])?;
     if !is_finished && let Some(header) = header {
         compare::compare(&mut picture, session, header.time)?;
     }
@@ -187,7 +202,7 @@ pub(super) fn open(
                 return Ok(Some(source.reader()));
             }
             // Only its name or its attributes changed.
-            match after.filter(|after| before.same_content(after)) {
+            match after.filter(|after| before.same_version(after)) {
                 Some(after) => version_of(session, number, change, after),
                 None => Ok(None),
             }
@@ -212,7 +227,7 @@ fn version_of(
     if let (Some(parent), Some(name)) = (change.path.parent(), change.path.file_name())
         && let Ok(folder) = super::folders::open_folder(&root, parent)
         && let Ok(file) = rustix::fs::openat(folder, name, flags, Mode::empty())
-        && state::of(&file).is_ok_and(|now| wanted.same_content(&now))
+        && state::of(&file).is_ok_and(|now| wanted.same_version(&now))
     {
         return Ok(Some(Box::new(std::fs::File::from(file))));
     }
@@ -229,7 +244,7 @@ fn version_of(
         let before = later
             .original(&change.path)
             .and_then(|entry| entry.before.as_ref())
-            .filter(|before| before.same_content(wanted));
+            .filter(|before| before.same_version(wanted));
         if let Some(before) = before
             && let Some(source) = source(session, &later.picture, before.inode)?
         {

@@ -131,7 +131,8 @@ impl Folders {
             return Ok(None);
         };
         let dir = match open_folder(root, path) {
-            Err(error) if is_missing(&error) => return Ok(None),
+            // A link in its place is a change that was not seen, and is reported.
+            Err(error) if is_missing(&error) && !is_link(&error) => return Ok(None),
             dir => dir?,
         };
         let id = self.identify(path, &state::of(&dir)?, seen, out)?;
@@ -211,6 +212,10 @@ pub(super) fn open_folder(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
 
 fn at<'a>(dir: Option<&'a OwnedFd>, root: &'a OwnedFd) -> rustix::fd::BorrowedFd<'a> {
     dir.unwrap_or(root).as_fd()
+}
+
+fn is_link(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::LOOP)
 }
 
 /// Whether there is no such folder, or something else in its place.

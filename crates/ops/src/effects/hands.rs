@@ -1,25 +1,25 @@
 //! Changes files for an undo: below open folders, without following links, each recorded
 //! before it happens.
 
-use super::attributes;
+use super::change::Incomplete;
 use super::keep::Source;
+use super::metadata::by_handle;
+use super::outcome::UndoError;
 use super::picture::{Lookup, Picture, Place};
 use super::plan::TEMPORARY;
 use super::recorder::{Recorder, Touch};
 use super::restore::note;
-use super::state::{self, State, Time};
-use super::undo::UndoError;
-use rustix::fd::{AsFd, OwnedFd};
+use super::state::{self, Inode, State};
+use rustix::fd::OwnedFd;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chmodat,
-    chownat, linkat, mkdirat, mknodat, openat, renameat, symlinkat, unlinkat, utimensat,
+    AtFlags, CWD, Mode, OFlags, chmodat, linkat, mkdirat, mknodat, openat, renameat, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const USABLE: u32 = 0o700;
 
 pub(super) struct Hands<'a> {
     pub(super) picture: Picture,
-    recorder: &'a Recorder,
+    pub(super) recorder: &'a Recorder,
     open: HashMap<u32, Arc<OwnedFd>>,
     /// Folders whose mode forbade changes, and that mode.
     opened: Vec<(Place, u32)>,
@@ -79,7 +79,7 @@ impl<'a> Hands<'a> {
         }
     }
 
-    fn dir(&mut self, id: u32) -> Result<Option<Arc<OwnedFd>>, UndoError> {
+    pub(super) fn dir(&mut self, id: u32) -> Result<Option<Arc<OwnedFd>>, UndoError> {
         if let Some(dir) = self.open.get(&id) {
             return Ok(Some(Arc::clone(dir)));
         }
@@ -141,7 +141,22 @@ impl<'a> Hands<'a> {
         let Some(dir) = self.dir(place.0)? else {
             return Ok(None);
         };
-        state::read(&*dir, state::name(&place.1)).map_err(|errno| self.error("read", place, errno))
+        let state = self.picture.read(&*dir, &place.1);
+        state.map_err(|errno| self.error("read", place, errno))
+    }
+
+    /// Notes that what is at a place now is what another inode was.
+    pub(super) fn is_again(&mut self, place: &Place, old: Inode) -> Result<(), UndoError> {
+        let Some(dir) = self.dir(place.0)? else {
+            return Ok(());
+        };
+        let now = state::read(&*dir, state::name(&place.1))
+            .map_err(|errno| self.error("read", place, errno))?;
+        if let Some(now) = now.filter(|now| now.inode != old) {
+            self.recorder.alias(old, now.inode);
+            self.picture.aliases.insert(now.inode, old);
+        }
+        Ok(())
     }
 
     pub(super) fn place_folder(&mut self, id: u32, now: Lookup) {
@@ -298,12 +313,12 @@ impl<'a> Hands<'a> {
         self.put(&temporary, place)
     }
 
-    /// Puts the kept file itself back. Returns `false` if it is on another file system.
+    /// Puts the kept file itself back, with these attributes. Returns `false` if it is on another file system.
     pub(super) fn put_back(
         &mut self,
         object: &Path,
         place: &Place,
-        before: &State,
+        before: Option<&State>,
     ) -> Result<bool, UndoError> {
         step().map_err(|errno| self.error("change", place, errno))?;
         let dir = self.usable(place)?;
@@ -315,13 +330,24 @@ impl<'a> Hands<'a> {
             openat(CWD, folder, flags, Mode::empty())
                 .map_err(|errno| self.error("read the kept content of", place, errno))?,
         );
-        self.set_attributes(&objects, &(0, Self::name(name)), before)?;
+        if let Some(before) = before {
+            self.set_attributes(&objects, &(0, Self::name(name)), before)?;
+        }
         note(self.recorder, &self.path(place));
         match renameat(&*objects, name, &*dir, state::name(&place.1)) {
             Ok(()) => Ok(true),
             Err(Errno::XDEV) => Ok(false),
             Err(errno) => Err(self.error("replace", place, errno)),
         }
+    }
+
+    /// A file that the calls changed under one name gets its content back under all of them,
+    /// of which some are unknown.
+    pub(super) fn cannot_redo(&self, place: &Place) {
+        self.recorder.incomplete(Incomplete::Failed {
+            path: self.path(place),
+            error: "redo does not change other names of this file".to_owned(),
+        });
     }
 
     /// Writes content into a file that has other names too.
@@ -378,62 +404,6 @@ impl<'a> Hands<'a> {
         }
     }
 
-    /// Gives an entry its mode, owner, time and extended attributes.
-    pub(super) fn attributes(&mut self, place: &Place, before: &State) -> Result<(), UndoError> {
-        step().map_err(|errno| self.error("change", place, errno))?;
-        let Some(dir) = self.dir(place.0)? else {
-            return Ok(());
-        };
-        self.recorder.before(&self.path(place), Touch::Attributes);
-        self.set_attributes(&dir, place, before)
-    }
-
-    fn set_attributes(
-        &self,
-        dir: &Arc<OwnedFd>,
-        place: &Place,
-        before: &State,
-    ) -> Result<(), UndoError> {
-        let name = state::name(&place.1);
-        let fail = |errno: Errno| self.error("restore the attributes of", place, errno);
-        let Some(now) = state::read(&**dir, name).map_err(fail)? else {
-            return Ok(());
-        };
-        if (now.uid, now.gid) != (before.uid, before.gid) {
-            let (uid, gid) = (Uid::from_raw(before.uid), Gid::from_raw(before.gid));
-            // Only root may give a file away.
-            let _ = chownat(
-                &**dir,
-                name,
-                Some(uid),
-                Some(gid),
-                AtFlags::SYMLINK_NOFOLLOW,
-            );
-        }
-        if now.file_type != FileType::Symlink {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let handle = openat(&**dir, name, flags, Mode::empty()).map_err(fail)?;
-            if let Some(list) = self.picture.attributes.get(&before.inode) {
-                attributes::restore(&by_handle(&handle), list).map_err(fail)?;
-            }
-            let mode = Mode::from_raw_mode(before.mode);
-            if state::of(&handle).map_err(fail)?.mode != before.mode {
-                chmodat(CWD, by_handle(&handle), mode, AtFlags::empty()).map_err(fail)?;
-            }
-        }
-        if !now.is_dir() {
-            set_time(&**dir, name, before.modified).map_err(fail)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn set_time(&mut self, place: &Place, time: Time) {
-        if let Ok(Some(dir)) = self.dir(place.0) {
-            // A folder of another user keeps its time.
-            let _ = set_time(&*dir, state::name(&place.1), time);
-        }
-    }
-
     /// Waits until everything is on disk.
     pub(super) fn sync(&self, folder: &Path) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -444,27 +414,8 @@ impl<'a> Hands<'a> {
 }
 
 /// A point at which a test lets an undo be killed or fail.
-fn step() -> rustix::io::Result<()> {
+pub(super) fn step() -> rustix::io::Result<()> {
     #[cfg(test)]
     super::tests::steps::step()?;
     Ok(())
-}
-
-fn set_time(dir: impl AsFd, name: &OsStr, time: Time) -> rustix::io::Result<()> {
-    let times = Timestamps {
-        last_access: Timespec {
-            tv_sec: 0,
-            tv_nsec: UTIME_OMIT,
-        },
-        last_modification: Timespec {
-            tv_sec: time.seconds,
-            tv_nsec: time.nanos.into(),
-        },
-    };
-    utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)
-}
-
-/// A path that leads to an open file, whatever happens to its name.
-fn by_handle(file: &impl AsFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()))
 }

@@ -11,18 +11,20 @@
 use super::change::{SetState, SetSummary};
 use super::codec::{Decoder, Encoder};
 use super::compare;
-use super::picture::{Loaded, Picture};
-use super::record::{Finished, Header, Record, Records, TRAILER};
+use super::picture::Picture;
+use super::record::{Finished, Header, Record, TRAILER};
 use super::recorder::End;
+use super::records::Loaded;
+use super::records::Records;
 use super::session::Session;
 use super::set_file::SetFile;
-use super::state::Time;
+use super::state::{Inode, Time};
 use rustix::fs::{FlockOperation, RenameFlags, flock};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -198,21 +200,6 @@ pub(super) fn heads(session: &Session) -> io::Result<Vec<Head>> {
     Ok(heads)
 }
 
-/// Heads of the sets that are finished, oldest first. Ends none.
-pub(super) fn finished_heads(session: &Session) -> io::Result<Vec<Head>> {
-    let mut heads = Vec::new();
-    for number in numbers(session.folder())? {
-        if let Some((header, Some(finished))) = ends(&set_path(session, number))? {
-            heads.push(Head {
-                number,
-                header,
-                finished: Some(finished),
-            });
-        }
-    }
-    Ok(heads)
-}
-
 fn head(session: &Session, number: u64) -> io::Result<Option<Head>> {
     let path = set_path(session, number);
     for _ in 0..2 {
@@ -249,7 +236,7 @@ fn head(session: &Session, number: u64) -> io::Result<Option<Head>> {
 }
 
 /// Reads the first and the last record of a set.
-fn ends(path: &Path) -> io::Result<Option<(Header, Option<Finished>)>> {
+pub(super) fn ends(path: &Path) -> io::Result<Option<(Header, Option<Finished>)>> {
     #[expect(clippy::disallowed_methods, reason = "haft's own file")]
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -318,7 +305,7 @@ pub(super) fn picture(session: &Session, head: &Head) -> io::Result<Option<Pictu
     let Some(set) = load(session, head.number)? else {
         return Ok(None);
     };
-    let mut picture = Picture::new(&[set])?;
+    let mut picture = Picture::new(&[set], &[])?;
     if head.finished.is_none() {
         compare::compare(&mut picture, session, head.header.time)?;
     }
@@ -398,88 +385,33 @@ fn system_time(time: Time) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Space of a folder with everything in it.
-pub(super) fn usage(folder: &Path) -> io::Result<u64> {
-    let mut sum: u64 = 0;
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        #[expect(clippy::disallowed_methods, reason = "haft's own folder")]
-        let entries = match std::fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            entries => entries?,
+/// Files and folders that undos made again since a set: pairs of a new and an old inode.
+pub(super) fn aliases(session: &Session, since: u64) -> io::Result<Vec<(Inode, Inode)>> {
+    let mut aliases = Vec::new();
+    for number in numbers(session.folder())? {
+        let is_undo = || -> io::Result<bool> {
+            let ends = ends(&set_path(session, number))?;
+            Ok(ends.is_some_and(|(header, _)| !header.undoes.is_empty()))
         };
-        for entry in entries {
-            let entry = entry?;
-            let Ok(meta) = entry.metadata() else { continue };
-            if meta.is_dir() {
-                open.push(entry.path());
-            } else {
-                sum = sum.saturating_add(meta.len().min(meta.blocks().saturating_mul(512)));
-            }
+        if number > since
+            && is_undo()?
+            && let Some(set) = load(session, number)?
+        {
+            aliases.extend(set.records.iter().filter_map(|record| match record {
+                Record::Alias { old, new } => Some((*new, *old)),
+                _ => None,
+            }));
         }
     }
-    Ok(sum)
+    Ok(aliases)
 }
 
-/// Takes the lock of a session. `None`: another process has it.
-pub(super) fn lock(session: &Session) -> io::Result<Option<File>> {
-    crate::private::folder(session.folder())?;
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    let file = crate::private::file(&options, &session.folder().join("lock"))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(_) => Ok(None),
+/// Combines sets, oldest first, with the eyes of today.
+pub(super) fn pictured(session: &Session, numbers: &[u64]) -> io::Result<Picture> {
+    let mut sets = Vec::new();
+    for number in numbers {
+        sets.extend(load(session, *number)?);
     }
-}
-
-/// Removes what the oldest sets keep, until the session uses at most `most` bytes. Returns the
-/// bytes it uses.
-pub(super) fn evict(session: &Session, most: u64) -> io::Result<u64> {
-    let folder = session.folder();
-    let mut used = usage(folder)?;
-    let Some(_lock) = lock(session)? else {
-        return Ok(used);
-    };
-    for number in numbers(folder)? {
-        if used <= most {
-            break;
-        }
-        let path = set_path(session, number);
-        let Some((header, Some(mut finished))) = ends(&path)? else {
-            continue;
-        };
-        if finished.evicted {
-            continue;
-        }
-        finished.evicted = true;
-        let mut out = Vec::new();
-        Record::Header(header).append(&mut out);
-        Record::append_end(finished, &mut out);
-        let kept = usage(&session.objects(number))?;
-        let length = path.metadata().map_or(0, |meta| meta.len());
-        write_file(&path, &out)?;
-        remove_tree(&session.objects(number))?;
-        used = used
-            .saturating_sub(kept.saturating_add(length))
-            .saturating_add(out.len() as u64);
-    }
-    Ok(used)
-}
-
-/// Whether another process, or a call of this one, writes in a session's folder.
-pub(super) fn is_in_use(folder: &Path) -> io::Result<bool> {
-    for name in names(folder)? {
-        if name != "lock" && !name.ends_with(".set") {
-            continue;
-        }
-        #[expect(clippy::disallowed_methods, reason = "haft's own file")]
-        let Ok(file) = File::open(folder.join(name)) else {
-            continue;
-        };
-        if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let first = numbers.first().copied().unwrap_or(u64::MAX);
+    Picture::new(&sets, &aliases(session, first)?)
 }

@@ -4,45 +4,15 @@
 //! state after that of the newest.
 
 use super::attributes::Attributes;
-use super::folders::{is_missing, open_folder, open_root};
-use super::record::{Finished, Header, Kept, Record};
+use super::folders::open_root;
+use super::record::{Kept, Part, Record};
+use super::records::Loaded;
+use super::shared::Last;
 use super::state::{self, Inode, State, Time};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// A set as it was read.
-#[derive(Debug, Default)]
-pub(super) struct Loaded {
-    pub(super) number: u64,
-    pub(super) header: Option<Header>,
-    pub(super) records: Vec<Record>,
-    /// Why something is missing.
-    pub(super) why: Option<String>,
-    pub(super) finished: Option<Finished>,
-}
-
-impl Loaded {
-    pub(super) fn new(number: u64, records: impl Iterator<Item = Record>) -> Self {
-        let mut set = Self {
-            number,
-            ..Self::default()
-        };
-        for record in records {
-            match record {
-                Record::Header(header) => set.header = Some(header),
-                Record::Finished(finished) => set.finished = Some(finished),
-                Record::Incomplete(why) => {
-                    set.why.get_or_insert(why);
-                }
-                Record::Trailer => {}
-                record => set.records.push(record),
-            }
-        }
-        set
-    }
-}
 
 /// Folder with touched entries.
 #[derive(Debug)]
@@ -102,17 +72,28 @@ pub(super) struct Picture {
     pub(super) contents: HashMap<Inode, (u64, Kept)>,
     /// Number of the set, and name of the object that is the file itself.
     pub(super) links: HashMap<Inode, (u64, String)>,
+    /// State after the call of files that are kept under another name and have further ones.
+    pub(super) links_after: HashMap<Inode, State>,
     pub(super) attributes: HashMap<Inode, Attributes>,
-    moved: HashMap<Inode, Vec<Place>>,
-    root: OwnedFd,
-    searching: HashSet<u32>,
-    hit_loop: bool,
+    /// Files and folders that an undo made again, and what they were before.
+    pub(super) aliases: HashMap<Inode, Inode>,
+    pub(super) moved: HashMap<Inode, Vec<Place>>,
+    pub(super) root: OwnedFd,
+    pub(super) searching: HashSet<u32>,
+    pub(super) hit_loop: bool,
 }
 
 impl Picture {
-    /// Combines sets, oldest first.
-    pub(super) fn new(sets: &[Loaded]) -> io::Result<Self> {
+    /// Combines sets, oldest first. `aliases` are pairs of a new and an old inode from undos
+    /// since.
+    pub(super) fn new(sets: &[Loaded], aliases: &[(Inode, Inode)]) -> io::Result<Self> {
         let root = open_root()?;
+        let mut aliases: HashMap<Inode, Inode> = aliases.iter().copied().collect();
+        for record in sets.iter().flat_map(|set| &set.records) {
+            if let Record::Alias { old, new } = record {
+                aliases.insert(*new, *old);
+            }
+        }
         let mut picture = Self {
             folders: vec![Folder {
                 inode: state::of(&root)?.inode,
@@ -128,6 +109,8 @@ impl Picture {
             originals: HashMap::new(),
             contents: HashMap::new(),
             links: HashMap::new(),
+            links_after: HashMap::new(),
+            aliases,
             attributes: HashMap::new(),
             moved: HashMap::new(),
             root,
@@ -136,9 +119,14 @@ impl Picture {
         };
         let mut by_inode = HashMap::new();
         let mut by_place = HashMap::new();
+        // First and last states of files with several names.
+        let mut shared = HashMap::new();
+        let mut last = Last::new();
         for set in sets {
-            picture.add(set, &mut by_inode, &mut by_place);
+            picture.add(set, &mut by_inode, &mut by_place, &mut shared);
+            picture.note_last(set, &mut last);
         }
+        picture.apply_last(&last);
         picture.by_inode = by_inode;
         for (at, entry) in (0..).zip(&picture.entries) {
             if let Some(before) = &entry.before {
@@ -148,11 +136,37 @@ impl Picture {
         Ok(picture)
     }
 
+    /// What an inode was before any undo.
+    pub(super) fn canonical(&self, inode: Inode) -> Inode {
+        let mut inode = inode;
+        for _ in 0..=self.aliases.len() {
+            match self.aliases.get(&inode) {
+                Some(old) if *old != inode => inode = *old,
+                _ => break,
+            }
+        }
+        inode
+    }
+
+    fn known(&self, state: Option<&State>) -> Option<State> {
+        state.map(|state| State {
+            inode: self.canonical(state.inode),
+            ..state.clone()
+        })
+    }
+
+    /// Reads the state of an entry.
+    pub(super) fn read(&self, dir: impl AsFd, name: &[u8]) -> rustix::io::Result<Option<State>> {
+        let state = state::read(dir, state::name(name))?;
+        Ok(self.known(state.as_ref()))
+    }
+
     fn add(
         &mut self,
         set: &Loaded,
         by_inode: &mut HashMap<Inode, u32>,
         by_place: &mut HashMap<Place, u32>,
+        shared: &mut HashMap<Inode, State>,
     ) {
         let earlier: HashSet<Inode> = self.contents.keys().copied().collect();
         // Numbers of the set's folders in the picture.
@@ -166,6 +180,7 @@ impl Picture {
                     name,
                     modified,
                 } => {
+                    let inode = &self.canonical(*inode);
                     let place = (id(&ids, *parent), name.clone());
                     let by_name = || {
                         by_place
@@ -196,30 +211,38 @@ impl Picture {
                 } => {
                     let key = (id(&ids, *folder), name.clone());
                     let next = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+                    let mut before = self.known(before.as_ref());
+                    if let Some(before) = &mut before
+                        && before.links > 1
+                    {
+                        // It may have been changed under another name in the meantime.
+                        let first = shared.entry(before.inode);
+                        *before = first.or_insert_with(|| before.clone()).clone();
+                    }
                     let entries = &mut self.entries;
                     self.by_key.entry(key).or_insert_with_key(|(folder, name)| {
                         entries.push(Entry {
                             folder: *folder,
                             name: name.clone(),
-                            before: before.clone(),
+                            before,
                             after: None,
                         });
                         next
                     });
                 }
-                Record::Content { inode, kept } if !earlier.contains(inode) => {
+                Record::Content { inode, kept } => {
+                    let inode = self.canonical(*inode);
                     let content = (set.number, kept.clone());
                     if let Kept::Linked(name) = kept {
-                        self.links.insert(*inode, (set.number, name.clone()));
-                        self.contents.entry(*inode).or_insert(content);
-                    } else {
-                        self.contents.insert(*inode, content);
+                        self.links.insert(inode, (set.number, name.clone()));
+                        self.contents.entry(inode).or_insert(content);
+                    } else if !earlier.contains(&inode) {
+                        self.contents.insert(inode, content);
                     }
                 }
                 Record::Attributes { inode, list } => {
-                    self.attributes
-                        .entry(*inode)
-                        .or_insert_with(|| list.clone());
+                    let inode = self.canonical(*inode);
+                    self.attributes.entry(inode).or_insert_with(|| list.clone());
                 }
                 Record::Moved {
                     inode,
@@ -227,7 +250,8 @@ impl Picture {
                     name,
                 } => {
                     let place = (id(&ids, *folder), name.clone());
-                    self.moved.entry(*inode).or_default().push(place);
+                    let inode = self.canonical(*inode);
+                    self.moved.entry(inode).or_default().push(place);
                 }
                 Record::After {
                     folder,
@@ -238,10 +262,11 @@ impl Picture {
                 } => {
                     let key = (id(&ids, *folder), name.clone());
                     let at = self.by_key.get(&key).copied();
+                    let after = self.known(after.as_ref());
                     if let Some(entry) = at.and_then(|at| self.entries.get_mut(at as usize)) {
                         let earlier = entry.after.as_ref().is_some_and(|after| after.content);
                         entry.after = Some(After {
-                            state: after.clone(),
+                            state: after,
                             content: *content || earlier,
                             hash: *hash,
                         });
@@ -265,6 +290,23 @@ impl Picture {
                         }
                         folder.after = Some((now, *modified));
                     }
+                }
+                Record::Dropped { inode, part } => {
+                    let inode = self.canonical(*inode);
+                    let is_own = |number: &u64| *number == set.number;
+                    if self.links.get(&inode).is_some_and(|(own, _)| is_own(own)) {
+                        self.links.remove(&inode);
+                    }
+                    let is_dropped = |(own, kept): &(u64, Kept)| {
+                        is_own(own) && (*part == Part::All || matches!(kept, Kept::Linked(_)))
+                    };
+                    if self.contents.get(&inode).is_some_and(is_dropped) {
+                        self.contents.remove(&inode);
+                    }
+                }
+                Record::LinkedAfter { inode, after } => {
+                    let inode = self.canonical(*inode);
+                    self.links_after.insert(inode, after.clone());
                 }
                 _ => {}
             }
@@ -354,115 +396,6 @@ impl Picture {
             .join(state::name(&entry.name))
     }
 
-    /// Present path of a folder, by where it was last known to be.
-    pub(super) fn path_now(&self, mut id: u32) -> Option<PathBuf> {
-        let mut names = Vec::new();
-        for _ in 0..=self.folders.len() {
-            if id == 0 {
-                return Some(joined(names.iter().rev().map(|name: &&Box<[u8]>| &***name)));
-            }
-            let Lookup::At((parent, name)) = &self.folder(id)?.now else {
-                return None;
-            };
-            names.push(name);
-            id = *parent;
-        }
-        None
-    }
-
-    /// Opens a folder where it is now. `None` if it is gone.
-    pub(super) fn open(&mut self, id: u32) -> io::Result<Option<OwnedFd>> {
-        if !self.locate(id)? {
-            return Ok(None);
-        }
-        let Some(path) = self.path_now(id) else {
-            return Ok(None);
-        };
-        match open_folder(&self.root, &path) {
-            Err(error) if is_missing(&error) => Ok(None),
-            opened => opened.map(Some),
-        }
-    }
-
-    /// Looks for a folder: where it was moved, then where it was first seen. Another folder in
-    /// that place does not count, unless the place was never touched.
-    pub(super) fn locate(&mut self, id: u32) -> io::Result<bool> {
-        if id == 0 {
-            return Ok(true);
-        }
-        let Some(folder) = self.folder(id) else {
-            return Ok(false);
-        };
-        match &folder.now {
-            Lookup::At(_) => return Ok(true),
-            Lookup::Gone => return Ok(false),
-            Lookup::Unknown => {}
-        }
-        let inode = folder.inode;
-        let first = (folder.parent, folder.name.clone());
-        if !self.searching.insert(id) {
-            self.hit_loop = true;
-            return Ok(false);
-        }
-        let mut places: Vec<Place> = Vec::new();
-        let moved = self.moved.get(&inode).into_iter().flatten().rev();
-        for place in moved.chain([&first]) {
-            if !places.contains(place) {
-                places.push(place.clone());
-            }
-        }
-        let is_outer = self.searching.len() == 1;
-        if is_outer {
-            self.hit_loop = false;
-        }
-        let mut found = Lookup::Gone;
-        for place in places {
-            if !self.locate(place.0)? {
-                continue;
-            }
-            let Some(above) = self.path_now(place.0) else {
-                continue;
-            };
-            let is_untouched = place == first && !self.by_key.contains_key(&place);
-            let there = match open_folder(&self.root, &above) {
-                Err(error) if is_missing(&error) => continue,
-                above => state::read(above?, state::name(&place.1))?,
-            };
-            if there.is_some_and(|there| there.is_dir() && (there.inode == inode || is_untouched)) {
-                found = Lookup::At(place);
-                break;
-            }
-        }
-        self.searching.remove(&id);
-        let is_found = matches!(found, Lookup::At(_));
-        if (is_found || !self.hit_loop)
-            && let Some(folder) = self.folders.get_mut(id as usize)
-        {
-            folder.now = found;
-        }
-        Ok(is_found)
-    }
-
-    /// Reads the present state of every entry.
-    pub(super) fn observe(&mut self) -> io::Result<Vec<Option<State>>> {
-        let mut states = Vec::with_capacity(self.entries.len());
-        let mut open: Option<(u32, Option<OwnedFd>)> = None;
-        for at in 0..self.entries.len() {
-            let Some(id) = self.entries.get(at).map(|entry| entry.folder) else {
-                continue;
-            };
-            if open.as_ref().is_none_or(|(known, _)| *known != id) {
-                open = Some((id, self.open(id)?));
-            }
-            let state = match (&open, self.entries.get(at)) {
-                (Some((_, Some(dir))), Some(entry)) => state::read(dir, state::name(&entry.name))?,
-                _ => None,
-            };
-            states.push(state);
-        }
-        Ok(states)
-    }
-
     /// States of every entry after the call, as they were recorded.
     pub(super) fn recorded(&self) -> Vec<Option<State>> {
         self.entries
@@ -480,7 +413,7 @@ impl Picture {
     }
 }
 
-fn joined<'a>(names: impl Iterator<Item = &'a [u8]>) -> PathBuf {
+pub(super) fn joined<'a>(names: impl Iterator<Item = &'a [u8]>) -> PathBuf {
     let mut path = PathBuf::from("/");
     path.extend(names.map(|name| Path::new(state::name(name))));
     path

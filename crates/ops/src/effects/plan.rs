@@ -1,13 +1,11 @@
 //! What an undo is going to do, found out without changing anything.
 
-use super::change::{Change, ChangeKind};
 use super::compare;
 use super::contents;
-use super::library::{self, Head};
-use super::picture::{After, Entry, Lookup, Picture, Place};
+use super::outcome::Aside;
+use super::picture::{After, Entry, Picture, Place};
 use super::session::Session;
 use super::state::{self, State, Time};
-use super::undo::{Aside, ChangedPath, UndoError, UndoMode, store_error};
 use rustix::fd::OwnedFd;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -38,14 +36,14 @@ pub(super) struct Plan {
     /// Entries that are not as the calls left them.
     pub(super) conflicts: Vec<Conflict>,
     /// Entries whose content is missing.
-    not_kept: Vec<u32>,
+    pub(super) not_kept: Vec<u32>,
     /// Folders that stay because of what others put there.
     pub(super) left: Vec<PathBuf>,
     /// Times of folders to put back at the end.
     pub(super) times: Vec<(u32, Time)>,
     /// Remains of an earlier attempt.
     pub(super) remains: Vec<Place>,
-    is_empty: bool,
+    pub(super) is_empty: bool,
 }
 
 /// An entry that is not as the calls left it.
@@ -53,7 +51,7 @@ pub(super) struct Plan {
 pub(super) struct Conflict {
     pub(super) entry: u32,
     pub(super) path: PathBuf,
-    what: &'static str,
+    pub(super) what: &'static str,
     /// Where its present version goes.
     pub(super) aside: Option<PathBuf>,
 }
@@ -114,8 +112,7 @@ impl Plan {
         self.now.get(at as usize).and_then(Option::as_ref)
     }
 
-    /// Reads the present state of every entry. A folder that was removed by the calls and is
-    /// there again, with the same mode and owner, counts as the old one.
+    /// Reads the present state of every entry.
     fn observe(&mut self) -> io::Result<()> {
         self.now = vec![None; self.picture.entries.len()];
         let mut open: Option<(u32, Option<OwnedFd>)> = None;
@@ -130,18 +127,9 @@ impl Plan {
                 continue;
             };
             let now = match &open {
-                Some((_, Some(dir))) => state::read(dir, state::name(&entry.name))?,
+                Some((_, Some(dir))) => self.picture.read(dir, &entry.name)?,
                 _ => None,
             };
-            let adopted = adopted(entry, now.as_ref());
-            let place = (entry.folder, entry.name.clone());
-            if let Some(inode) = adopted
-                && let Some(folder) = self.picture.by_inode.get(&inode).copied()
-                && !self.picture.locate(folder)?
-                && let Some(folder) = self.picture.folders.get_mut(folder as usize)
-            {
-                folder.now = Lookup::At(place);
-            }
             if let Some(slot) = self.now.get_mut(*at as usize) {
                 *slot = now;
             }
@@ -252,12 +240,8 @@ impl Plan {
         match (&entry.before, now) {
             (None, None) => true,
             (Some(before), Some(now)) => {
-                let is_home = !before.is_dir()
-                    || before.inode == now.inode
-                    || adopted(entry, Some(now)).is_some();
-                let is_linked = before.links <= 1 || before.inode == now.inode;
-                is_home
-                    && (is_linked || before.is_dir())
+                let is_same = before.inode == now.inode || (!before.is_dir() && before.links <= 1);
+                is_same
                     && before.same_content(now)
                     && before.same_access(now)
                     && compare::has_same_attributes(&self.picture, entry, before, now)
@@ -425,131 +409,5 @@ impl Plan {
                 Some(Aside { path, now })
             })
             .collect()
-    }
-
-    /// Refuses what cannot be done completely.
-    pub(super) fn check(
-        &self,
-        session: &Session,
-        heads: &[Head],
-        selected: &[u64],
-        how: UndoMode,
-    ) -> Result<(), UndoError> {
-        if self.is_empty {
-            return Err(UndoError::Nothing);
-        }
-        if !self.conflicts.is_empty() && how != UndoMode::Force {
-            return Err(self.refuse(session, heads, selected));
-        }
-        if !self.not_kept.is_empty() {
-            let entries = self
-                .not_kept
-                .iter()
-                .filter_map(|at| self.picture.entry(*at));
-            let mut paths: Vec<PathBuf> = entries
-                .map(|entry| self.picture.original_path(entry))
-                .collect();
-            paths.sort();
-            return Err(UndoError::NotKept { paths });
-        }
-        Ok(())
-    }
-
-    fn refuse(&self, session: &Session, heads: &[Head], selected: &[u64]) -> UndoError {
-        let undone = library::undone(heads);
-        let first = selected.first().copied().unwrap_or_default();
-        let mut calls = Vec::new();
-        let mut paths = HashSet::new();
-        for head in heads {
-            let is_undone = undone
-                .get(&head.number)
-                .is_some_and(|undone| undone.iter().any(Vec::is_empty));
-            if head.number <= first
-                || selected.contains(&head.number)
-                || !head.header.undoes.is_empty()
-                || is_undone
-            {
-                continue;
-            }
-            let later = match library::picture(session, head) {
-                Ok(Some(later)) => later,
-                Ok(None) => continue,
-                Err(error) => return store_error(session)(error),
-            };
-            let touched: Vec<PathBuf> = compare::changes(&later)
-                .into_iter()
-                .flat_map(|change| match change.kind {
-                    ChangeKind::Renamed { from } => vec![change.path, from],
-                    _ => vec![change.path],
-                })
-                .collect();
-            let before = paths.len();
-            for conflict in &self.conflicts {
-                if touched.iter().any(|path| conflict.path.starts_with(path)) {
-                    paths.insert(conflict.path.clone());
-                }
-            }
-            if paths.len() > before || touched.iter().any(|path| paths.contains(path)) {
-                calls.push(head.header.call_id.clone());
-            }
-        }
-        if calls.is_empty() {
-            let mut paths: Vec<ChangedPath> = self
-                .conflicts
-                .iter()
-                .map(|conflict| ChangedPath {
-                    path: conflict.path.clone(),
-                    what: conflict.what.to_owned(),
-                })
-                .collect();
-            paths.sort_by(|one, other| one.path.cmp(&other.path));
-            return UndoError::Changed { paths };
-        }
-        let mut paths: Vec<PathBuf> = paths.into_iter().collect();
-        paths.sort();
-        UndoError::LaterCalls { calls, paths }
-    }
-
-    /// The changes that restoring makes.
-    pub(super) fn preview(&self) -> Vec<Change> {
-        let changes = compare::numbered_changes(&self.picture);
-        let mut changes: Vec<Change> = changes
-            .into_iter()
-            .filter(|(at, _)| self.todo.contains(at))
-            .map(|(_, change)| inverse(change))
-            .collect();
-        changes.sort_by(|one, other| one.path.cmp(&other.path));
-        changes
-    }
-}
-
-/// The inode of a removed folder, if another one is in its place that the calls did not make.
-fn adopted(entry: &Entry, now: Option<&State>) -> Option<state::Inode> {
-    let (before, now) = (entry.before.as_ref()?, now?);
-    let left = entry.after.as_ref().and_then(|after| after.state.as_ref());
-    let is_other = left.is_none_or(|left| left.inode != now.inode);
-    (before.is_dir()
-        && now.is_dir()
-        && before.inode != now.inode
-        && is_other
-        && before.same_access(now))
-    .then_some(before.inode)
-}
-
-fn inverse(change: Change) -> Change {
-    let (path, kind) = match change.kind {
-        ChangeKind::Created => (change.path, ChangeKind::Deleted),
-        ChangeKind::Deleted => (change.path, ChangeKind::Created),
-        ChangeKind::Renamed { from } => (from, ChangeKind::Renamed { from: change.path }),
-        kind => (change.path, kind),
-    };
-    let entry = change.before.as_ref().or(change.after.as_ref());
-    Change {
-        path,
-        kind,
-        entry: entry.map_or(change.entry, |side| side.entry),
-        before: change.after,
-        after: change.before,
-        kept: true,
     }
 }

@@ -3,6 +3,7 @@
 //! Each is a length of four bytes and a payload. A length of 0, or more than what is left, is
 //! the end: that is what a machine that lost power leaves.
 
+use super::attributes::Attributes;
 use super::codec::{Decoder, Encoder};
 use super::recorder::End;
 use super::state::{Inode, State, Time};
@@ -31,10 +32,7 @@ pub(super) enum Record {
     /// The content of a file before its first change.
     Content { inode: Inode, kept: Kept },
     /// Extended attributes of an inode before their first change.
-    Attributes {
-        inode: Inode,
-        list: Vec<(Box<[u8]>, Box<[u8]>)>,
-    },
+    Attributes { inode: Inode, list: Attributes },
     /// A folder is about to be moved here. It may not get there.
     Moved {
         inode: Inode,
@@ -59,6 +57,12 @@ pub(super) enum Record {
         now: Option<(u32, Box<[u8]>)>,
         modified: Time,
     },
+    /// An undo made a file or folder again: `new` is what `old` was.
+    Alias { old: Inode, new: Inode },
+    /// A file that is kept under another name and has further ones, after the call.
+    LinkedAfter { inode: Inode, after: State },
+    /// The file did not change, or not in content, so its content is not kept any more.
+    Dropped { inode: Inode, part: Part },
     /// Last record but one.
     Finished(Finished),
     /// Last record: the length of the one before, so that it is found without reading all.
@@ -67,6 +71,15 @@ pub(super) enum Record {
 
 /// Length of the trailer.
 pub(super) const TRAILER: usize = 9;
+
+/// Part of what is kept of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Its other name.
+    Link,
+    /// Its other name and its copy.
+    All,
+}
 
 /// Start of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,6 +241,21 @@ impl Record {
                 to.text(finished.why.as_deref().unwrap_or_default());
             }
             Self::Trailer => to.number(11),
+            Self::Alias { old, new } => {
+                to.number(12);
+                old.encode(to);
+                new.encode(to);
+            }
+            Self::Dropped { inode, part } => {
+                to.number(14);
+                inode.encode(to);
+                to.number((*part == Part::All).into());
+            }
+            Self::LinkedAfter { inode, after } => {
+                to.number(13);
+                inode.encode(to);
+                State::encode(Some(after), to);
+            }
         }
     }
 
@@ -248,7 +276,7 @@ impl Record {
         Some(u32::from_le_bytes(length))
     }
 
-    fn decode(mut from: Decoder<'_>) -> Option<Self> {
+    pub(super) fn decode(mut from: Decoder<'_>) -> Option<Self> {
         let from = &mut from;
         let record = match from.number()? {
             1 => {
@@ -335,6 +363,21 @@ impl Record {
                 })
             }
             11 => Self::Trailer,
+            12 => Self::Alias {
+                old: Inode::decode(from)?,
+                new: Inode::decode(from)?,
+            },
+            14 => Self::Dropped {
+                inode: Inode::decode(from)?,
+                part: match from.number()? {
+                    0 => Part::Link,
+                    _ => Part::All,
+                },
+            },
+            13 => Self::LinkedAfter {
+                inode: Inode::decode(from)?,
+                after: State::decode(from)??,
+            },
             _ => return None,
         };
         Some(record)
@@ -397,56 +440,5 @@ impl Kept {
             3 => Self::No(from.text()?),
             _ => return None,
         })
-    }
-}
-
-impl Time {
-    pub(super) fn encode(self, to: &mut Encoder) {
-        to.signed(self.seconds);
-        to.number(self.nanos.into());
-    }
-
-    pub(super) fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-        Some(Self {
-            seconds: from.signed()?,
-            nanos: from.small()?,
-        })
-    }
-}
-
-/// Iterates over the records of a file; ends at the first that is cut or damaged.
-pub(super) struct Records<'a> {
-    rest: &'a [u8],
-    length: usize,
-}
-
-impl<'a> Records<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            rest: bytes,
-            length: 0,
-        }
-    }
-
-    /// Number of bytes of the records read so far.
-    pub(super) fn length(&self) -> usize {
-        self.length
-    }
-}
-
-impl Iterator for Records<'_> {
-    type Item = Record;
-
-    fn next(&mut self) -> Option<Record> {
-        let (length, rest) = self.rest.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*length) as usize;
-        if length == 0 {
-            return None;
-        }
-        let (payload, rest) = rest.split_at_checked(length)?;
-        let record = Record::decode(Decoder(payload))?;
-        self.rest = rest;
-        self.length += 4 + length;
-        Some(record)
     }
 }

@@ -5,14 +5,15 @@
 //! modes and times. Every step is recorded before it happens, and can be repeated: the result
 //! depends on what is there, not on what was done.
 
-use super::contents;
+use super::attributes;
+use super::contents::{self, Linked};
 use super::hands::Hands;
+use super::outcome::UndoError;
 use super::picture::{Lookup, Place};
 use super::plan::Plan;
 use super::recorder::{Recorder, Touch};
 use super::session::Session;
 use super::state::{Inode, State, Time};
-use super::undo::UndoError;
 use rustix::fs::FileType;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -46,8 +47,6 @@ struct Restorer<'a> {
     left: Vec<PathBuf>,
     /// Where original inodes are.
     places: HashMap<Inode, Vec<Place>>,
-    /// Where the content of original inodes was put as a new file.
-    made: HashMap<Inode, Place>,
     /// Temporary names, and what waits there.
     waiting: Vec<(Place, Inode)>,
 }
@@ -75,7 +74,6 @@ impl<'a> Restorer<'a> {
             remains: plan.remains,
             left: Vec::new(),
             places,
-            made: HashMap::new(),
             waiting: Vec::new(),
             hands: Hands::new(plan.picture, recorder),
         }
@@ -128,28 +126,53 @@ impl<'a> Restorer<'a> {
         match before.file_type {
             FileType::Directory => self.put_folder(&place, &before, here.as_ref()),
             FileType::RegularFile => self.put_file(&place, &before, here),
-            FileType::Symlink => {
-                let target = before.target.as_deref().unwrap_or_default();
-                if here.as_ref().is_none_or(|here| !here.same_content(&before)) {
-                    self.make_way(&place, here.as_ref())?;
-                    match self.take(before.inode)? {
-                        Some(from) => self.hands.rename(&from, &place)?,
-                        None => self.hands.symlink(&place, target)?,
-                    }
+            _ => self.put_special(&place, &before, here.as_ref()),
+        }
+    }
+
+    /// Restores a symbolic link, a FIFO, a socket or a device.
+    fn put_special(
+        &mut self,
+        place: &Place,
+        before: &State,
+        here: Option<&State>,
+    ) -> Result<(), UndoError> {
+        let is_there = here.is_some_and(|here| {
+            here.inode == before.inode || (before.links <= 1 && here.same_content(before))
+        });
+        if !is_there {
+            self.make_way(place, here)?;
+            let is_put = self.put_known(place, before.inode)? || self.put_linked(place, before)?;
+            if !is_put {
+                match &before.target {
+                    Some(target) => self.hands.symlink(place, target)?,
+                    None => self.hands.make_node(place, before)?,
                 }
-                self.hands.attributes(&place, &before)
-            }
-            _ => {
-                if here.as_ref().is_none_or(|here| here.inode != before.inode) {
-                    self.make_way(&place, here.as_ref())?;
-                    match self.take(before.inode)? {
-                        Some(from) => self.hands.rename(&from, &place)?,
-                        None => self.hands.make_node(&place, &before)?,
-                    }
-                }
-                self.hands.attributes(&place, &before)
+                self.is_made(place, before.inode)?;
             }
         }
+        self.hands.attributes(place, before)
+    }
+
+    /// Puts an inode that is elsewhere, or was made again, in its place. Returns `false` if
+    /// there is none.
+    fn put_known(&mut self, place: &Place, inode: Inode) -> Result<bool, UndoError> {
+        if let Some(from) = self.take(inode)? {
+            if self.is_home(&from, inode) {
+                self.hands.link(&from, place)?;
+            } else {
+                self.hands.rename(&from, place)?;
+                self.places.insert(inode, vec![place.clone()]);
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn is_made(&mut self, place: &Place, inode: Inode) -> Result<(), UndoError> {
+        self.hands.is_again(place, inode)?;
+        self.places.insert(inode, vec![place.clone()]);
+        Ok(())
     }
 
     fn put_folder(
@@ -174,6 +197,7 @@ impl<'a> Restorer<'a> {
             return Ok(());
         }
         self.hands.make_dir(place)?;
+        self.is_made(place, before.inode)?;
         if let Some(folder) = folder {
             self.hands.place_folder(folder, Lookup::At(place.clone()));
         }
@@ -189,20 +213,10 @@ impl<'a> Restorer<'a> {
         let mut here = here;
         if here.as_ref().is_none_or(|here| here.inode != before.inode) {
             self.make_way(place, here.as_ref())?;
-            if let Some(from) = self.take(before.inode)? {
-                if self.is_home(&from, before.inode) {
-                    self.hands.link(&from, place)?;
-                } else {
-                    self.hands.rename(&from, place)?;
-                    self.places.insert(before.inode, vec![place.clone()]);
-                }
-                here = self.hands.state(place)?;
-            } else if let Some(made) = self.made.get(&before.inode) {
-                let made = made.clone();
-                return self.hands.link(&made, place);
-            } else {
+            if !self.put_known(place, before.inode)? {
                 return self.make_file(place, before);
             }
+            here = self.hands.state(place)?;
         }
         match here {
             Some(here) if here.same_content(before) => self.hands.attributes(place, before),
@@ -218,18 +232,47 @@ impl<'a> Restorer<'a> {
 
     /// Puts a file with the kept content in place of whatever is there, in one step.
     fn make_file(&mut self, place: &Place, before: &State) -> Result<(), UndoError> {
-        let linked = contents::linked(self.session, &self.hands.picture, before)
-            .map_err(|error| self.hands.error("read the kept content of", place, error))?;
-        let is_done = match &linked {
-            Some(object) => self.hands.put_back(object, place, before)?,
-            None => false,
-        };
+        let is_done = self.put_linked(place, before)?;
         if !is_done {
             let source = self.source(place, before)?;
             self.hands.make_file(place, before, source)?;
         }
-        self.made.insert(before.inode, place.clone());
-        Ok(())
+        self.is_made(place, before.inode)
+    }
+
+    /// Puts the file itself back, if it is kept.
+    fn put_linked(&mut self, place: &Place, before: &State) -> Result<bool, UndoError> {
+        let linked = contents::linked(self.session, &self.hands.picture, before)
+            .map_err(|error| self.hands.error("read the kept content of", place, error))?;
+        let is_done = match &linked {
+            Some(Linked::Same(object, there)) => {
+                let list = self.hands.picture.attributes.get(&before.inode);
+                let is_same = there.same_access(before)
+                    && list.is_none_or(|list| {
+                        attributes::of_path(object).is_ok_and(|present| present == *list)
+                    });
+                if there.links > 1 && !is_same {
+                    self.hands.cannot_redo(place);
+                }
+                self.hands.put_back(object, place, Some(before))?
+            }
+            Some(Linked::Changed(object)) => {
+                let is_back = self.hands.put_back(object, place, None)?;
+                if is_back {
+                    self.hands.cannot_redo(place);
+                    self.is_made(place, before.inode)?;
+                    let source = self.source(place, before)?;
+                    self.hands.write_in_place(place, source)?;
+                    self.hands.attributes(place, before)?;
+                }
+                is_back
+            }
+            None => false,
+        };
+        if is_done {
+            self.is_made(place, before.inode)?;
+        }
+        Ok(is_done)
     }
 
     fn source(

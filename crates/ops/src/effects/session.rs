@@ -2,11 +2,12 @@
 
 use super::change::{Change, ChangeSet, Incomplete, SetState, SetSummary, Version};
 use super::library::{self, Head};
+use super::outcome::{Selection, TreeAt, UndoError, UndoMode, Undone};
 use super::record::{Header, Kept};
 use super::set_file::SetFile;
 use super::space::Space;
 use super::state::{State, Time};
-use super::undo::{self, Selection, TreeAt, UndoError, UndoMode, Undone};
+use super::undo;
 use super::{Recorder, Store, compare, contents};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

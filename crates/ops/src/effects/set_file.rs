@@ -3,9 +3,11 @@
 use super::change::Counts;
 use super::compare;
 use super::keep::Objects;
-use super::picture::{Loaded, Lookup, Picture};
-use super::record::{Finished, Header, Kept, Record, Records};
+use super::picture::{Lookup, Picture};
+use super::record::{Finished, Header, Kept, Part, Record};
 use super::recorder::End;
+use super::records::Loaded;
+use super::records::Records;
 use super::session::Session;
 use super::state::{self, Time};
 use rustix::fs::{FlockOperation, flock};
@@ -102,7 +104,7 @@ impl SetFile {
             .header
             .as_ref()
             .map_or_else(Time::now, |header: &Header| header.time);
-        let mut picture = Picture::new(&[set])?;
+        let mut picture = Picture::new(&[set], &[])?;
         compare::compare(&mut picture, session, started)?;
         let why = why.or_else(|| compare::first_lost(&picture));
         Ok((picture, why))
@@ -148,7 +150,8 @@ impl SetFile {
                 .append(&mut out);
             }
         }
-        self.drop_unused(&picture, session);
+        self.drop_unused(&picture, session, &mut out);
+        self.drop_alive(&mut picture, session, &mut out)?;
         self.copy_shared(&picture, session, &mut out);
         let counts = compare::count(&compare::changes(&picture));
         let finished = Finished {
@@ -171,9 +174,13 @@ impl SetFile {
             let Some(before) = entry.before.as_ref().filter(|before| before.links > 1) else {
                 continue;
             };
-            let Some((_, Kept::Linked(name))) = picture.contents.get(&before.inode) else {
+            let Some((_, name)) = picture.links.get(&before.inode) else {
                 continue;
             };
+            let has_copy = !matches!(
+                picture.contents.get(&before.inode),
+                Some((_, Kept::Linked(_)))
+            );
             let Ok(folder) = open_dir(&objects) else {
                 continue;
             };
@@ -181,7 +188,12 @@ impl SetFile {
             let Ok(Some(now)) = state::read(&folder, name) else {
                 continue;
             };
-            if now.links > 1 && session.reserve(&picture.original_path(entry), &now).is_ok() {
+            let (inode, after) = (before.inode, now.clone());
+            Record::LinkedAfter { inode, after }.append(out);
+            if now.links > 1
+                && !has_copy
+                && session.reserve(&picture.original_path(entry), &now).is_ok()
+            {
                 let copied = copies.reserve(&now).ok();
                 if let Some(Ok((kept, _))) = copied.map(|copy| copy.copy(&folder, name, &now)) {
                     let inode = before.inode;
@@ -191,8 +203,43 @@ impl SetFile {
         }
     }
 
+    /// Removes the extra names of files that are still in the tree: they would be changed there.
+    fn drop_alive(
+        &self,
+        picture: &mut Picture,
+        session: &Session,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        if picture.links.is_empty() {
+            return Ok(());
+        }
+        let objects = open_dir(&session.objects(self.number))?;
+        for (at, now) in picture.recorded().into_iter().enumerate() {
+            let name = now.and_then(|now| picture.links.get(&now.inode));
+            let (Some((_, name)), Some(entry)) = (name.cloned(), picture.entries.get(at)) else {
+                continue;
+            };
+            let place = (entry.folder, entry.name.clone());
+            let Some(folder) = picture.open(place.0)? else {
+                continue;
+            };
+            // The inodes themselves, not what an undo takes them for.
+            let here = state::read(folder, state::name(&place.1))?;
+            let kept = state::read(&objects, std::ffi::OsStr::new(&name))?;
+            if here.is_some() && here.map(|here| here.inode) == kept.as_ref().map(|kept| kept.inode)
+            {
+                session.remove_object(self.number, &Kept::Linked(name));
+                if let Some(kept) = kept {
+                    let (inode, part) = (kept.inode, Part::Link);
+                    Record::Dropped { inode, part }.append(out);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Removes objects of files that did not change.
-    fn drop_unused(&self, picture: &Picture, session: &Session) {
+    fn drop_unused(&self, picture: &Picture, session: &Session, out: &mut Vec<u8>) {
         use std::collections::HashSet;
         let changed: HashSet<_> = picture
             .entries
@@ -208,6 +255,8 @@ impl SetFile {
         for (inode, kept) in linked.chain(copied) {
             if !changed.contains(inode) {
                 session.remove_object(self.number, &kept);
+                let (inode, part) = (*inode, Part::All);
+                Record::Dropped { inode, part }.append(out);
             }
         }
     }

@@ -1,8 +1,13 @@
 //! The space that a session uses.
 
-use super::library;
+use super::library::{ends, names, numbers, remove_tree, set_path, write_file};
+use super::record::Record;
 use super::session::Session;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes that a session uses, once they were counted.
@@ -16,10 +21,10 @@ impl Space {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = match *used {
             Some(used) => used,
-            None => library::usage(session.folder())?,
+            None => usage(session.folder())?,
         };
         if sum.saturating_add(bytes) > most {
-            sum = library::evict(session, most.saturating_sub(bytes))?;
+            sum = evict(session, most.saturating_sub(bytes))?;
         }
         let fits = sum.saturating_add(bytes) <= most;
         if fits {
@@ -34,4 +39,90 @@ impl Space {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *used = used.map(|used| used.saturating_add(bytes));
     }
+}
+
+/// Space of a folder with everything in it.
+pub(super) fn usage(folder: &Path) -> io::Result<u64> {
+    let mut sum: u64 = 0;
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        #[expect(clippy::disallowed_methods, reason = "haft's own folder")]
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() {
+                open.push(entry.path());
+            } else {
+                sum = sum.saturating_add(meta.len().min(meta.blocks().saturating_mul(512)));
+            }
+        }
+    }
+    Ok(sum)
+}
+
+/// Takes the lock of a session. `None`: another process has it.
+pub(super) fn lock(session: &Session) -> io::Result<Option<File>> {
+    crate::private::folder(session.folder())?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let file = crate::private::file(&options, &session.folder().join("lock"))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Removes what the oldest sets keep, until the session uses at most `most` bytes. Returns the
+/// bytes it uses.
+pub(super) fn evict(session: &Session, most: u64) -> io::Result<u64> {
+    let folder = session.folder();
+    let mut used = usage(folder)?;
+    let Some(_lock) = lock(session)? else {
+        return Ok(used);
+    };
+    for number in numbers(folder)? {
+        if used <= most {
+            break;
+        }
+        let path = set_path(session, number);
+        let Some((header, Some(mut finished))) = ends(&path)? else {
+            continue;
+        };
+        if finished.evicted {
+            continue;
+        }
+        finished.evicted = true;
+        let mut out = Vec::new();
+        Record::Header(header).append(&mut out);
+        Record::append_end(finished, &mut out);
+        let kept = usage(&session.objects(number))?;
+        let length = path.metadata().map_or(0, |meta| meta.len());
+        write_file(&path, &out)?;
+        remove_tree(&session.objects(number))?;
+        used = used
+            .saturating_sub(kept.saturating_add(length))
+            .saturating_add(out.len() as u64);
+    }
+    Ok(used)
+}
+
+/// Whether another process, or a call of this one, writes in a session's folder.
+pub(super) fn is_in_use(folder: &Path) -> io::Result<bool> {
+    for name in names(folder)? {
+        if name != "lock" && !name.ends_with(".set") {
+            continue;
+        }
+        #[expect(clippy::disallowed_methods, reason = "haft's own file")]
+        let Ok(file) = File::open(folder.join(name)) else {
+            continue;
+        };
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -170,8 +170,15 @@ impl State {
         }
     }
 
-    /// Whether type, target and, judged by size and time, content are the same.
+    /// Whether type, target and content are the same. Files are judged by size and time, which
+    /// tell versions of one file apart, but not two files.
     pub(super) fn same_content(&self, other: &Self) -> bool {
+        let is_one = (self.inode.dev, self.inode.ino) == (other.inode.dev, other.inode.ino);
+        self.same_version(other) && (is_one || self.kind() != EntryKind::File)
+    }
+
+    /// The same for two states that are known to be of one file.
+    pub(super) fn same_version(&self, other: &Self) -> bool {
         self.file_type == other.file_type
             && match self.kind() {
                 EntryKind::File => self.size == other.size && self.modified == other.modified,
@@ -257,6 +264,18 @@ impl Inode {
 }
 
 impl Time {
+    pub(super) fn encode(self, to: &mut Encoder) {
+        to.signed(self.seconds);
+        to.number(self.nanos.into());
+    }
+
+    pub(super) fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Self {
+            seconds: from.signed()?,
+            nanos: from.small()?,
+        })
+    }
+
     pub(super) fn now() -> Self {
         let since = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)

@@ -1,6 +1,6 @@
 //! The state folder's sessions.
 
-use super::{Bounds, Session, library};
+use super::{Bounds, Session, library, space};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,7 +141,7 @@ impl Store {
                 sets: summaries.len() as u64,
             });
         }
-        sessions.sort_by(|one, other| other.time.cmp(&one.time));
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.time));
         Ok(sessions)
     }
 
@@ -170,7 +170,7 @@ impl Store {
                 Clean::Session(id) => name == library::folder_name(id),
                 Clean::Expired => is_older(&folder, self.bounds().keep)?,
             };
-            if !is_meant || library::is_in_use(&folder)? {
+            if !is_meant || space::is_in_use(&folder)? {
                 continue;
             }
             let usage = of_session(&folder)?;
@@ -193,7 +193,7 @@ fn of_session(folder: &Path) -> io::Result<Usage> {
     Ok(Usage {
         sessions: 1,
         sets: library::numbers(folder)?.len() as u64,
-        bytes: library::usage(folder)?,
+        bytes: space::usage(folder)?,
     })
 }
 

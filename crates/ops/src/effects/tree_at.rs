@@ -3,10 +3,11 @@
 use super::attributes;
 use super::contents;
 use super::library;
+use super::outcome::{Calls, TreeAt, UndoError};
 use super::picture::Picture;
 use super::session::Session;
 use super::state::{self, State};
-use super::undo::{self, Calls, TreeAt, UndoError, store_error};
+use super::undo::{self, store_error};
 use super::{disk, folders, keep};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -33,11 +34,8 @@ pub(super) fn tree_at(session: &Session, call_id: &str, into: &Path) -> Result<T
         Err(UndoError::Nothing) => Vec::new(),
         selected => selected?,
     };
-    let mut sets = Vec::new();
-    for head in selected {
-        sets.extend(library::load(session, head.number).map_err(&fail)?);
-    }
-    let picture = Picture::new(&sets).map_err(&fail)?;
+    let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
+    let picture = library::pictured(session, &numbers).map_err(&fail)?;
     let mut copier = Copier {
         session,
         picture,
@@ -122,7 +120,8 @@ impl Copier<'_> {
     }
 
     fn number(&self, state: Option<&State>) -> Option<u32> {
-        self.picture.by_inode.get(&state?.inode).copied()
+        let inode = self.picture.canonical(state?.inode);
+        self.picture.by_inode.get(&inode).copied()
     }
 
     fn state_at(&self, path: &Path) -> Result<Option<State>, UndoError> {
@@ -230,7 +229,7 @@ impl Copier<'_> {
             let Some(dir) = self.picture.open(folder)? else {
                 continue;
             };
-            if let Some(now) = state::read(&dir, state::name(&name))?
+            if let Some(now) = self.picture.read(&dir, &name)?
                 && now.inode == wanted.inode
                 && let Some(path) = self.picture.path_now(folder)
             {

@@ -5,8 +5,8 @@
 //! A file `undo` in the session's folder says that one is in progress. Restoring states can be
 //! repeated, so whoever opens the session after a kill runs it again to its end.
 
-use super::change::Change;
 use super::library::{self, Head};
+use super::outcome::{Calls, Selection, UndoError, UndoMode, Undone};
 use super::picture::Picture;
 use super::plan::{self, Attempt};
 use super::record::{Header, Record, Target};
@@ -14,145 +14,12 @@ use super::recorder::{End, Recorder};
 use super::restore;
 use super::session::Session;
 use super::set_file::SetFile;
+use super::space;
 use super::state::Time;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Sets to take back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    /// The calls.
-    pub calls: Calls,
-    /// Absolute paths of files and folders; everything else stays as it is. Empty: all.
-    pub paths: Vec<PathBuf>,
-}
-
-/// Calls to undo.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Calls {
-    /// The last call that changed something and is not undone.
-    Last,
-    /// These calls, by id, such as those of a turn.
-    Ids(Vec<String>),
-    /// This call and everything after it.
-    Since(String),
-    /// The whole session.
-    All,
-}
-
-/// Care taken by an undo.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UndoMode {
-    /// Changes nothing; returns what would happen.
-    DryRun,
-    /// Acts only if everything is as the calls left it.
-    Careful,
-    /// Moves what changed since aside, and restores what was kept.
-    Force,
-}
-
-/// Result of an undo.
-#[derive(Debug, Clone, Default)]
-pub struct Undone {
-    /// Id under which the undo itself is recorded, such as `undo-1`; empty after a dry run.
-    pub call_id: String,
-    /// Ids of the calls that were undone, newest first.
-    pub calls: Vec<String>,
-    /// Changes that the undo made, sorted by path.
-    pub changes: Vec<Change>,
-    /// Versions that were moved aside.
-    pub aside: Vec<Aside>,
-    /// Folders that the calls made and that stay, because others have put something in them.
-    pub left: Vec<PathBuf>,
-}
-
-/// A present version that was moved aside.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Aside {
-    /// Path of the entry.
-    pub path: PathBuf,
-    /// Path of its version now.
-    pub now: PathBuf,
-}
-
-/// A path that is not as a call left it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedPath {
-    /// Absolute path.
-    pub path: PathBuf,
-    /// The difference, such as `changed since` or `no longer there`.
-    pub what: String,
-}
-
-/// Reason why nothing was undone.
-#[derive(Debug, thiserror::Error)]
-pub enum UndoError {
-    /// No call is left that changed anything.
-    #[error("nothing to undo")]
-    Nothing,
-    /// The session has no set of this call.
-    #[error("no changes recorded for call: {0}")]
-    UnknownCall(String),
-    /// A selected call, or a process it started, still runs.
-    #[error("still running: {0}")]
-    Running(String),
-    /// What these calls kept was removed because of a limit.
-    #[error("no longer kept, because of a limit: {}", .0.join(", "))]
-    NoLongerKept(Vec<String>),
-    /// Calls outside the selection changed the same files afterwards.
-    #[error("changed by later calls: {}", calls.join(", "))]
-    LaterCalls {
-        /// Ids of these calls, oldest first.
-        calls: Vec<String>,
-        /// Absolute paths.
-        paths: Vec<PathBuf>,
-    },
-    /// Something else changed the files since.
-    #[error("changed since: {}", names(paths.iter().map(|changed| &changed.path)))]
-    Changed {
-        /// The paths, sorted.
-        paths: Vec<ChangedPath>,
-    },
-    /// The content before was not kept.
-    #[error("not kept: {}", names(paths))]
-    NotKept {
-        /// Absolute paths, sorted.
-        paths: Vec<PathBuf>,
-    },
-    /// Another undo of this session is in progress.
-    #[error("another undo of this session is in progress")]
-    Busy,
-    /// An error of the system. What was done so far was taken back, or is completed when the
-    /// session is next opened.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The action that failed, as a verb.
-        action: &'static str,
-        /// Absolute path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
-fn names<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {
-    let names: Vec<String> = paths
-        .into_iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    names.join(", ")
-}
-
-/// Result of copying a tree as it was.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TreeAt {
-    /// Number of files, links and folders.
-    pub entries: u64,
-    /// Bytes of their content.
-    pub bytes: u64,
-}
 
 /// Turns an error of the store into one of an undo.
 pub(super) fn store_error(session: &Session) -> impl Fn(io::Error) -> UndoError {
@@ -197,7 +64,7 @@ fn locked(session: &Session, how: UndoMode) -> Result<Option<File>, UndoError> {
         recover(session).map_err(&fail)?;
         return Ok(None);
     }
-    let lock = library::lock(session).map_err(&fail)?;
+    let lock = space::lock(session).map_err(&fail)?;
     let lock = lock.ok_or(UndoError::Busy)?;
     complete(session).map_err(&fail)?;
     Ok(Some(lock))
@@ -215,8 +82,7 @@ pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Hea
     let selected: Vec<&Head> = match calls {
         Calls::Last => in_force
             .filter(is_call)
-            .filter(|head| !head.is_unchanged())
-            .next_back()
+            .rfind(|head| !head.is_unchanged())
             .into_iter()
             .collect(),
         Calls::Ids(ids) => {
@@ -267,8 +133,8 @@ fn run(
     tool: &'static str,
 ) -> Result<Undone, UndoError> {
     let fail = store_error(session);
-    let numbers = with_undos(heads, selected);
-    let picture = pictured(session, &numbers).map_err(&fail)?;
+    let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
+    let picture = library::pictured(session, &numbers).map_err(&fail)?;
     let plan = plan::plan(session, picture, paths, Attempt::First).map_err(&fail)?;
     plan.check(session, heads, &numbers, how)?;
     let mut undone = Undone {
@@ -323,44 +189,10 @@ fn run(
     undone.aside = aside;
     settled(session).map_err(&fail)?;
     if let Some(set) = library::load(session, number).map_err(&fail)? {
-        let picture = Picture::new(&[set]).map_err(&fail)?;
+        let picture = Picture::new(&[set], &[]).map_err(&fail)?;
         undone.changes = super::compare::changes(&picture);
     }
     Ok(undone)
-}
-
-/// Numbers of the selected sets and of undos that took them back and were taken back again:
-/// they may have made the same files and folders anew. Also of undos that took back parts of
-/// nothing but these sets.
-fn with_undos(heads: &[Head], selected: &[&Head]) -> Vec<u64> {
-    let undone = library::undone(heads);
-    let mut numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
-    for head in heads {
-        let targets = &head.header.undoes;
-        let is_in = |target: &Target| numbers.contains(&target.number);
-        let is_taken_back = undone
-            .get(&head.number)
-            .is_some_and(|undone| undone.iter().any(Vec::is_empty));
-        let is_meant = if is_taken_back {
-            targets.iter().any(is_in)
-        } else {
-            !targets.is_empty() && targets.iter().all(is_in)
-        };
-        if is_meant && !numbers.contains(&head.number) {
-            numbers.push(head.number);
-        }
-    }
-    numbers.sort_unstable();
-    numbers
-}
-
-/// Combines sets, oldest first.
-fn pictured(session: &Session, numbers: &[u64]) -> io::Result<Picture> {
-    let mut sets = Vec::new();
-    for number in numbers {
-        sets.extend(library::load(session, *number)?);
-    }
-    Picture::new(&sets)
 }
 
 fn journal_path(session: &Session) -> PathBuf {
@@ -370,11 +202,14 @@ fn journal_path(session: &Session) -> PathBuf {
 /// Writes down that an undo is in progress. After a loss of power this is on disk before any
 /// change is.
 fn journal(session: &Session, set: &SetFile) -> io::Result<()> {
-    set.sync()?;
     let path = journal_path(session);
     library::write_file(&path, set.number().to_string().as_bytes())?;
-    sync_file(&path)?;
-    sync_file(session.folder())
+    if session.store().is_durable() {
+        set.sync()?;
+        sync_file(&path)?;
+        sync_file(session.folder())?;
+    }
+    Ok(())
 }
 
 fn sync_file(path: &Path) -> io::Result<()> {
@@ -391,7 +226,7 @@ fn settled(session: &Session) -> io::Result<()> {
 /// kept again.
 fn take_back(session: &Session, number: u64, call_id: &str) -> Result<(), UndoError> {
     let fail = store_error(session);
-    let picture = pictured(session, &[number]).map_err(&fail)?;
+    let picture = library::pictured(session, &[number]).map_err(&fail)?;
     let plan = plan::plan(session, picture, &[], Attempt::Again).map_err(&fail)?;
     let header = Header {
         call_id: format!("{call_id}-failed"),
@@ -415,7 +250,7 @@ pub(super) fn recover(session: &Session) -> io::Result<()> {
     if !journal_path(session).exists() {
         return Ok(());
     }
-    match library::lock(session)? {
+    match space::lock(session)? {
         Some(_lock) => complete(session),
         None => Ok(()),
     }
@@ -450,13 +285,7 @@ fn complete(session: &Session) -> io::Result<()> {
     let Some(header) = header.filter(|_| !is_finished) else {
         return settled(session);
     };
-    let heads = library::finished_heads(session)?;
-    let is_target = |head: &&Head| {
-        let mut targets = header.undoes.iter();
-        head.number != number && targets.any(|target| target.number == head.number)
-    };
-    let targets: Vec<&Head> = heads.iter().filter(is_target).collect();
-    let mut numbers = with_undos(&heads, &targets);
+    let mut numbers: Vec<u64> = header.undoes.iter().map(|target| target.number).collect();
     numbers.push(number);
     let paths = header.undoes.first().map(|target| target.paths.clone());
     let paths: Vec<PathBuf> = paths
@@ -464,7 +293,7 @@ fn complete(session: &Session) -> io::Result<()> {
         .flatten()
         .map(|path| PathBuf::from(super::state::name(path)))
         .collect();
-    let picture = pictured(session, &numbers)?;
+    let picture = library::pictured(session, &numbers)?;
     let plan = plan::plan(session, picture, &paths, Attempt::Again)?;
     let recorder = Recorder::resume(session.clone(), header, set)?;
     restore::restore(session, plan, &recorder).map_err(io::Error::other)?;

@@ -7,7 +7,6 @@ use rustix::fs::{
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,7 +35,9 @@ impl Bed {
     }
 
     pub(super) fn with(bounds: Bounds) -> Self {
-        let temp = tempfile::tempdir().unwrap();
+        // In memory where there is such a place, because there are thousands of these.
+        let memory = tempfile::tempdir_in("/dev/shm");
+        let temp = memory.or_else(|_| tempfile::tempdir()).unwrap();
         let root = temp.path().canonicalize().unwrap();
         let state = root.join("state");
         Self::build(temp, None, &root, state, bounds)
@@ -115,36 +116,54 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// The path without links in its folders, as the recorder wants it.
     fn at(&self, name: &str) -> PathBuf {
-        self.work.join(name)
+        let path = self.work.join(name);
+        let folder = path.parent().unwrap();
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        folder.join(path.file_name().unwrap())
+    }
+
+    /// Tells the recorder, unless the folder cannot be reached and the operation will fail.
+    fn tell(&self, path: &Path, touch: Touch<'_>) {
+        let other = match touch {
+            Touch::Move { to: other }
+            | Touch::Link { from: other }
+            | Touch::Exchange { with: other } => other,
+            _ => path,
+        };
+        let is_there = |path: &Path| path.parent().unwrap().canonicalize().is_ok();
+        if is_there(path) && is_there(other) {
+            self.recorder.before(path, touch);
+        }
     }
 
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Content);
+        self.tell(&self.at(name), Touch::Content);
         fs::write(self.at(name), bytes)
     }
 
     pub(super) fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         use std::io::Write;
-        self.recorder.before(&self.at(name), Touch::Content);
+        self.tell(&self.at(name), Touch::Content);
         let mut file = fs::OpenOptions::new().append(true).open(self.at(name))?;
         file.write_all(bytes)
     }
 
     /// Opens a file for writing and does nothing with it.
     pub(super) fn open(&self, name: &str) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Content);
+        self.tell(&self.at(name), Touch::Content);
         fs::OpenOptions::new().write(true).open(self.at(name))?;
         Ok(())
     }
 
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Remove);
+        self.tell(&self.at(name), Touch::Remove);
         fs::remove_file(self.at(name))
     }
 
     pub(super) fn rmdir(&self, name: &str) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Remove);
+        self.tell(&self.at(name), Touch::Remove);
         fs::remove_dir(self.at(name))
     }
 
@@ -166,45 +185,42 @@ impl Call {
     }
 
     pub(super) fn mkdir(&self, name: &str) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Create);
+        self.tell(&self.at(name), Touch::Create);
         fs::create_dir(self.at(name))
     }
 
     pub(super) fn symlink(&self, target: &str, name: &str) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Create);
+        self.tell(&self.at(name), Touch::Create);
         symlink(target, self.at(name))
     }
 
     pub(super) fn fifo(&self, name: &str) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Create);
+        self.tell(&self.at(name), Touch::Create);
         let mode = Mode::RUSR | Mode::WUSR;
         Ok(mknodat(CWD, self.at(name), FileType::Fifo, mode, 0)?)
     }
 
     pub(super) fn link(&self, from: &str, name: &str) -> io::Result<()> {
         let from = self.at(from);
-        self.recorder
-            .before(&self.at(name), Touch::Link { from: &from });
+        self.tell(&self.at(name), Touch::Link { from: &from });
         Ok(linkat(CWD, &from, CWD, self.at(name), AtFlags::empty())?)
     }
 
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let to = self.at(to);
-        self.recorder
-            .before(&self.at(from), Touch::Move { to: &to });
+        self.tell(&self.at(from), Touch::Move { to: &to });
         fs::rename(self.at(from), to)
     }
 
     pub(super) fn exchange(&self, one: &str, other: &str) -> io::Result<()> {
         let with = self.at(other);
-        self.recorder
-            .before(&self.at(one), Touch::Exchange { with: &with });
+        self.tell(&self.at(one), Touch::Exchange { with: &with });
         let flags = RenameFlags::EXCHANGE;
         Ok(renameat_with(CWD, self.at(one), CWD, with, flags)?)
     }
 
     pub(super) fn chmod(&self, name: &str, mode: u32) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Attributes);
+        self.tell(&self.at(name), Touch::Attributes);
         // Of a link, the file that it leads to would change.
         if fs::symlink_metadata(self.at(name))?.is_symlink() {
             return Ok(());
@@ -213,7 +229,7 @@ impl Call {
     }
 
     pub(super) fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()> {
-        self.recorder.before(&self.at(name), Touch::Attributes);
+        self.tell(&self.at(name), Touch::Attributes);
         if fs::symlink_metadata(self.at(name))?.is_symlink() {
             return Ok(());
         }
@@ -237,7 +253,7 @@ pub(super) type Tree = BTreeMap<PathBuf, String>;
 
 pub(super) fn tree(root: &Path) -> Tree {
     let mut tree = Tree::new();
-    let mut first: BTreeMap<(u64, u64), PathBuf> = BTreeMap::new();
+    let mut inodes: BTreeMap<(u64, u64), Vec<PathBuf>> = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(folder) = open.pop() {
         let mut names: Vec<_> = fs::read_dir(&folder)
@@ -264,10 +280,16 @@ pub(super) fn tree(root: &Path) -> Tree {
                 open.push(path.clone());
             } else if meta.nlink() > 1 {
                 let inode = (meta.dev(), meta.ino());
-                let other = first.entry(inode).or_insert_with(|| below.clone());
-                what += &format!(" same as {:?}", other.as_os_str().as_bytes());
+                inodes.entry(inode).or_default().push(below.clone());
             }
             tree.insert(below, what);
+        }
+    }
+    for names in inodes.values_mut().filter(|names| names.len() > 1) {
+        names.sort();
+        for name in names.iter() {
+            tree.entry(name.clone())
+                .and_modify(|what| *what += &format!(" same as {names:?}"));
         }
     }
     tree

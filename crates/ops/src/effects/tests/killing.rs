@@ -83,7 +83,7 @@ fn an_undo_that_fails_at_any_step_is_taken_back() {
 }
 
 proptest! {
-    #![proptest_config(super::random::cases(400))]
+    #![proptest_config(super::random::cases(300))]
 
     #[test]
     fn any_undo_that_is_killed_is_completed(

@@ -103,13 +103,17 @@ fn undone(bed: Bed, operations: &[Operation]) -> Result<(), TestCaseError> {
     let counts = call.done();
     prop_assert!(counts.complete, "{:?}", counts);
     let after = bed.tree();
+    let mut can_redo = counts.total() > 0;
     match bed.undo() {
-        Ok(_) => {}
+        Ok(_) => {
+            let sets = bed.session.summaries().unwrap();
+            can_redo = sets.last().unwrap().counts.complete;
+        }
         Err(crate::effects::UndoError::Nothing) => prop_assert_eq!(counts.total(), 0),
         Err(error) => return Err(TestCaseError::fail(error.to_string())),
     }
     prop_assert_eq!(&bed.tree(), &before);
-    if counts.total() > 0 {
+    if can_redo {
         let redone = bed.session.redo(UndoMode::Careful);
         redone.map_err(|error| TestCaseError::fail(format!("redo: {error}")))?;
         prop_assert_eq!(&bed.tree(), &after, "redo");
@@ -129,7 +133,7 @@ pub(super) fn cases(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(2500))]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn any_operations_are_undone_exactly(operations in prop::collection::vec(operation(), 1..14)) {
@@ -140,7 +144,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(800))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn also_with_the_store_on_another_file_system(
@@ -148,8 +152,10 @@ proptest! {
     ) {
         if let Some(bed) = Bed::apart() {
             fill(&bed);
-            // A copy cannot be a name of a file that the call did not touch.
+            // A copy cannot be another name of a file that the call did not touch.
             fs::remove_file(bed.path("d/b")).unwrap();
+            let is_link = |operation: &&Operation| matches!(operation, Operation::Link(..));
+            let operations: Vec<_> = operations.iter().filter(|op| !is_link(op)).cloned().collect();
             undone(bed, &operations)?;
         }
     }
@@ -177,6 +183,9 @@ proptest! {
             let undone = bed.session.undo(&all, UndoMode::Careful);
             undone.map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(&bed.tree(), &before);
+            if !bed.session.summaries().unwrap().last().unwrap().counts.complete {
+                return Ok(());
+            }
             let redone = bed.session.redo(UndoMode::Careful);
             redone.map_err(|error| TestCaseError::fail(format!("redo: {error}")))?;
             prop_assert_eq!(&bed.tree(), trees.last().unwrap(), "redo");
