@@ -14,8 +14,11 @@ fn value(schema: &Value) -> BoxedStrategy<Value> {
     if let Some(options) = schema["enum"].as_array() {
         return prop::sample::select(options.clone()).boxed();
     }
+    // The first of several forms is as good as any.
+    if let Some(forms) = schema["anyOf"].as_array() {
+        return value(&forms[0]);
+    }
     let kind = match &schema["type"] {
-        // The first of several types is as good as any.
         Value::Array(kinds) => kinds[0].as_str().unwrap(),
         kind => kind.as_str().unwrap(),
     };

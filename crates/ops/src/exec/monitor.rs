@@ -251,10 +251,20 @@ impl Monitor {
             self.note(&findings);
             let mut records = self.records();
             records.unreported.extend(findings);
-            records.registries.extend(registries);
+            add_registries(&mut records.registries, &registries);
             self.write(&mut records);
         };
         self.is_recalled.get_or_init(recall).await;
+    }
+}
+
+/// Adds registries that are not in the list yet. Without that, the watch file would grow with
+/// every session that takes it over.
+fn add_registries(all: &mut Vec<Arc<Registry>>, more: &[Arc<Registry>]) {
+    for registry in more {
+        if !all.iter().any(|known| Arc::ptr_eq(known, registry)) {
+            all.push(Arc::clone(registry));
+        }
     }
 }
 
@@ -280,7 +290,7 @@ fn changes_of(found: Vec<Abandoned>, out: Option<&Path>) -> (Vec<Finding>, Vec<A
                 all.push(one);
             }
         }
-        registries.extend(known);
+        add_registries(&mut registries, &known);
         one.done();
     }
     (all, registries)
@@ -305,12 +315,7 @@ impl CommandMonitor {
         records.next += 1;
         let number = records.next;
         records.running.push((number, bytes));
-        for registry in &before.repositories {
-            let is_known = |known: &Arc<Registry>| Arc::ptr_eq(known, registry);
-            if !records.registries.iter().any(is_known) {
-                records.registries.push(Arc::clone(registry));
-            }
-        }
+        add_registries(&mut records.registries, &before.repositories);
         monitor.write(&mut records);
         drop(records);
         Self {

@@ -164,6 +164,12 @@ impl WatchList {
                 _ => list.repositories.is_complete = false,
             }
         }
+        list.roots.sort();
+        list.roots.dedup();
+        list.repositories.gits.sort();
+        list.repositories.gits.dedup();
+        list.repositories.pointers.sort();
+        list.repositories.pointers.dedup();
         let roots = &list.roots;
         let in_roots = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         list.watched.retain(|(watched, _)| in_roots(&watched.path));
@@ -341,6 +347,14 @@ mod tests {
             },
             roots: vec![root],
         }
+    }
+
+    /// A record is taken over by every later session, so it must not grow each time.
+    #[test]
+    fn entries_that_are_repeated_are_read_once() {
+        let bytes = list().to_bytes();
+        let repeated = [bytes.clone(), bytes.clone(), bytes.clone()].concat();
+        assert_eq!(WatchList::parse(&repeated).to_bytes(), bytes);
     }
 
     #[test]
