@@ -115,6 +115,7 @@ pub struct Builder {
     state: State,
     restored_files: Vec<Kept>,
     interrupt_on: BTreeSet<String>,
+    effects: Option<haft_ops::effects::Store>,
 }
 
 /// Creates the backing of a session from its id.
@@ -180,6 +181,7 @@ impl Builder {
             state: State::default(),
             restored_files: Vec::new(),
             interrupt_on: BTreeSet::new(),
+            effects: None,
         }
     }
 
@@ -429,6 +431,14 @@ impl Builder {
         self
     }
 
+    /// Records what calls change in this store, so that it can be shown and undone. Without
+    /// a store nothing is recorded.
+    #[must_use]
+    pub fn effects(mut self, store: haft_ops::effects::Store) -> Self {
+        self.effects = Some(store);
+        self
+    }
+
     /// Builds the session.
     ///
     /// # Errors
@@ -562,6 +572,7 @@ impl Builder {
             timeout: self.timeout,
             concurrency: self.concurrency,
             watch: self.watch,
+            effects: self.effects,
             origin,
         };
         let session = Session {

@@ -99,6 +99,16 @@ impl Sandbox {
         }
     }
 
+    /// Returns the same confinement without network.
+    #[must_use]
+    pub fn without_network(&self) -> Self {
+        let request = Request {
+            network: sandbox::Network::Off,
+            ..self.request.clone()
+        };
+        Self::new(self.helper.clone(), request, self.moved_out.clone()).with_monitor(&self.monitor)
+    }
+
     /// Uses the monitor that the session's other sandboxes share.
     #[must_use]
     pub fn with_monitor(self, monitor: &Arc<Monitor>) -> Self {
