@@ -358,7 +358,7 @@ impl App {
             TaskResult::Message(Ok(message)) => self.note(&message, Style::DIM),
             TaskResult::Message(Err(message)) => self.note(&message, Style::RED),
             TaskResult::Diff(text) => {
-                let lines = crate::card::coloured_diff(&text);
+                let lines = crate::card::coloured_diff(&text, "");
                 let lines = self.transcript.section(lines);
                 self.print(&lines);
             }

@@ -141,6 +141,7 @@ fn review_lines(question: &Question, review: &Review, detail: Detail) -> Vec<Lin
     if let Some(agent) = &question.agent {
         out.push(fact("agent", agent));
     }
+    out.extend(asking_rules(question));
     out.push(fact("changed", &review.summary()));
     let change = |line: &str| {
         let style = match line.starts_with("deleted") {
@@ -167,7 +168,9 @@ fn review_lines(question: &Question, review: &Review, detail: Detail) -> Vec<Lin
             for (line, diff) in review.diffs() {
                 out.push(change(&line));
                 match diff {
-                    Diff::Lines { text, .. } => out.extend(crate::card::coloured_diff(&text)),
+                    Diff::Lines { text, .. } => {
+                        out.extend(crate::card::coloured_diff(&text, "    "))
+                    }
                     Diff::Opaque(why) => out.push(Line::new(&format!("    {why}"), Style::DIM)),
                     Diff::Same => {}
                 }

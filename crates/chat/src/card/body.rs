@@ -182,7 +182,7 @@ fn content(call: &Call) -> Option<&str> {
 }
 
 /// Colours the rows of a diff with other lines between them, and changes nothing else.
-pub(crate) fn coloured_diff(text: &str) -> Vec<Line> {
+pub(crate) fn coloured_diff(text: &str, indent: &str) -> Vec<Line> {
     let style = |row: &str| match row.trim_start().chars().next() {
         Some('+') => Style::GREEN,
         Some('-') => Style::RED,
@@ -190,7 +190,7 @@ pub(crate) fn coloured_diff(text: &str) -> Vec<Line> {
         _ => Style::PLAIN,
     };
     let rows = text.strip_suffix('\n').unwrap_or(text).split('\n');
-    rows.map(|row| Line::new(&format!("    {row}"), style(row)))
+    rows.map(|row| Line::new(&format!("{indent}{row}"), style(row)))
         .collect()
 }
 

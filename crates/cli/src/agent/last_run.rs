@@ -109,7 +109,10 @@ impl LastRun {
                 let line = effects::change_line(session.work_dir(), change);
                 out.push_str(&format!("  {line}\n"));
                 match effects::diff(session, &set.summary, change) {
-                    Diff::Lines { text, .. } => out.push_str(&text),
+                    Diff::Lines { text, .. } => {
+                        let rows = text.lines().map(|row| format!("    {row}\n"));
+                        out.extend(rows);
+                    }
                     Diff::Opaque(why) => out.push_str(&format!("    {why}\n")),
                     Diff::Same => {}
                 }

@@ -10,7 +10,7 @@ mod tests;
 pub use explain::{Explained, Refused};
 pub use question::{ApprovalAnswer, Question};
 
-use super::{Call, Filled, Form, MAX_REASON_CHARS, OuterCall, Review, Runtime};
+use super::{Call, Filled, Form, MAX_REASON_CHARS, OuterCall, Runtime};
 use crate::event::{EventKind, Listener};
 use crate::policy::{JudgedPart, PolicyInput, RuleLocation};
 use crate::registry::Entry;

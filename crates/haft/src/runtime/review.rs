@@ -172,7 +172,18 @@ impl Runtime {
         let Some(session) = self.session.effects.clone() else {
             return (known, Vec::new());
         };
-        let found = haft_ops::blocking::on_a_thread(move || session.summaries());
+        let is_new = move |set: &SetSummary| {
+            set.number > known && effects::UNDO_TOOLS.contains(&set.tool.as_str())
+        };
+        // The changes are read only if there is a new undo.
+        let found = haft_ops::blocking::on_a_thread(move || {
+            if !session.summaries()?.iter().any(is_new) {
+                return Ok(Vec::new());
+            }
+            let mut sets = session.sets()?;
+            sets.retain(|set| is_new(&set.summary));
+            std::io::Result::Ok(sets)
+        });
         let Ok(Ok(sets)) = found.await else {
             return (known, Vec::new());
         };
@@ -180,13 +191,9 @@ impl Runtime {
         let mut last = known;
         let mut notes = Vec::new();
         for set in sets {
-            let is_undo = effects::UNDO_TOOLS.contains(&set.tool.as_str());
-            if set.number <= known || !is_undo {
-                continue;
-            }
-            last = last.max(set.number);
-            let is_old = since.is_some_and(|since| set.time <= since);
-            if !is_old && !own.contains(&set.call_id) {
+            last = last.max(set.summary.number);
+            let is_old = since.is_some_and(|since| set.summary.time <= since);
+            if !is_old && !own.contains(&set.summary.call_id) {
                 notes.push(undo_note(&set));
             }
         }
@@ -329,20 +336,18 @@ async fn find(session: &Session, id: &str) -> Option<Arc<ChangeSet>> {
 }
 
 /// Tells the model about an undo.
-fn undo_note(set: &SetSummary) -> String {
-    let did = match set.tool.as_str() {
+fn undo_note(set: &ChangeSet) -> String {
+    let summary = &set.summary;
+    let did = match summary.tool.as_str() {
         "redo" => "redid",
         _ => "undid",
     };
-    let calls = match set.undoes.is_empty() {
+    let calls = match summary.undoes.is_empty() {
         true => "changes".to_owned(),
-        false => haft_ops::text::few(&set.undoes, 10),
+        false => haft_ops::text::few(&summary.undoes, 10),
     };
-    let total = set.counts.total();
-    let plural = if total == 1 { "" } else { "s" };
-    on_one_line(format!(
-        "[haft: the user {did} {calls}: {total} file{plural}]"
-    ))
+    let files = effects::files(&set.changes);
+    on_one_line(format!("[haft: the user {did} {calls}: {files}]"))
 }
 
 /// Takes back a set of changes. Returns the id of the undo, or what could not be taken back.

@@ -102,10 +102,8 @@ impl Sandbox {
     /// Returns the same confinement without network.
     #[must_use]
     pub fn without_network(&self) -> Self {
-        let request = Request {
-            network: sandbox::Network::Off,
-            ..self.request.clone()
-        };
+        let mut request = self.request.clone();
+        request.network = sandbox::Network::Off;
         Self::new(self.helper.clone(), request, self.moved_out.clone()).with_monitor(&self.monitor)
     }
 
