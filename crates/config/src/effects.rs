@@ -8,7 +8,7 @@ use super::{Origin, joined};
 use crate::failure::Failure;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::time::Duration;
 
 /// Settings for recording what calls change.
@@ -62,15 +62,6 @@ fn days(days: u64) -> Duration {
 pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Effects, Failure> {
     let mut effects = Effects::default();
     let mut shown = Map::new();
-    for (name, default) in [
-        ("record", json!(true)),
-        ("max_file", json!("64MiB")),
-        ("max_session", json!("2GiB")),
-        ("keep_days", json!(30)),
-        ("skip", json!([])),
-    ] {
-        shown.insert(name.to_owned(), default);
-    }
     let mut from: Vec<Origin> = Vec::new();
     let mut show = |name: &str, value: Value, origin: Origin| {
         shown.insert(name.to_owned(), value);
@@ -109,6 +100,7 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Effects, Fail
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn sizes_have_units() {
