@@ -2,7 +2,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "tests make files and start the command, and fail by panicking"
 )]

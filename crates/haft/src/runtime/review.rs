@@ -227,7 +227,7 @@ impl Runtime {
                     suggestion: None,
                     confirm: None,
                     agent: self.session.agent.clone(),
-                    review: Some(review),
+                    review: Some(Box::new(review)),
                 };
                 return self.asked(call, &question).await;
             }

@@ -27,7 +27,7 @@ pub struct Question {
     pub agent: Option<String>,
     /// Changes that the call has made, if the question is whether to keep them. To approve is
     /// to keep them, to reject is to revert them.
-    pub review: Option<Review>,
+    pub review: Option<Box<Review>>,
 }
 
 impl Question {
