@@ -76,7 +76,7 @@ pub(crate) fn model_of(
         settings.context_window = model.context_window;
     }
     if settings.api_key.is_none() && !model.is_keyless {
-        settings.api_key = key_of(provider);
+        settings.api_key = key_of(provider, crate::env::read());
     }
     let connected = provider::connect(settings);
     connected

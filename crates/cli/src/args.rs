@@ -479,3 +479,36 @@ pub(crate) struct TrustArgs {
     #[arg(long)]
     pub(crate) yes: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the words that name a command and all commands below it.
+    fn names(command: &clap::Command, above: &[String]) -> Vec<Vec<String>> {
+        let name = [above, &[command.get_name().to_owned()]].concat();
+        let below = command.get_subcommands();
+        let below: Vec<_> = below.flat_map(|below| names(below, &name)).collect();
+        [vec![name], below].concat()
+    }
+
+    #[test]
+    fn the_help_of_every_command_fits_a_terminal() {
+        let check = |help: &str| {
+            assert!(help.lines().count() <= 24, "{help}");
+            let mut lines = help.lines();
+            assert!(lines.all(|line| line.chars().count() <= 80), "{help}");
+        };
+        let names = names(&command(), &[]);
+        assert!(names.len() > 30, "{names:?}");
+        for name in &names {
+            for flag in ["--help", "-h"] {
+                let words = name.iter().map(String::as_str).chain([flag]);
+                let help = parse(words).unwrap_err();
+                assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp, "{help}");
+                check(&help.to_string());
+            }
+        }
+        check(&flags_help());
+    }
+}

@@ -1,12 +1,12 @@
 //! Prompts on the terminal, line by line, for commands that do not run a full-screen
 //! chat.
 
+use crate::env;
 use crate::exit::Failure;
 use crate::{confinement, output, text};
 use async_trait::async_trait;
 use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
 use haft_chat::{Detail, FormState, QuestionContext, edit_arguments, question_text};
-use haft_config::env;
 use haft_config::{FILE, Settings};
 use std::io::BufRead;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Finds the program haft-sandbox and sets it up as a plugin that runs the session's
 //! code.
 
+use crate::env;
 use crate::exit::Failure;
 use crate::output;
 use crate::session::Offer;
@@ -8,8 +9,8 @@ use haft::guest::Guest;
 use haft::ops::executor::look_up;
 use haft::{Plugin, Protocol};
 use haft_config::Settings;
+use haft_config::external;
 use haft_config::files::{Execution, Sandbox, has_virtual_paths};
-use haft_config::{env, external};
 use haft_web::{Client, PackageIndex};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,12 +82,13 @@ fn arguments(sandbox: &Sandbox) -> Vec<std::ffi::OsString> {
 /// Looks for the program beside haft, then in PATH, but never in a folder that commands
 /// can write.
 pub(crate) fn find(settings: &Settings) -> Option<PathBuf> {
-    let haft = haft::ops::scope::real(&env::own_program()).unwrap_or_else(env::own_program);
+    let haft = haft::ops::scope::real(&env::read().own_program())
+        .unwrap_or_else(|| env::read().own_program());
     let beside = haft.parent().map(|folder| folder.join(NAME));
     if let Some(beside) = beside.filter(|program| is_program(program)) {
         return Some(beside);
     }
-    let path = std::env::join_paths(env::paths("PATH")).ok()?;
+    let path = std::env::join_paths(env::read().paths("PATH")).ok()?;
     let mut avoid = vec![settings.paths.work_dir.clone()];
     avoid.extend(
         settings

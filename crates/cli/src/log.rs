@@ -1,7 +1,7 @@
 //! Logging: lines on stderr at the level the user chose.
 
+use crate::env;
 use crate::stderr;
-use haft_config::env;
 use haft_store::sessions::Redactor;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -58,7 +58,7 @@ fn install(level: &str, secrets: &[String], target: &LogTarget, ansi: bool) {
         let subscriber = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer({
-                let known = env::secrets().into_iter();
+                let known = env::read().secrets().into_iter();
                 let secrets = known.chain(secrets.iter().cloned());
                 let secrets = Arc::new(Redactor::new(secrets));
                 let target = target.clone();

@@ -1,6 +1,6 @@
 //! The program `haft`: turns flags and configuration files into a session, and replies
-//! into text and an exit code. This is the only crate that parses flags, and only it and
-//! the chat print.
+//! into text and an exit code. This is the only crate that parses flags or reads the
+//! environment, and only it and the chat print.
 
 mod agent;
 mod args;
@@ -8,6 +8,7 @@ mod ask;
 mod commands;
 mod confinement;
 mod effects;
+mod env;
 mod exit;
 mod file_backend;
 mod haft_sandbox;

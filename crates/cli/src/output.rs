@@ -1,11 +1,11 @@
 //! The only module that writes to the terminal: results to stdout, everything else to
 //! stderr.
 
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::stderr;
 use haft::ops::text::brief::brief;
 use haft::ops::text::decode::visible;
-use haft_config::env;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

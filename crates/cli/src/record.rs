@@ -1,11 +1,11 @@
 //! Records calls made with `haft call` and `haft mcp`: the intent before a call runs, the
 //! outcome after it.
 
+use crate::env;
 use crate::output;
 use async_trait::async_trait;
 use haft::{Error, Intent, Journal, Outcome};
 use haft_config::Settings;
-use haft_config::env;
 use haft_store::sessions::{self, Batch, Call, NewSession, Session, SessionKind, Sessions};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,12 @@ struct Database {
 /// Opens the session database of a state folder and redacts secrets in what it records.
 pub(crate) fn open(state: &Path, secrets: &[String]) -> Result<Sessions, String> {
     let sessions = Sessions::open(state.join(FILE)).map_err(|error| error.to_string())?;
-    sessions.redact(env::secrets().into_iter().chain(secrets.iter().cloned()));
+    sessions.redact(
+        env::read()
+            .secrets()
+            .into_iter()
+            .chain(secrets.iter().cloned()),
+    );
     Ok(sessions)
 }
 

@@ -1,6 +1,7 @@
 //! Builds the runtime of a session from its settings.
 
 use crate::args::Shared;
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::record::Record;
 use crate::signals::Signals;
@@ -13,7 +14,6 @@ use haft::ops::messenger::Messenger;
 use haft::ops::scope::{FileRules, Writing};
 use haft::{Approver, BuildError, Listed, Runtime};
 use haft_config::commands::{Executor, Host};
-use haft_config::env;
 use haft_config::external;
 use haft_config::files::{Execution, has_virtual_paths};
 use haft_config::{self, Settings};
@@ -53,7 +53,7 @@ pub(crate) fn note_model(settings: &Settings) {
 /// Like [`settings`], for a command that needs a model. Errors in the model's settings
 /// are not printed here; the command fails with them.
 pub(crate) fn settings_of_agent(shared: &Shared) -> Result<Settings, Failure> {
-    let settings = haft_config::load(&shared.flags())?;
+    let settings = haft_config::load(&shared.flags(), crate::env::read())?;
     log::start(&settings.log, &settings.secrets);
     note_warnings(&settings);
     Ok(settings)
@@ -68,7 +68,7 @@ pub(crate) fn note_warnings(settings: &Settings) {
 
 /// Like [`settings_of_agent`], but logs to a file, because the chat uses the screen.
 pub(crate) fn settings_of_chat(shared: &Shared) -> Result<Settings, Failure> {
-    let settings = haft_config::load(&shared.flags())?;
+    let settings = haft_config::load(&shared.flags(), crate::env::read())?;
     let file = settings
         .folders
         .state
@@ -304,14 +304,14 @@ fn remote_commands(settings: &Settings, host: &Host) -> Result<Commands, Failure
         host: host.name.clone(),
         port: None,
         options: host.options.clone(),
-        environment: env::for_ssh(),
+        environment: env::read().for_ssh(),
         folder,
     };
     let ssh = Ssh::new(Arc::new(Itself::new().executor()), target)
         .map_err(|error| Failure::usage(format!("executor: {error}")))?;
     Ok(Commands {
         executor: Arc::new(ssh),
-        environment: env::for_another_machine(&settings.commands.granted),
+        environment: env::read().for_another_machine(&settings.commands.granted),
         place: CommandLocation::Elsewhere {
             dir: host.dir.clone(),
         },
@@ -323,11 +323,11 @@ pub(crate) fn local_commands(network: Network, granted: &[String]) -> Commands {
     let itself = Itself::new();
     Commands {
         executor: Arc::new(itself.executor()),
-        environment: env::for_commands(granted),
+        environment: env::read().for_commands(granted),
         place: CommandLocation::Here {
             helper: itself.helper(),
             network,
-            sockets: env::socket_folders(),
+            sockets: env::read().socket_folders(),
         },
     }
 }

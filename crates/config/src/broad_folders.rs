@@ -2,7 +2,7 @@
 //! could change what the user's shell runs next, or the system, so the user must choose
 //! such a folder explicitly.
 
-use crate::env;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,16 +38,17 @@ const EXCEPTIONS: [&str; 3] = ["/usr/src", "/usr/local/src", "/usr/home"];
 const HOMES: [&str; 2] = ["/home", "/Users"];
 
 /// Describes a folder that is too broad; `None` if tools may use it.
-pub(crate) fn describe(folder: &Path) -> Option<&'static str> {
-    describe_among(folder, &env::homes(), env::account_home().as_deref())
+pub(crate) fn describe(folder: &Path, environment: &Environment) -> Option<&'static str> {
+    let account = environment.account_home();
+    describe_among(folder, &environment.homes(), account.as_deref())
 }
 
 /// Whether a folder is one of the user's home folders, or contains the account's.
-pub(crate) fn holds_home(folder: &Path) -> bool {
-    let account = env::account_home().map(|home| real(&home));
+pub(crate) fn holds_home(folder: &Path, environment: &Environment) -> bool {
+    let account = environment.account_home().map(|home| real(&home));
     let real = real(folder);
     real == Path::new("/")
-        || env::homes().iter().any(|home| same(folder, home))
+        || environment.homes().iter().any(|home| same(folder, home))
         || account.is_some_and(|home| home.starts_with(&real))
 }
 

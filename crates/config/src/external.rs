@@ -16,8 +16,7 @@ pub use installer::{STARTED, folders_of, trusted_folders, untrusted_folders};
 pub mod servers;
 
 use crate::Settings;
-use crate::env;
-use crate::plugins::{Configured, Environment, Owner};
+use crate::plugins::{AddedVariables, Configured, Owner};
 use crate::trust::{Item, Pin, Trust};
 use command::{CommandLine, Folders, WrittenCommand};
 use config_links::{linked_files, with_reachable_paths};
@@ -58,7 +57,7 @@ pub fn of_project(settings: &Settings) -> (Vec<Item>, Vec<String>) {
         }
     }
     items.extend(servers::of_project(settings));
-    let (found, problems) = tools_folder::look(&settings.paths.started, Tier::Project);
+    let (found, problems) = tools_folder::look(&settings.paths.started, Tier::Project, settings);
     let built_in = built_in(settings);
     items.extend(own_tools::needing_trust(settings));
     for tool in found {
@@ -124,14 +123,14 @@ pub fn load(settings: &Settings) -> External {
     // The user's tools first; the project's replace them.
     let own = settings.folders.config.as_deref();
     let (mut tools, problems) = own
-        .map(|own| tools_folder::look(own, Tier::User))
+        .map(|own| tools_folder::look(own, Tier::User, settings))
         .unwrap_or_default();
     external
         .protect
         .extend(own.into_iter().flat_map(tools_folder::links));
     external.warnings.extend(problems);
     let mut asked = Vec::new();
-    let (project, problems) = tools_folder::look(&settings.paths.started, Tier::Project);
+    let (project, problems) = tools_folder::look(&settings.paths.started, Tier::Project, settings);
     external.warnings.extend(problems);
     for tool in project {
         let item = tool.item();
@@ -162,7 +161,7 @@ pub fn load(settings: &Settings) -> External {
     }
     // Lua modules are run by haft itself, wherever it is installed.
     if !external.plugins.is_empty() {
-        external.readable.push(env::own_program());
+        external.readable.push(settings.environment.own_program());
     }
     if !waiting.is_empty() {
         let (all, _) = of_project(settings);
@@ -212,6 +211,7 @@ fn line(plugin: &Configured, settings: &Settings) -> CommandLine {
         dir: plugin.dir.as_deref(),
         base: &plugin.folder,
         owner: plugin.owner,
+        process: &settings.environment,
     };
     written.line(folders(settings))
 }
@@ -408,8 +408,8 @@ fn program(
 
 /// Returns a program's environment. Its `PATH` contains no folder of the project; the
 /// session removes other writable folders.
-fn environment(own: &Environment, settings: &Settings) -> Vec<(OsString, OsString)> {
-    let mut environment = env::for_programs(&own.names);
+fn environment(own: &AddedVariables, settings: &Settings) -> Vec<(OsString, OsString)> {
+    let mut environment = settings.environment.for_programs(&own.names);
     for (name, value) in &own.values {
         environment.retain(|(known, _)| known.to_str() != Some(name));
         environment.push((name.into(), value.into()));
@@ -512,10 +512,10 @@ fn lua(tool: &FoundTool, source: String, check: Option<Check>, settings: &Settin
     };
     Plugin {
         label: tool.name.clone(),
-        program: env::own_program(),
+        program: settings.environment.own_program(),
         shown: None,
         arguments: vec!["__lua".into()],
-        environment: Some(environment(&Environment::default(), settings)),
+        environment: Some(environment(&AddedVariables::default(), settings)),
         dir: None,
         protocol: Protocol::Second,
         timeout: None,

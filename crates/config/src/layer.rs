@@ -7,7 +7,7 @@ use super::reader::{self, FoundValue, Problem, Values};
 use super::setting::Setting;
 use super::sources::{Origin, Readable};
 use super::{read, redact};
-use crate::env;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use haft::ops::text::decode::visible;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +47,8 @@ pub(crate) struct Layer {
     pub(crate) text: String,
     /// For [`Role::Explicit`], the flag or variable of each value by its path.
     pub(crate) origins: BTreeMap<String, Origin>,
+    /// Values of variables.
+    pub(crate) environment: Environment,
 }
 
 /// Whether a project's file is a link out of the project. Reading it would show the
@@ -58,7 +60,12 @@ fn leads_out(path: &Path) -> bool {
 
 impl Layer {
     /// Reads a file; `None` if it does not exist.
-    pub(crate) fn load(role: Role, path: &Path, shown: &str) -> Result<Option<Self>, Failure> {
+    pub(crate) fn load(
+        role: Role,
+        path: &Path,
+        shown: &str,
+        environment: &Environment,
+    ) -> Result<Option<Self>, Failure> {
         let shown = visible(shown);
         if role == Role::Project && leads_out(path) {
             return Err(Failure::at(
@@ -79,7 +86,7 @@ impl Layer {
         let Some(text) = read::read(real.as_deref().unwrap_or(path), &shown, follow)? else {
             return Ok(None);
         };
-        Self::parse(role, path, &shown, text).map(Some)
+        Self::parse(role, path, &shown, text, environment).map(Some)
     }
 
     /// Parses and checks the text of a file.
@@ -88,6 +95,7 @@ impl Layer {
         path: &Path,
         shown: &str,
         text: String,
+        environment: &Environment,
     ) -> Result<Self, Failure> {
         let place = |at: Position| format!("{shown}:{}:{}", at.line, at.column);
         let root =
@@ -97,7 +105,7 @@ impl Layer {
             return Err(Failure::at(&place(root.at), &message));
         }
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        let layer = Self::read(role, &root).map_err(|problem| {
+        let layer = Self::read(role, &root, environment).map_err(|problem| {
             let at = problem.at.unwrap_or(root.at);
             Failure::at(&place(at), &problem.to_string())
         })?;
@@ -110,7 +118,11 @@ impl Layer {
     }
 
     /// Reads the settings in a tree.
-    pub(crate) fn read(role: Role, root: &Node) -> Result<Self, Problem> {
+    pub(crate) fn read(
+        role: Role,
+        root: &Node,
+        environment: &Environment,
+    ) -> Result<Self, Problem> {
         let values = Values::default();
         let file = match root.is_null() {
             true => File::default(),
@@ -125,6 +137,7 @@ impl Layer {
             withheld: BTreeSet::new(),
             text: String::new(),
             origins: BTreeMap::new(),
+            environment: environment.clone(),
         })
     }
 
@@ -152,7 +165,8 @@ impl Layer {
         if self.role == Role::Explicit {
             return Ok(found.node.clone());
         }
-        found.node.expanded(&env::text).map_err(|(at, variable)| {
+        let lookup = |name: &str| self.environment.text(name);
+        found.node.expanded(&lookup).map_err(|(at, variable)| {
             let path = &found.path;
             self.problem(
                 at,

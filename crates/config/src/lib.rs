@@ -4,7 +4,7 @@ mod broad_folders;
 mod channels;
 pub mod commands;
 pub mod effects;
-pub mod env;
+mod environment;
 pub mod external;
 mod failure;
 mod file;
@@ -33,6 +33,7 @@ mod variables;
 pub mod web;
 mod withheld;
 
+pub use environment::{Environment, Process};
 pub use failure::{Cause, Failure};
 pub use file::{APPROVE, LEVELS, MODES};
 pub use flags::Flags;
@@ -100,6 +101,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// The user's folders.
     pub folders: haft::Folders,
+    /// Variables and folders of the process.
+    pub(crate) environment: Environment,
     /// Keys, tokens and passwords in the configuration files.
     pub secrets: Vec<String>,
     /// Warnings about the configuration files.
@@ -130,12 +133,12 @@ pub struct Shown {
 }
 
 /// Returns the folder that a command works in if it does not read the configuration.
-pub fn folder(flags: &Flags) -> Result<PathBuf, Failure> {
-    Ok(paths::start_folder(flags, &env::current_folder()?)?.0)
+pub fn folder(flags: &Flags, environment: &Environment) -> Result<PathBuf, Failure> {
+    Ok(paths::start_folder(flags, environment)?.0)
 }
 
 /// Checks the text of a file before it is written: its size, keys, values and rules.
-pub fn check(text: &str, path: &Path) -> Result<(), Failure> {
+pub fn check(text: &str, path: &Path, environment: &Environment) -> Result<(), Failure> {
     let shown = path.display().to_string();
     let size = text.len() as u64;
     if size > read::MAX_BYTES {
@@ -146,7 +149,13 @@ pub fn check(text: &str, path: &Path) -> Result<(), Failure> {
         );
         return Err(Failure::at(&shown, &message));
     }
-    let layer = layer::Layer::parse(layer::Role::Named, path, &shown, text.to_owned())?;
+    let layer = layer::Layer::parse(
+        layer::Role::Named,
+        path,
+        &shown,
+        text.to_owned(),
+        environment,
+    )?;
     policy::rules(&layer).map(|_| ())
 }
 
@@ -157,8 +166,8 @@ pub fn read_text(path: &Path, shown: &str) -> Result<Option<String>, Failure> {
 }
 
 /// Whether a variable may hold a secret, so that a project's file never gets it.
-pub fn is_secret(variable: &str) -> bool {
-    withheld::is_secret(variable)
+pub fn is_secret(variable: &str, environment: &Environment) -> bool {
+    withheld::is_secret(variable, environment)
 }
 
 /// Returns the names of the variables in a text.
@@ -273,8 +282,8 @@ fn timeout(sources: &Sources, notes: &mut Notes) -> Result<Duration, Failure> {
 }
 
 /// Reads flags, variables and configuration files.
-pub fn load(flags: &Flags) -> Result<Settings, Failure> {
-    let folders = env::folders();
+pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failure> {
+    let folders = environment.folders();
     if let Some(state) = &folders.state {
         haft::ops::private::check_own_folder(state).map_err(|error| {
             Failure::failed(format!(
@@ -285,10 +294,10 @@ pub fn load(flags: &Flags) -> Result<Settings, Failure> {
         })?;
     }
     let home = folders.home.as_deref();
-    let current = env::current_folder()?;
-    let start = paths::start_folder(flags, &current)?;
+    let current = environment.current_folder()?;
+    let start = paths::start_folder(flags, environment)?;
     let started = start.0.clone();
-    let mut sources = Sources::read(flags, &current, &started, folders.config.as_deref())?;
+    let mut sources = Sources::read(flags, environment, &current, &started)?;
     let trust = Trust::load(folders.state.as_deref(), &started, flags.trust);
     let notes = &mut Notes::default();
     let variables = sources.withhold(&trust, notes)?;
@@ -346,6 +355,7 @@ pub fn load(flags: &Flags) -> Result<Settings, Failure> {
         quiet: quiet.value,
         concurrency: usize::try_from(concurrency.value.0).unwrap_or(4),
         folders,
+        environment: environment.clone(),
         warnings: std::mem::take(&mut notes.warnings),
         shown: std::mem::take(&mut notes.shown),
     })

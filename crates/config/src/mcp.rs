@@ -1,11 +1,11 @@
 //! MCP servers in the configuration. A project's servers are only read here; whether they
 //! are used depends on trust.
 
-use super::plugins::{Environment, Owner, from_home, located, located_folder};
+use super::plugins::{AddedVariables, Owner, from_home, located, located_folder};
 use super::setting::{Names, OneOf, Seconds, TextOr, Word};
 use super::sources::{Given, Sources};
 use super::{Notes, variables};
-use crate::env;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use haft_mcp::client::{Endpoint, HttpTransport, Identity};
 use haft_web::Secret;
@@ -25,7 +25,7 @@ pub(crate) struct ServerEntry {
     /// Arguments of the program.
     args: Option<Vec<Word>>,
     /// Additional environment variables.
-    env: Option<Environment>,
+    env: Option<AddedVariables>,
     /// Folder to run it in.
     cwd: Option<String>,
     /// URL of a server that uses streamable HTTP.
@@ -126,7 +126,7 @@ pub enum Connection {
         /// Arguments of the program.
         arguments: Vec<String>,
         /// Additional environment variables.
-        environment: Environment,
+        environment: AddedVariables,
         /// Folder to run in, if configured.
         dir: Option<PathBuf>,
     },
@@ -169,7 +169,7 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configure
         let Some(server) = server(name, &given, &given.value)? else {
             continue;
         };
-        if server.connection.is_haft_again() {
+        if server.connection.is_haft_again(&sources.environment) {
             notes.warn(format!(
                 "{origin}: skipped MCP server {name}: it is haft itself with these settings and would start itself endlessly; add `--config FILE` to its args"
             ));
@@ -189,7 +189,7 @@ pub(super) fn server<T>(
     given: &Given<'_, T>,
     entry: &ServerEntry,
 ) -> Result<Option<Configured>, Failure> {
-    let connection = connection(entry, given.folder()).map_err(|what| {
+    let connection = connection(entry, given.folder(), given.environment()).map_err(|what| {
         given
             .wrong(&what)
             .hint("write { command: …, args: […], env: {…} } or { url: … }")
@@ -216,7 +216,11 @@ pub(super) fn server<T>(
 }
 
 /// Returns how to reach a server. Errors never contain values, which may be keys.
-fn connection(entry: &ServerEntry, folder: &Path) -> Result<Connection, String> {
+fn connection(
+    entry: &ServerEntry,
+    folder: &Path,
+    environment: &Environment,
+) -> Result<Connection, String> {
     let kind = entry.kind.as_ref().map(|kind| kind.0.as_str());
     let not = |what: &str, keys: &[(&str, bool)]| match keys.iter().find(|(_, is_given)| *is_given)
     {
@@ -232,7 +236,7 @@ fn connection(entry: &ServerEntry, folder: &Path) -> Result<Connection, String> 
                     ("oauth", entry.oauth.is_some()),
                 ],
             )?;
-            program(entry, command, folder)
+            program(entry, command, folder, environment)
         }
         (None, Some(url), None) | (None, None, Some(url)) if kind != Some("stdio") => {
             not(
@@ -262,6 +266,7 @@ fn program(
     entry: &ServerEntry,
     command: &TextOr<Vec<Word>>,
     folder: &Path,
+    environment: &Environment,
 ) -> Result<Connection, String> {
     let mut words = match command {
         TextOr::Text(program) => vec![program.trim().to_owned()],
@@ -269,12 +274,15 @@ fn program(
     }
     .into_iter();
     let program = words.next().filter(|program| !program.is_empty());
-    let own = entry.args.iter().flatten().map(|word| from_home(&word.0));
+    let own = entry.args.iter().flatten();
+    let own = own.map(|word| from_home(&word.0, environment));
+    let program = program.ok_or("command must be a program")?;
+    let dir = entry.cwd.as_ref();
     Ok(Connection::Program {
-        program: located(&program.ok_or("command must be a program")?, folder),
+        program: located(&program, folder, environment),
         arguments: words.chain(own).collect(),
         environment: entry.env.clone().unwrap_or_default(),
-        dir: entry.cwd.as_ref().map(|dir| located_folder(dir, folder)),
+        dir: dir.map(|dir| located_folder(dir, folder, environment)),
     })
 }
 
@@ -313,7 +321,7 @@ pub fn label(name: &str) -> String {
 
 impl Connection {
     /// Whether the server is haft itself with the same configuration.
-    fn is_haft_again(&self) -> bool {
+    fn is_haft_again(&self, environment: &Environment) -> bool {
         let Self::Program {
             program, arguments, ..
         } = self
@@ -321,8 +329,8 @@ impl Connection {
             return false;
         };
         let real = |path: &Path| haft::ops::scope::real(path);
-        let haft = real(&env::own_program());
-        let folders = env::paths("PATH");
+        let haft = real(&environment.own_program());
+        let folders = environment.paths("PATH");
         let is_haft = match program.is_absolute() {
             true => haft.is_some() && real(program) == haft,
             false => folders

@@ -2,9 +2,10 @@
 
 use super::sources::{Given, Origin, Sources, in_layer};
 use super::{Notes, joined};
+use crate::broad_folders;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::flags::Flags;
-use crate::{broad_folders, env};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,7 @@ pub struct Paths {
     pub protect: Vec<PathBuf>,
     /// Whether `tools.protect` lists anything.
     pub protects: bool,
+    environment: Environment,
 }
 
 impl Paths {
@@ -50,13 +52,15 @@ impl Paths {
         // allows.
         protect.extend(sources.searched_files.iter().cloned());
         Ok(Self {
-            current: is_another_project(current, &started).then(|| current.to_owned()),
+            current: is_another_project(current, &started, &sources.environment)
+                .then(|| current.to_owned()),
             work_dir,
             folder_choice,
             started,
             roots,
             protect,
             protects,
+            environment: sources.environment.clone(),
         })
     }
 
@@ -65,7 +69,7 @@ impl Paths {
     /// # Errors
     /// If it is a home folder or a system folder and the user did not choose it.
     pub fn open_to_tools(&self) -> Result<(), Failure> {
-        match broad_folders::describe(&self.work_dir) {
+        match broad_folders::describe(&self.work_dir, &self.environment) {
             Some(description) if self.folder_choice == FolderChoice::Default => {
                 Err(broad_folders::refusal(&self.work_dir, description))
             }
@@ -78,7 +82,7 @@ impl Paths {
     pub(crate) fn project(&self) -> &Path {
         let is_elsewhere =
             self.folder_choice == FolderChoice::User && self.started != self.work_dir;
-        if is_elsewhere && broad_folders::holds_home(&self.started) {
+        if is_elsewhere && broad_folders::holds_home(&self.started, &self.environment) {
             &self.work_dir
         } else {
             &self.started
@@ -115,11 +119,15 @@ pub enum FolderChoice {
 }
 
 /// Returns the folder in `--dir` or `HAFT_DIR`, or the current folder.
-pub(crate) fn start_folder(flags: &Flags, current: &Path) -> Result<(PathBuf, Origin), Failure> {
-    let (given, from) = match (&flags.dir, env::variable("HAFT_DIR")) {
+pub(crate) fn start_folder(
+    flags: &Flags,
+    environment: &Environment,
+) -> Result<(PathBuf, Origin), Failure> {
+    let current = environment.current_folder()?;
+    let (given, from) = match (&flags.dir, environment.variable("HAFT_DIR")) {
         (Some(dir), _) => (dir.clone(), Origin::Flag("--dir")),
         (None, Some(dir)) => (PathBuf::from(dir), Origin::Variable("HAFT_DIR")),
-        (None, None) => return Ok((current.to_owned(), Origin::Default)),
+        (None, None) => return Ok((current, Origin::Default)),
     };
     let dir = current.join(&given);
     if dir.is_dir() {
@@ -134,9 +142,9 @@ pub(crate) fn start_folder(flags: &Flags, current: &Path) -> Result<(PathBuf, Or
 
 /// Whether the current folder is another project than the one to work in. Clients often
 /// start haft in `/` or the home folder, which do not count as projects.
-fn is_another_project(current: &Path, started: &Path) -> bool {
+fn is_another_project(current: &Path, started: &Path, environment: &Environment) -> bool {
     let real = |path| haft::ops::scope::real(path);
-    real(current) != real(started) && broad_folders::describe(current).is_none()
+    real(current) != real(started) && broad_folders::describe(current, environment).is_none()
 }
 
 /// Returns the work folder and who chose it.
@@ -153,7 +161,8 @@ fn work_dir(
     let (dir, from, choice) = match given {
         Some(given) => {
             let dir = resolve(given.folder(), &given.value, given.text(), home);
-            let dir = usable(&given, &dir.map_err(|what| given.wrong(&what))?)?;
+            let dir = dir.map_err(|what| given.wrong(&what))?;
+            let dir = usable(&given, &dir, &sources.environment)?;
             let choice = match given.is_project() {
                 true => FolderChoice::Default,
                 false => FolderChoice::User,
@@ -180,7 +189,11 @@ fn work_dir(
     clippy::disallowed_methods,
     reason = "the work folder is checked before a scope exists"
 )]
-fn usable(given: &Given<'_, String>, dir: &Path) -> Result<PathBuf, Failure> {
+fn usable(
+    given: &Given<'_, String>,
+    dir: &Path,
+    environment: &Environment,
+) -> Result<PathBuf, Failure> {
     let written = given.text();
     let real = std::fs::canonicalize(dir).ok().filter(|real| real.is_dir());
     let Some(real) = real else {
@@ -197,7 +210,7 @@ fn usable(given: &Given<'_, String>, dir: &Path) -> Result<PathBuf, Failure> {
             ))),
         };
     }
-    let folders = env::folders();
+    let folders = environment.folders();
     let mut own = folders.config.iter().chain(&folders.own);
     if own.any(|own| haft::ops::scope::real(own).is_some_and(|own| real.starts_with(own))) {
         let failure = given.wrong(&format!(
@@ -274,7 +287,7 @@ fn protect(
         }
         origins.push(given.from);
     }
-    let from_variable = env::paths(PROTECT_VARIABLE);
+    let from_variable = sources.environment.paths(PROTECT_VARIABLE);
     if !from_variable.is_empty() {
         origins.push(Origin::Variable(PROTECT_VARIABLE));
     }

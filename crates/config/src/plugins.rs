@@ -5,7 +5,7 @@ use super::layer::Role;
 use super::setting::{Filled, Seconds, TextOr, Word, inline_schema};
 use super::sources::Sources;
 use super::{Notes, variables};
-use crate::env;
+use crate::environment::Environment;
 use crate::external::command::{is_interpreter, name_of};
 use crate::failure::Failure;
 use haft::Protocol;
@@ -28,7 +28,7 @@ pub(crate) struct PluginEntry {
     args: Vec<Word>,
     /// Additional environment variables.
     #[serde(default)]
-    env: Environment,
+    env: AddedVariables,
     /// Folder to run it in.
     cwd: Option<String>,
     /// Protocol that it speaks; by default haft finds out.
@@ -64,7 +64,7 @@ pub(crate) struct Configured {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     /// Additional environment variables.
-    pub(crate) environment: Environment,
+    pub(crate) environment: AddedVariables,
     pub(crate) protocol: Protocol,
     /// Time limit of a call.
     pub(crate) timeout: Option<Duration>,
@@ -108,7 +108,7 @@ impl Owner {
 
 /// Environment variables that a plugin gets in addition to the default ones.
 #[derive(Debug, Clone, Default)]
-pub struct Environment {
+pub struct AddedVariables {
     /// Variables passed on from haft's environment.
     pub(crate) names: Vec<String>,
     /// Variables with values from the configuration.
@@ -137,7 +137,7 @@ impl Configured {
     /// Whether another entry starts the same program in the same way.
     fn is_same(&self, other: &Self) -> bool {
         let one = |plugin: &Self| {
-            let Environment { names, values } = plugin.environment.clone();
+            let AddedVariables { names, values } = plugin.environment.clone();
             let how = (plugin.program.clone(), plugin.arguments.clone());
             let place = (plugin.dir.clone(), plugin.folder.clone(), plugin.owner);
             let limits = (plugin.timeout, plugin.start_timeout);
@@ -169,7 +169,7 @@ pub(crate) fn load(
 ) -> Result<Vec<Configured>, Failure> {
     let mut all = Vec::new();
     for line in flags {
-        all.push(from_flag(line, current)?);
+        all.push(from_flag(line, current, &sources.environment)?);
     }
     let mut listed = sources.all(|file| &file.tools.plugins)?;
     listed.sort_by_key(|(_, plugin)| plugin.is_project());
@@ -178,6 +178,8 @@ pub(crate) fn load(
             continue;
         };
         let (folder, owner) = (given.folder(), Owner::of(given.role()));
+        let environment = &sources.environment;
+        let word = |word: &Word| from_home(&word.0, environment);
         let empty = given.wrong("the path is empty");
         let entry = match given.value {
             TextOr::Full(entry) => entry,
@@ -190,8 +192,8 @@ pub(crate) fn load(
         let mut plugin = Configured {
             label: String::new(),
             name: String::new(),
-            program: located(&entry.path.0, folder),
-            arguments: entry.args.iter().map(|word| from_home(&word.0)).collect(),
+            program: located(&entry.path.0, folder, environment),
+            arguments: entry.args.iter().map(word).collect(),
             environment: entry.env,
             protocol: match entry.protocol {
                 ProtocolName::Auto => Protocol::Auto,
@@ -203,7 +205,9 @@ pub(crate) fn load(
                 .start_timeout
                 .and_then(|limit| haft::time_limit(limit.0)),
             overrides: entry.overrides,
-            dir: entry.cwd.map(|dir| located_folder(&dir, folder)),
+            dir: entry
+                .cwd
+                .map(|dir| located_folder(&dir, folder, environment)),
             owner,
             folder: folder.to_owned(),
             written: given.written,
@@ -245,7 +249,7 @@ fn number_duplicates(all: &mut [Configured]) {
 }
 
 /// Parses `--plugin "python3 ./tool.py --verbose"`.
-fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
+fn from_flag(line: &str, current: &Path, environment: &Environment) -> Result<Configured, Failure> {
     let wrong =
         || Failure::usage("--plugin must be a program with its arguments, quoted as in a shell");
     let mut words = shlex::split(line).ok_or_else(wrong)?.into_iter();
@@ -254,9 +258,9 @@ fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
     Ok(Configured {
         label: label(&program, &arguments),
         name: label(&program, &arguments),
-        program: located(&program, current),
+        program: located(&program, current, environment),
         arguments,
-        environment: Environment::default(),
+        environment: AddedVariables::default(),
         protocol: Protocol::Auto,
         timeout: None,
         start_timeout: None,
@@ -271,24 +275,25 @@ fn from_flag(line: &str, current: &Path) -> Result<Configured, Failure> {
 
 /// Returns a program's path, relative to its file's folder or the home folder. A bare
 /// name is looked up in PATH later.
-pub(super) fn located(program: &str, folder: &Path) -> PathBuf {
+pub(super) fn located(program: &str, folder: &Path, environment: &Environment) -> PathBuf {
     if program.contains('/') {
-        located_folder(program, folder)
+        located_folder(program, folder, environment)
     } else {
         PathBuf::from(program)
     }
 }
 
 /// Returns a path relative to its file's folder or the home folder.
-pub(super) fn located_folder(path: &str, folder: &Path) -> PathBuf {
-    folder.join(from_home(path)).components().collect()
+pub(super) fn located_folder(path: &str, folder: &Path, environment: &Environment) -> PathBuf {
+    let path = from_home(path, environment);
+    folder.join(path).components().collect()
 }
 
 /// Replaces `~` at the start by the home folder, since no shell does.
-pub(super) fn from_home(word: &str) -> String {
+pub(super) fn from_home(word: &str, environment: &Environment) -> String {
     let below = word.strip_prefix('~');
     let below = below.filter(|below| below.is_empty() || below.starts_with('/'));
-    let home = env::folders().home;
+    let home = environment.folders().home;
     match (below, home.as_deref().and_then(Path::to_str)) {
         (Some(below), Some(home)) => format!("{}{below}", home.trim_end_matches('/')),
         _ => word.to_owned(),
@@ -323,7 +328,7 @@ fn label(program: &str, arguments: &[String]) -> String {
         .collect()
 }
 
-impl Environment {
+impl AddedVariables {
     /// Returns the variables sorted by name, because their order does not matter.
     pub(crate) fn sorted(&self) -> Self {
         let mut sorted = self.clone();
@@ -334,26 +339,26 @@ impl Environment {
 }
 
 /// A list of names to pass on, or a map with values.
-impl<'de> Deserialize<'de> for Environment {
+impl<'de> Deserialize<'de> for AddedVariables {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Variables;
         impl<'de> Visitor<'de> for Variables {
-            type Value = Environment;
+            type Value = AddedVariables;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of names, or a map")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Environment, A::Error> {
-                let mut environment = Environment::default();
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<AddedVariables, A::Error> {
+                let mut environment = AddedVariables::default();
                 while let Some(Word(name)) = seq.next_element()? {
                     environment.names.push(name);
                 }
                 Ok(environment)
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Environment, A::Error> {
-                let mut environment = Environment::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AddedVariables, A::Error> {
+                let mut environment = AddedVariables::default();
                 while let Some((name, value)) = map.next_entry()? {
                     let value = match value {
                         Value::String(text) => text,
@@ -369,7 +374,7 @@ impl<'de> Deserialize<'de> for Environment {
     }
 }
 
-inline_schema!([] Environment, _generator => json_schema!({ "anyOf": [
+inline_schema!([] AddedVariables, _generator => json_schema!({ "anyOf": [
     { "type": "object", "additionalProperties": { "type": "string" } },
     { "type": "array", "items": { "type": "string" } },
 ] }));

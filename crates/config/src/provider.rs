@@ -3,7 +3,7 @@
 
 use super::layer::{Layer, Role};
 use super::sources::{Origin, Sources, in_layer};
-use crate::env;
+use crate::environment::Environment;
 use haft_agent::provider::{Provider, Secret};
 
 /// Providers whose keys are looked up in the environment, in this order, with their
@@ -22,9 +22,11 @@ pub fn default_model(provider: Provider) -> Option<&'static str> {
 }
 
 /// Returns the provider's key from the environment.
-pub fn key_of(provider: Provider) -> Option<Secret> {
+pub fn key_of(provider: Provider, environment: &Environment) -> Option<Secret> {
     let variable = provider.key_variable()?;
-    let value = env::text(variable).filter(|value| !value.trim().is_empty());
+    let value = environment
+        .text(variable)
+        .filter(|value| !value.trim().is_empty());
     value.map(Secret::new)
 }
 
@@ -63,7 +65,10 @@ struct Level {
 
 /// All sources, in order of precedence.
 #[derive(Debug)]
-pub(crate) struct Levels(Vec<Level>);
+pub(crate) struct Levels {
+    levels: Vec<Level>,
+    environment: Environment,
+}
 
 impl Levels {
     pub(crate) fn read(sources: &Sources) -> Self {
@@ -84,23 +89,26 @@ impl Levels {
                 None => false,
             },
         };
-        Self(sources.layers.iter().map(level).collect())
+        Self {
+            levels: sources.layers.iter().map(level).collect(),
+            environment: sources.environment.clone(),
+        }
     }
 
     /// Returns the provider according to all sources.
     pub(crate) fn of_all(&self) -> Option<String> {
-        choose(|| self.0.iter())
+        self.choose(|| self.levels.iter())
     }
 
     /// Returns the provider according to the user's own sources.
     pub(crate) fn of_user(&self) -> Option<String> {
-        choose(|| self.0.iter().filter(|level| !level.is_project))
+        self.choose(|| self.levels.iter().filter(|level| !level.is_project))
     }
 
     /// Whether the user sets `provider`. Then a slash in a model's name is just part of
     /// the name.
     pub(crate) fn user_sets_provider(&self) -> bool {
-        let mut levels = self.0.iter().filter(|level| !level.is_project);
+        let mut levels = self.levels.iter().filter(|level| !level.is_project);
         levels.any(|level| level.provider.is_some())
     }
 
@@ -111,28 +119,30 @@ impl Levels {
             return None;
         };
         let is_same = |level: &Level| level.file.as_ref() == Some(file);
-        let at = self.0.iter().position(is_same)?;
-        let found = choose(|| self.0.iter().skip(at));
-        match self.0[at].is_project {
+        let at = self.levels.iter().position(is_same)?;
+        let found = self.choose(|| self.levels.iter().skip(at));
+        match self.levels[at].is_project {
             true => found,
             false => found.or_else(|| self.of_user()),
         }
     }
-}
 
-fn choose<'a, I: Iterator<Item = &'a Level>>(levels: impl Fn() -> I) -> Option<String> {
-    let configured = levels().find_map(|level| level.provider.clone());
-    let name = |provider: Provider| provider.name().to_owned();
-    configured
-        .or_else(|| levels().find_map(|level| level.prefix).map(name))
-        .or_else(|| {
-            // An address without a provider most likely offers the OpenAI completions
-            // API.
-            let has_address = levels().any(|level| level.has_address);
-            has_address.then(|| name(Provider::OpenaiCompletions))
-        })
-        .or_else(|| {
-            let mut known = DEFAULT_MODELS.iter().map(|(provider, _)| *provider);
-            known.find(|known| key_of(*known).is_some()).map(name)
-        })
+    fn choose<'a, I: Iterator<Item = &'a Level>>(&self, levels: impl Fn() -> I) -> Option<String> {
+        let configured = levels().find_map(|level| level.provider.clone());
+        let name = |provider: Provider| provider.name().to_owned();
+        configured
+            .or_else(|| levels().find_map(|level| level.prefix).map(name))
+            .or_else(|| {
+                // An address without a provider most likely offers the OpenAI completions
+                // API.
+                let has_address = levels().any(|level| level.has_address);
+                has_address.then(|| name(Provider::OpenaiCompletions))
+            })
+            .or_else(|| {
+                let mut known = DEFAULT_MODELS.iter().map(|(provider, _)| *provider);
+                known
+                    .find(|known| key_of(*known, &self.environment).is_some())
+                    .map(name)
+            })
+    }
 }

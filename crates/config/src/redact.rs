@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::variables::{self, is_reference};
-use crate::env;
+use crate::environment::Environment;
 
 /// Replaces a hidden value.
 pub(crate) const HIDDEN: &str = "(hidden)";
@@ -30,11 +30,12 @@ fn is_secret_word(name: &str) -> bool {
 }
 
 /// Returns the secrets in the value of a key, with variables expanded.
-pub(crate) fn secrets(name: &str, node: &Node) -> Vec<String> {
+pub(crate) fn secrets(name: &str, node: &Node, environment: &Environment) -> Vec<String> {
+    let lookup = |name: &str| environment.text(name);
     let texts = node.texts(name).into_iter();
     texts
         .filter(|(name, _)| is_secret_word(name))
-        .filter_map(|(_, text)| variables::expand(text, &env::text).ok())
+        .filter_map(|(_, text)| variables::expand(text, &lookup).ok())
         .collect()
 }
 

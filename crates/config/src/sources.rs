@@ -8,7 +8,7 @@ use super::node::Node;
 use super::reader::FoundValue;
 use super::setting::{Setting, Settings};
 use super::{Notes, redact, withheld};
-use crate::env;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::flags::Flags;
 use crate::trust::{Item, Trust};
@@ -83,6 +83,10 @@ impl<'a, T> Given<'a, T> {
         &self.layer.folder
     }
 
+    pub(crate) fn environment(&self) -> &'a Environment {
+        &self.layer.environment
+    }
+
     /// Whether variables were expanded.
     pub(crate) fn has_variables(&self) -> bool {
         !self.found.node.variables().is_empty()
@@ -137,28 +141,31 @@ pub(crate) struct Sources {
     /// Every file that was looked for, whether it exists or not, and the links on the way
     /// to it.
     pub(crate) searched_files: Vec<PathBuf>,
+    /// Variables and folders of the process.
+    pub(crate) environment: Environment,
 }
 
 impl Sources {
     /// Reads the files. `folder` is the work folder, unless a file sets another.
     pub(crate) fn read(
         flags: &Flags,
+        environment: &Environment,
         current: &Path,
         folder: &Path,
-        config: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let mut layers = vec![explicit(flags)?];
+        let mut layers = vec![explicit(flags, environment)?];
         let mut searched_files = Vec::new();
+        let config = environment.folders().config;
         let user = config.map(|folder| folder.join(FILE));
         let named = flags
             .config
             .clone()
-            .or_else(|| env::variable("HAFT_CONFIG").map(PathBuf::from));
+            .or_else(|| environment.variable("HAFT_CONFIG").map(PathBuf::from));
         if let Some(named) = named {
             let shown = named.to_string_lossy();
             let path = current.join(&named);
             searched_files.extend(with_links(&path));
-            let layer = Layer::load(Role::Named, &path, &shown)?
+            let layer = Layer::load(Role::Named, &path, &shown, environment)?
                 .ok_or_else(|| Failure::at(&shown, "file not found"))?;
             layers.push(layer);
         } else {
@@ -169,18 +176,20 @@ impl Sources {
                 .unwrap_or(&path)
                 .to_string_lossy();
             if user.as_ref() != Some(&path) {
-                layers.extend(Layer::load(Role::Project, &path, &shown)?);
+                layers.extend(Layer::load(Role::Project, &path, &shown, environment)?);
             }
         }
         if let Some(user) = user {
             searched_files.extend(with_links(&user));
-            layers.extend(Layer::load(Role::User, &user, &user.to_string_lossy())?);
+            let shown = user.to_string_lossy();
+            layers.extend(Layer::load(Role::User, &user, &shown, environment)?);
         }
-        let defaults = Layer::read(Role::Default, &Node::of(&keys::defaults()));
+        let defaults = Layer::read(Role::Default, &Node::of(&keys::defaults()), environment);
         layers.push(defaults.map_err(|problem| Failure::failed(problem.to_string()))?);
         Ok(Self {
             layers,
             searched_files,
+            environment: environment.clone(),
         })
     }
 
@@ -207,7 +216,8 @@ impl Sources {
         self.layers.iter().flat_map(|layer| {
             let values = layer.values.iter().enumerate();
             let values = values.filter(|(number, _)| !layer.withheld.contains(number));
-            values.flat_map(|(_, found)| redact::secrets(&found.path, &found.node))
+            values
+                .flat_map(|(_, found)| redact::secrets(&found.path, &found.node, &self.environment))
         })
     }
 
@@ -358,7 +368,7 @@ pub(crate) fn in_layer<T: Readable>(
 }
 
 /// Reads the flags and variables that set keys, as if they were a file.
-fn explicit(flags: &Flags) -> Result<Layer, Failure> {
+fn explicit(flags: &Flags, environment: &Environment) -> Result<Layer, Failure> {
     let mut file = json!({});
     let (mut origins, mut texts) = (BTreeMap::new(), BTreeMap::new());
     for key in keys::keys() {
@@ -366,7 +376,7 @@ fn explicit(flags: &Flags) -> Result<Layer, Failure> {
         let flag = flag.and_then(|name| Some((flags.text(name)?, Origin::Flag(name))));
         let variable = || {
             let name = key.variable()?;
-            Some((env::text(name)?, Origin::Variable(name)))
+            Some((environment.text(name)?, Origin::Variable(name)))
         };
         if let Some((text, origin)) = flag.or_else(variable) {
             key.set(&mut file, key.parse(&text));
@@ -374,7 +384,7 @@ fn explicit(flags: &Flags) -> Result<Layer, Failure> {
             texts.insert(key.path(), text);
         }
     }
-    let layer = Layer::read(Role::Explicit, &Node::of(&file)).map_err(|problem| {
+    let layer = Layer::read(Role::Explicit, &Node::of(&file), environment).map_err(|problem| {
         let source = match origins.get(problem.path()) {
             Some(Origin::Flag(name) | Origin::Variable(name)) => name,
             _ => "",

@@ -6,7 +6,7 @@ use super::keys::{ProjectRight, project_right};
 use super::layer::Layer;
 use super::node::{Content, Node};
 use super::{FILE, Notes, variables};
-use crate::env;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::trust::{Item, Pin};
 use haft_agent::provider::Provider;
@@ -22,7 +22,7 @@ pub(crate) fn of_project(layer: &Layer) -> Option<Item> {
             continue;
         }
         let names = found.node.variables().into_iter();
-        for name in names.filter(|name| !is_secret(name)) {
+        for name in names.filter(|name| !is_secret(name, &layer.environment)) {
             let paths = used.entry(name).or_default();
             if !paths.contains(&found.path.as_str()) {
                 paths.push(&found.path);
@@ -60,7 +60,7 @@ pub(crate) fn withhold(
 ) -> Result<(), Failure> {
     for (number, found) in layer.values.iter().enumerate() {
         let (path, from) = (&found.path, layer.origin(found));
-        let refusal = VariableNames::of(&found.node).refusal(is_trusted);
+        let refusal = VariableNames::of(&found.node).refusal(is_trusted, &layer.environment);
         let ignored = match (project_right(path), refusal) {
             (ProjectRight::Ignored, _) | (ProjectRight::Limited, Some(_)) => {
                 "only your own haft.yaml or --config can set it".to_owned()
@@ -120,9 +120,9 @@ impl<'a> VariableNames<'a> {
         }
     }
 
-    fn refusal(&self, is_trusted: bool) -> Option<Refusal> {
+    fn refusal(&self, is_trusted: bool, environment: &Environment) -> Option<Refusal> {
         let mut all = self.expanded.iter().chain(&self.passed);
-        if let Some(name) = all.find(|name| is_secret(name)) {
+        if let Some(name) = all.find(|name| is_secret(name, environment)) {
             return Some(Refusal {
                 why: format!(
                     "variable {name} may hold a secret, which a project's file never gets, trusted or not"
@@ -139,9 +139,9 @@ impl<'a> VariableNames<'a> {
 }
 
 /// Whether a variable is hidden from commands, or is the key of a provider.
-pub(crate) fn is_secret(name: &str) -> bool {
-    let value = env::variable(name).unwrap_or_default();
-    haft::ops::exec::environment::is_withheld(name.as_ref(), &value)
+pub(crate) fn is_secret(name: &str, environment: &Environment) -> bool {
+    let value = environment.variable(name).unwrap_or_default();
+    haft::ops::exec::environment::is_withheld(name.as_ref(), value)
         || Provider::ALL
             .iter()
             .any(|provider| provider.key_variable() == Some(name))

@@ -6,13 +6,13 @@ use crate::agent::driver::Live;
 use crate::agent::{self, Past};
 use crate::args::Shared;
 use crate::args::agent::Resume;
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::{confinement, output, session, signals, text};
 use haft::Content;
 use haft::ops::text::brief;
 use haft_agent::{Message, Origin};
 use haft_chat::{EndReason, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures};
-use haft_config::env;
 use haft_config::{FILE, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -191,7 +191,7 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
         },
         terminal: TerminalFeatures::detect(
             output::can_chat(),
-            env::text("TERM").as_deref(),
+            env::read().text("TERM").as_deref(),
             env::allows_colour(),
             true,
         ),

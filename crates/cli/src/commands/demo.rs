@@ -2,6 +2,7 @@
 
 use crate::agent::driver::Live;
 use crate::args::Shared;
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
@@ -19,7 +20,6 @@ use haft_agent::{
 };
 use haft_chat::{QuestionContext, SinglePromptOptions, TerminalFeatures, run_single_prompt};
 use haft_config::effects::Effects;
-use haft_config::env;
 use haft_config::model::Model as Chosen;
 use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
 use serde_json::json;
@@ -126,7 +126,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         .folders(haft::Folders {
             // Leaves nothing behind, not even saved outputs.
             state: Some(folder.join("state")),
-            ..env::folders()
+            ..env::read().folders()
         })
         .preset("all")
         .commands(session::local_commands(Network::Off, &[]))
@@ -181,7 +181,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
     let options = SinglePromptOptions {
         terminal: TerminalFeatures::detect(
             on_terminal,
-            env::text("TERM").as_deref(),
+            env::read().text("TERM").as_deref(),
             env::allows_colour(),
             false,
         ),

@@ -225,7 +225,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
         format!(
             "haft {} on {}",
             env!("CARGO_PKG_VERSION"),
-            haft_config::env::system()
+            crate::env::system()
         ),
         String::new(),
         findings.sandbox.clone(),
@@ -252,7 +252,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
 fn as_json(settings: &Settings, findings: &Findings) -> Value {
     let mut all = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "system": haft_config::env::system(),
+        "system": crate::env::system(),
         "sandbox": {
             "level": findings.level,
             "line": findings.sandbox,

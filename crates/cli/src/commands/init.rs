@@ -1,10 +1,10 @@
 //! `haft init`: writes a commented `haft.yaml`, or converts another program's settings.
 
 use crate::args::{Init, Shared};
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use haft_agent::provider::Provider;
-use haft_config::env;
 use haft_import::{Conversion, Host, Source, Target};
 use haft_mcp::client::{Endpoint, HttpTransport};
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ impl Host for ThisHost {
     }
 
     fn is_secret(&self, variable: &str) -> bool {
-        haft_config::is_secret(variable)
+        haft_config::is_secret(variable, env::read())
     }
 
     fn variables(&self, text: &str) -> Vec<String> {
@@ -39,9 +39,9 @@ impl Host for ThisHost {
 
 /// Writes the file, unless it exists.
 pub(crate) fn run(shared: &Shared, init: &Init) -> Result<Exit, Failure> {
-    let folder = haft_config::folder(&shared.flags())?;
+    let folder = haft_config::folder(&shared.flags(), crate::env::read())?;
     let path = match &shared.config {
-        Some(named) => env::current_folder()?.join(named),
+        Some(named) => env::read().current_folder()?.join(named),
         None => folder.join(haft_config::FILE),
     };
     match &init.from {
@@ -73,9 +73,9 @@ fn convert(
     if !init.force && is_there(path) {
         return Err(exists(path));
     }
-    let from: PathBuf = env::current_folder()?.join(from);
+    let from: PathBuf = env::read().current_folder()?.join(from);
     let source = read(&from, &shown)?;
-    let home = env::folders().home;
+    let home = env::read().folders().home;
     let target = Target {
         is_own: shared.config.is_some(),
         folder,
@@ -100,7 +100,7 @@ fn convert(
         );
     }
     let text = conversion.text(&shown);
-    haft_config::check(&text, path).map_err(|failure| {
+    haft_config::check(&text, path, env::read()).map_err(|failure| {
         Failure::failed(format!(
             "cannot create a valid haft.yaml from {shown}: {failure}"
         ))
@@ -141,7 +141,7 @@ fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
 
 /// Prints which variables are still to be set.
 fn advise_variables(conversion: &Conversion<'_>) {
-    let missing = |name: &&str| env::variable(name).is_none();
+    let missing = |name: &&str| env::read().variable(name).is_none();
     let missing: Vec<&str> = conversion.variables().filter(missing).collect();
     if !missing.is_empty() {
         output::note(&format!("Set these variables: {}", missing.join(", ")));
@@ -151,7 +151,8 @@ fn advise_variables(conversion: &Conversion<'_>) {
 /// Prints what to put into the user's own file.
 fn advise_own(conversion: &Conversion<'_>, own_lines: &str) {
     advise_variables(conversion);
-    let own = env::folders()
+    let own = env::read()
+        .folders()
         .config
         .map(|folder| folder.join(haft_config::FILE));
     let own = own.unwrap_or_else(|| Path::new("~/.config/haft").join(haft_config::FILE));

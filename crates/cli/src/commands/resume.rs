@@ -125,7 +125,7 @@ pub(crate) fn in_its_folder(
         dir: Some(folder.to_owned()),
         ..shared.clone()
     };
-    let mut settings = haft_config::load(&shared.flags())?;
+    let mut settings = haft_config::load(&shared.flags(), crate::env::read())?;
     // The folder comes from the record; the user did not choose it now.
     settings.paths.folder_choice = FolderChoice::Default;
     session::note_warnings(&settings);

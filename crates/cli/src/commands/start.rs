@@ -9,7 +9,7 @@ use crate::{agent, output};
 /// Starts a chat in the terminal. Without a model or a terminal it prints what to do next
 /// and fails, because nothing was done.
 pub(crate) fn run(shared: &Shared, args: &Chat) -> Result<Exit, Failure> {
-    let settings = haft_config::load(&shared.flags())?;
+    let settings = haft_config::load(&shared.flags(), crate::env::read())?;
     if agent::model(&settings)?.is_none() {
         output::note(
             "No model is configured yet. Choose one of these:\n\n  \

@@ -11,8 +11,8 @@ mod launcher;
 mod program_names;
 mod text;
 
-use crate::env;
-use crate::plugins::{Environment, Owner};
+use crate::environment::Environment;
+use crate::plugins::{AddedVariables, Owner};
 use haft::ops::executor::look_up;
 use haft::ops::scope::real;
 use interpreters::{Finder, Step};
@@ -27,7 +27,9 @@ use text::fragments;
 pub(crate) struct WrittenCommand<'a> {
     pub(crate) program: &'a Path,
     pub(crate) arguments: &'a [String],
-    pub(crate) environment: &'a Environment,
+    pub(crate) environment: &'a AddedVariables,
+    /// Variables that it may inherit.
+    pub(crate) process: &'a Environment,
     /// Configured current folder.
     pub(crate) dir: Option<&'a Path>,
     /// Folder that its relative paths start from.
@@ -253,7 +255,7 @@ impl WrittenCommand<'_> {
             let own = own.iter().rfind(|(known, _)| known == name);
             own.map(|(_, value)| value.clone()).or_else(|| match name {
                 "PWD" => dir.to_str().map(str::to_owned),
-                "HOME" | "USER" | "LOGNAME" => env::text(name),
+                "HOME" | "USER" | "LOGNAME" => self.process.text(name),
                 _ => None,
             })
         })
@@ -326,7 +328,7 @@ impl WrittenCommand<'_> {
     /// Returns the variables it gets in addition to the default ones.
     fn variables(&self) -> Vec<(String, String)> {
         let passed = self.environment.names.iter();
-        let passed = passed.filter_map(|name| Some((name.clone(), env::text(name)?)));
+        let passed = passed.filter_map(|name| Some((name.clone(), self.process.text(name)?)));
         self.environment
             .values
             .iter()
@@ -340,7 +342,7 @@ impl WrittenCommand<'_> {
         let mut own = self.environment.values.iter();
         let own = own.rfind(|(name, _)| name == "PATH");
         let own = own.map(|(_, path)| OsString::from(path));
-        own.or_else(|| env::variable("PATH"))
+        own.or_else(|| self.process.variable("PATH").map(OsString::from))
     }
 
     /// Finds the program as it will be found when it is started.

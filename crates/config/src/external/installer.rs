@@ -23,7 +23,7 @@ pub(super) fn starting(settings: &Settings) -> Option<Item> {
     names.extend(servers::own_names(settings));
     let own = settings.folders.config.as_deref();
     let (tools, _) = own
-        .map(|own| tools_folder::look(own, Tier::User))
+        .map(|own| tools_folder::look(own, Tier::User, settings))
         .unwrap_or_default();
     let tools = tools.iter().filter(|tool| {
         tool.link_problem(super::folders(settings)).is_none()

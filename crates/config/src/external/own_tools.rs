@@ -4,7 +4,7 @@
 use super::command::{CommandLine, WrittenCommand};
 use super::tools_folder::{self, FoundTool, Tier};
 use crate::Settings;
-use crate::plugins::{Environment, Owner};
+use crate::plugins::{AddedVariables, Owner};
 use crate::trust::{Item, Pin};
 use std::path::Path;
 
@@ -13,10 +13,11 @@ fn line(tool: &FoundTool, settings: &Settings) -> CommandLine {
     let written = WrittenCommand {
         program: &tool.path,
         arguments: &[],
-        environment: &Environment::default(),
+        environment: &AddedVariables::default(),
         dir: Some(&settings.paths.work_dir),
         base: tool.path.parent().unwrap_or(Path::new("/")),
         owner: Owner::User,
+        process: &settings.environment,
     };
     written.line(super::folders(settings))
 }
@@ -46,7 +47,7 @@ pub(super) fn item_to_trust(tool: &FoundTool, settings: &Settings) -> Option<Ite
 pub(super) fn needing_trust(settings: &Settings) -> Vec<Item> {
     let own = settings.folders.config.as_deref();
     let (mut tools, _) = own
-        .map(|own| tools_folder::look(own, Tier::User))
+        .map(|own| tools_folder::look(own, Tier::User, settings))
         .unwrap_or_default();
     tools.retain(|tool| tool.link_problem(super::folders(settings)).is_none());
     let items = tools.iter();

@@ -6,7 +6,7 @@ use super::{
     folders, is_file, linked_files, named_by, real_path, sorted, trust_check, with_folders,
 };
 use crate::Settings;
-use crate::env;
+use crate::environment::Environment;
 use crate::files::{Execution, has_virtual_paths};
 use crate::mcp::{Configured, Connection, label};
 use crate::plugins::Owner;
@@ -93,6 +93,7 @@ fn line(server: &Configured, settings: &Settings) -> Option<CommandLine> {
         dir: dir.as_deref(),
         base: &server.folder,
         owner: server.owner,
+        process: &settings.environment,
     };
     Some(written.line(folders(settings)))
 }
@@ -405,11 +406,12 @@ impl Tokens for PrivateFile {
 }
 
 /// Whether a program exists, checked without running it.
-pub fn program_exists(program: &Path) -> bool {
+pub fn program_exists(program: &Path, environment: &Environment) -> bool {
     if program.is_absolute() {
         return is_file(program);
     }
-    env::paths("PATH")
+    environment
+        .paths("PATH")
         .iter()
         .any(|folder| is_file(&folder.join(program)))
 }

@@ -4,8 +4,7 @@ use super::command::Folders;
 use super::lua_names as lua;
 use super::page::{self, Page};
 use crate::Settings;
-use crate::env;
-use crate::plugins::Environment;
+use crate::plugins::AddedVariables;
 use crate::trust::{Item, Pin};
 use haft::ops::beneath;
 use haft::ops::scope::real;
@@ -81,7 +80,7 @@ pub(crate) enum BuiltTool {
     clippy::disallowed_methods,
     reason = "programs are checked before a scope exists"
 )]
-pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<FoundTool>, Vec<String>) {
+pub(crate) fn look(root: &Path, tier: Tier, settings: &Settings) -> (Vec<FoundTool>, Vec<String>) {
     let (mut found, mut problems): (Vec<FoundTool>, Vec<String>) = (Vec::new(), Vec::new());
     let written = &root.join("tools");
     // The user's folder may be a link, for example into a repository of settings. The
@@ -93,7 +92,7 @@ pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<FoundTool>, Vec<String>) {
     };
     let secrets = match tier {
         Tier::Project => Vec::new(),
-        Tier::User => secret_places(),
+        Tier::User => secret_places(settings),
     };
     let leads_out = |path: &Path, shown: &str| -> Option<String> {
         let why = match tier {
@@ -191,10 +190,9 @@ pub(crate) fn look(root: &Path, tier: Tier) -> (Vec<FoundTool>, Vec<String>) {
 }
 
 /// Returns the places of keys, credentials and haft's own state.
-fn secret_places() -> Vec<PathBuf> {
-    let state = env::folders().state;
-    let state = state.and_then(|state| real(&state));
-    let keys = haft::ops::executor::sandbox::secrets(&env::homes());
+fn secret_places(settings: &Settings) -> Vec<PathBuf> {
+    let state = settings.folders.state.as_deref().and_then(real);
+    let keys = haft::ops::executor::sandbox::secrets(&settings.environment.homes());
     keys.into_iter().chain(state).collect()
 }
 
@@ -418,7 +416,7 @@ impl FoundTool {
             },
             program: self.path.clone(),
             takes,
-            environment: super::environment(&Environment::default(), settings),
+            environment: super::environment(&AddedVariables::default(), settings),
             timeout: page.timeout,
             timeout_set_in: format!("the front matter of {}", self.page_shown()),
             check,

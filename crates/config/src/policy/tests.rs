@@ -1,6 +1,7 @@
 //! Checks the decisions in docs/policy.md against its example rules.
 
 use super::*;
+use crate::environment::of_test;
 use haft::{Access, PolicyInput, Resource};
 use std::path::Path;
 
@@ -10,7 +11,14 @@ const PAGE: &str = include_str!("../../../../docs/policy.md");
 fn rules() -> Policy {
     let (_, after) = PAGE.split_once("```yaml\n").unwrap();
     let (yaml, _) = after.split_once("```").unwrap();
-    let layer = Layer::parse(Role::User, Path::new(""), "haft.yaml", yaml.to_owned()).unwrap();
+    let layer = Layer::parse(
+        Role::User,
+        Path::new(""),
+        "haft.yaml",
+        yaml.to_owned(),
+        &of_test(),
+    )
+    .unwrap();
     Policy::new(vec![super::rules(&layer).unwrap()])
 }
 
@@ -60,7 +68,7 @@ fn the_table_in_the_docs_matches_the_decisions() {
 fn a_printed_rule_can_be_parsed_again() {
     for rule in rules().rules() {
         let text = format!("policy:\n  - {rule}\n");
-        let layer = Layer::parse(Role::User, Path::new(""), "haft.yaml", text).unwrap();
+        let layer = Layer::parse(Role::User, Path::new(""), "haft.yaml", text, &of_test()).unwrap();
         let again = super::rules(&layer).unwrap();
         assert_eq!(again.rules[0].to_string(), rule.to_string());
     }

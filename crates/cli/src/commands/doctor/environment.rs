@@ -3,11 +3,11 @@
 
 use crate::agent;
 use crate::commands::mcp_servers::{ServerStatus, statuses};
+use crate::env;
 use crate::text::on_one_line;
 use haft::ops::text::decode::visible;
 use haft_agent::provider::Provider;
 use haft_config::Settings;
-use haft_config::env;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -67,7 +67,11 @@ pub(super) async fn examine(settings: &Settings) -> Environment {
         },
         Err(failure) => ModelStatus::Invalid(failure.message),
     };
-    let is_set = |variable: &str| env::text(variable).is_some_and(|key| !key.trim().is_empty());
+    let is_set = |variable: &str| {
+        env::read()
+            .text(variable)
+            .is_some_and(|key| !key.trim().is_empty())
+    };
     // Two protocols of the same provider share a key.
     let mut keys: Vec<(String, &'static str, bool)> = Vec::new();
     for provider in Provider::ALL {
@@ -79,7 +83,7 @@ pub(super) async fn examine(settings: &Settings) -> Environment {
             None => keys.push((provider.to_string(), variable, is_set(variable))),
         }
     }
-    let folders = env::paths("PATH");
+    let folders = env::read().paths("PATH");
     let has = |program: &str| {
         folders
             .iter()

@@ -1,7 +1,7 @@
 //! Token that HTTP clients must send.
 
+use crate::env;
 use crate::exit::Failure;
-use haft_config::env;
 use haft_mcp::Token;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +15,7 @@ const MIN_LENGTH: usize = 16;
 
 /// Returns the user's token, or the one that was generated once.
 pub(super) fn find(state: Option<&Path>) -> Result<Token, Failure> {
-    if let Some(token) = env::text(VARIABLE) {
+    if let Some(token) = env::read().text(VARIABLE) {
         return checked(&token, VARIABLE);
     }
     let Some(state) = state else {

@@ -56,7 +56,8 @@ impl ServerStatus {
         let how = describe(&server, settings);
         let from = server.configured.from.clone();
         let program = server.configured.connection.program();
-        let missing = program.filter(|program| !servers::program_exists(program));
+        let missing =
+            program.filter(|program| !servers::program_exists(program, crate::env::read()));
         let missing = missing.and_then(|_| server.configured.written_program(None));
         let missing = missing.map(|program| format!("program not found: {program}"));
         let waits = server.waits.is_some();

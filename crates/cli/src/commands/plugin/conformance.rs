@@ -13,6 +13,7 @@ mod screen;
 use super::log;
 use crate::args::Shared;
 use crate::args::plugin::Test;
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::session::local_commands;
@@ -20,7 +21,6 @@ use crate::signals::{self, Signals};
 use calls::{Given, Stop, Trial};
 use haft::ops::executor::sandbox::Network;
 use haft::{Mode, Overrides, Plugin, Protocol, Reply, Runtime, Trace};
-use haft_config::env;
 use observed::Observed;
 use report::{Check, Report};
 use screen::Screen;
@@ -32,10 +32,10 @@ use std::time::Duration;
 pub(crate) fn run(shared: &Shared, args: &Test) -> Result<Exit, Failure> {
     let given = given(&args.call)?;
     let first = args.command.first().cloned().unwrap_or_default();
-    let report = match program::locate(&first, &env::current_folder()?) {
+    let report = match program::locate(&first, &env::read().current_folder()?) {
         Err(reason) => unstartable(reason),
         Ok(program) => {
-            let folder = haft_config::folder(&shared.flags())?;
+            let folder = haft_config::folder(&shared.flags(), crate::env::read())?;
             let ended = signals::block_on(async {
                 let mut signals = Signals::listen()?;
                 let trial = trial(shared, args, &folder, program)?;
@@ -91,7 +91,7 @@ fn trial(shared: &Shared, args: &Test, folder: &Path, program: PathBuf) -> Resul
     let label = log::label(&words(args).join(" "));
     plugin.label = label.chars().take(100).collect();
     plugin.log = log::folder().map(|folder| folder.join(format!("{}.log", plugin.label)));
-    plugin.environment = Some(env::for_programs(&args.env));
+    plugin.environment = Some(env::read().for_programs(&args.env));
     plugin.protocol = protocol(args);
     plugin.timeout = Some(Duration::from_secs(args.timeout));
     plugin.overrides = Overrides::Any;

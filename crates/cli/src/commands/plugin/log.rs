@@ -3,12 +3,12 @@
 
 use crate::args::Shared;
 use crate::args::plugin::Log;
+use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::{output, text};
 use haft::ops::text::decode::visible;
 use haft::ops::text::spelling::hint;
 use haft::truncate::format_size;
-use haft_config::env;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,10 @@ pub(crate) fn run(shared: &Shared, args: &Log) -> Result<Exit, Failure> {
 
 /// Returns the folder of all logs.
 pub(super) fn folder() -> Option<PathBuf> {
-    env::folders().state.map(|state| state.join("plugins"))
+    env::read()
+        .folders()
+        .state
+        .map(|state| state.join("plugins"))
 }
 
 /// Returns the name of a log, with only characters that any file name may contain.

@@ -130,7 +130,7 @@ const LANGUAGES: &[Language] = &[
 pub(crate) fn run(shared: &Shared, args: &New) -> Result<Exit, Failure> {
     let language = language(&args.language)?;
     check_name(&args.name)?;
-    let folder = haft_config::folder(&shared.flags())?.join(&args.name);
+    let folder = haft_config::folder(&shared.flags(), crate::env::read())?.join(&args.name);
     let created = write(language, &args.name, &folder)?;
     let paint = Paint::for_stdout();
     let mut out = String::new();

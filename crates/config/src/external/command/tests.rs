@@ -68,7 +68,7 @@ impl Bed {
         };
         let arguments: Vec<String> = words.collect();
         let values = values.iter();
-        let environment = Environment {
+        let environment = AddedVariables {
             names: Vec::new(),
             values: values.map(|(n, v)| ((*n).into(), (*v).into())).collect(),
         };
@@ -81,6 +81,7 @@ impl Bed {
             dir: dir.as_deref(),
             base: &base,
             owner,
+            process: &crate::environment::of_test(),
         }
         .line(Folders {
             started: &started,

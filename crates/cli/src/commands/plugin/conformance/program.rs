@@ -2,8 +2,8 @@
 
 use super::advice;
 use super::report::Check;
+use crate::env;
 use haft::ops::executor::Refusal;
-use haft_config::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,8 @@ pub(super) fn locate(word: &OsStr, current: &Path) -> Result<PathBuf, Check> {
     let found = match is_path {
         true => Some(here.clone()),
         false => {
-            let mut files = env::paths("PATH")
+            let mut files = env::read()
+                .paths("PATH")
                 .into_iter()
                 .map(|folder| folder.join(word));
             files.find(|file| is_executable(file))
