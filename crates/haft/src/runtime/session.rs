@@ -13,6 +13,7 @@ use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::state::State;
 use crate::{Error, Tools, Toolset, limit};
+use haft_ops::edit::Repairs;
 use haft_ops::effects;
 use haft_ops::exec::{ExecContext, Sandbox};
 use haft_ops::executor::Captured;
@@ -41,6 +42,8 @@ pub(crate) struct SharedSettings {
     pub(crate) bases: Vec<PathBuf>,
     pub(crate) messenger: Arc<dyn Messenger>,
     pub(super) timeout: Option<Duration>,
+    /// Whether edits repair a text that is not in the file exactly.
+    pub(crate) edit_repairs: Repairs,
     pub(super) concurrency: usize,
     pub(super) watch: Option<EventSink>,
     /// Store of recorded changes, unless recording is off.
