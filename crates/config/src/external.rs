@@ -273,7 +273,7 @@ fn with_folders(mut files: Vec<PathBuf>, settings: &Settings) -> Vec<PathBuf> {
 }
 
 /// Returns the variables that a configuration sets.
-fn pairs(environment: &Environment) -> Vec<(&str, &str)> {
+fn pairs(environment: &AddedVariables) -> Vec<(&str, &str)> {
     let values = environment.values.iter();
     values
         .map(|(name, value)| (name.as_str(), value.as_str()))
