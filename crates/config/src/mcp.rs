@@ -16,9 +16,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A server: a program or an address.
+/// Keys of other programs that mean nothing here: who is asked before a call is decided by
+/// `policy`.
+const IGNORED: [&str; 8] = [
+    "autoApprove",
+    "alwaysAllow",
+    "description",
+    "trust",
+    "gallery",
+    "version",
+    "icon",
+    "note",
+];
+
+/// Limits above this number of seconds are taken as milliseconds, which other programs use.
+const MOST_SECONDS: f64 = 3_600.0;
+
+/// A server: a program or an address. Unknown keys are reported by [`note_unknown_keys`].
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ServerEntry {
     /// Program to start as the server.
     command: Option<TextOr<Vec<Word>>>,
@@ -32,6 +47,9 @@ pub(crate) struct ServerEntry {
     url: Option<String>,
     /// URL of a server that uses streamable HTTP or SSE.
     uri: Option<String>,
+    /// Another name of `url`.
+    #[serde(rename = "httpUrl")]
+    http_url: Option<String>,
     /// HTTP headers of each request.
     headers: Option<BTreeMap<String, String>>,
     /// Identity to sign in with, if haft cannot register itself.
@@ -47,6 +65,8 @@ pub(crate) struct ServerEntry {
     tools: Option<Vec<Word>>,
     /// Whether the server is used.
     enabled: Option<bool>,
+    /// Whether the server is left out.
+    disabled: Option<bool>,
 }
 
 /// Identity to sign in with.
@@ -169,6 +189,7 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configure
         let Some(server) = server(name, &given, &given.value)? else {
             continue;
         };
+        note_unknown_keys(name, &server, notes);
         if server.connection.is_haft_again(&sources.environment) {
             notes.warn(format!(
                 "{origin}: skipped MCP server {name}: it is haft itself with these settings and would start itself endlessly; add `--config FILE` to its args"
@@ -183,6 +204,26 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configure
     Ok(servers)
 }
 
+/// Warns about keys that have no effect.
+fn note_unknown_keys(name: &str, server: &Configured, notes: &mut Notes) {
+    let known: Vec<String> = schemars::schema_for!(ServerEntry)
+        .get("properties")
+        .and_then(Value::as_object)
+        .map(|properties| properties.keys().cloned().collect())
+        .unwrap_or_default();
+    let written = server.written.as_object().into_iter().flatten();
+    for (key, _) in written {
+        if !known.contains(key) && !IGNORED.contains(&key.as_str()) {
+            let hint = haft::ops::text::spelling::hint(key, &known);
+            let key = haft::ops::text::brief(key, 60);
+            notes.warn(format!(
+                "{}: unknown key \"{key}\" in tools.mcp.{name} is ignored{hint}",
+                server.from
+            ));
+        }
+    }
+}
+
 /// Returns a server; `None` if it is disabled.
 pub(super) fn server<T>(
     name: &str,
@@ -195,6 +236,9 @@ pub(super) fn server<T>(
             .hint("write { command: …, args: […], env: {…} } or { url: … }")
     })?;
     let limit = |key: &str, limit: Option<Seconds>| match limit.map(|limit| limit.0) {
+        Some(milliseconds) if milliseconds > MOST_SECONDS => {
+            Ok(Some(Duration::from_secs_f64(milliseconds / 1_000.0)))
+        }
         Some(seconds) if seconds < 0.001 => {
             Err(given.wrong(&format!("{key} must be a number of seconds, above 0")))
         }
@@ -212,7 +256,8 @@ pub(super) fn server<T>(
         written: given.written.clone(),
         from: given.from.to_string(),
     };
-    Ok(Some(server).filter(|_| entry.enabled != Some(false)))
+    let is_used = entry.enabled != Some(false) && entry.disabled != Some(true);
+    Ok(Some(server).filter(|_| is_used))
 }
 
 /// Returns how to reach a server. Errors never contain values, which may be keys.
@@ -227,7 +272,11 @@ fn connection(
         Some((key, _)) => Err(format!("{what} cannot have {key}")),
         None => Ok(()),
     };
-    match (&entry.command, &entry.url, &entry.uri) {
+    let url = match (&entry.url, &entry.http_url) {
+        (Some(_), Some(_)) => return Err("only one of url and httpUrl is allowed".to_owned()),
+        (url, http_url) => url.as_ref().or(http_url.as_ref()),
+    };
+    match (&entry.command, url, &entry.uri) {
         (Some(command), None, None) if matches!(kind, None | Some("stdio")) => {
             not(
                 "a server with a command",
@@ -249,7 +298,7 @@ fn connection(
             )?;
             let wire = match kind {
                 Some("sse") => HttpTransport::Events,
-                None if entry.uri.is_some() => HttpTransport::Either,
+                None if entry.uri.is_some() || has_sse_path(url) => HttpTransport::Either,
                 _ => HttpTransport::Streamable,
             };
             address(entry, url.trim(), wire)
@@ -260,6 +309,12 @@ fn connection(
         }
         _ => Err("only one of command, url and uri is allowed".to_owned()),
     }
+}
+
+/// Whether an address looks like that of the older transport.
+fn has_sse_path(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    path.trim_end_matches('/').ends_with("/sse")
 }
 
 fn program(

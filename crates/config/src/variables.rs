@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Replaces `${NAME}` by the variable's value. Any other dollar sign stays.
+/// Replaces `${NAME}` by the variable's value, and so `${env:NAME}` and `${NAME:-DEFAULT}`,
+/// which other programs write. Any other dollar sign stays.
 ///
 /// # Errors
 /// Returns the name of a variable that is not set.
@@ -14,8 +15,10 @@ pub(crate) fn expand(
     for piece in pieces(text) {
         match piece {
             Piece::Plain(plain) => out.push_str(plain),
-            Piece::Variable(name) => {
-                out.push_str(&lookup(name).ok_or_else(|| name.to_owned())?);
+            Piece::Variable(name, default) => {
+                let value = lookup(name).filter(|value| default.is_none() || !value.is_empty());
+                let value = value.or_else(|| default.map(str::to_owned));
+                out.push_str(&value.ok_or_else(|| name.to_owned())?);
             }
         }
     }
@@ -25,7 +28,7 @@ pub(crate) fn expand(
 /// Returns the variables that [`expand`] would look up.
 pub(crate) fn variables(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().filter_map(|piece| match piece {
-        Piece::Variable(name) => Some(name),
+        Piece::Variable(name, _) => Some(name),
         Piece::Plain(_) => None,
     })
 }
@@ -41,8 +44,8 @@ pub(crate) fn shown_path(written: &str, path: &Path) -> String {
 
 enum Piece<'a> {
     Plain(&'a str),
-    /// The name in `${NAME}`.
-    Variable(&'a str),
+    /// The name in `${NAME}`, and the default.
+    Variable(&'a str, Option<&'a str>),
 }
 
 fn pieces(text: &str) -> Vec<Piece<'_>> {
@@ -51,8 +54,10 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     while let Some((before, after)) = rest.split_once("${") {
         pieces.push(Piece::Plain(before));
         match after.split_once('}') {
-            Some((name, left)) if is_name(name) => {
-                pieces.push(Piece::Variable(name));
+            Some((inside, left)) if parts(inside).is_some() => {
+                if let Some((name, default)) = parts(inside) {
+                    pieces.push(Piece::Variable(name, default));
+                }
                 rest = left;
             }
             _ => {
@@ -69,7 +74,17 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 pub(crate) fn is_reference(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))
-        .is_some_and(is_name)
+        .is_some_and(|inside| parts(inside).is_some())
+}
+
+/// Splits the inside of a variable into its name and its default.
+fn parts(inside: &str) -> Option<(&str, Option<&str>)> {
+    let inside = inside.strip_prefix("env:").unwrap_or(inside);
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    is_name(name).then_some((name, default))
 }
 
 fn is_name(name: &str) -> bool {
@@ -97,6 +112,8 @@ mod tests {
             Ok("$A ${ A} ${} ${1} ${A")
         );
         assert_eq!(expanded("${NOPE}"), Err("NOPE".to_owned()));
+        assert_eq!(expanded("${env:A}${env:NOPE:-b}").as_deref(), Ok("1b"));
+        assert_eq!(expanded("${A:-x}${NOPE:-y:-z}").as_deref(), Ok("1y:-z"));
     }
 
     #[test]
@@ -106,6 +123,7 @@ mod tests {
         // The inner one would be expanded.
         assert_eq!(found("${A${B}}"), "B");
         assert_eq!(found("$${A}"), "A");
-        assert_eq!(found("$A ${A:-x} ${ A} ${} ${1} ${A"), "");
+        assert_eq!(found("${env:A} ${B:-x}"), "A B");
+        assert_eq!(found("$A ${A:+x} ${ A} ${} ${1} ${A"), "");
     }
 }

@@ -74,8 +74,8 @@ pub use schema::{ExampleParameters, Repair, ResultFit, ResultSchema, parse_argum
 pub use secret::Secret;
 pub use state::State;
 pub use tool::{
-    AnyTool, Definition, Effect, FromSchema, PreparedCall, ReplyFuture, Resource, Tool, erase,
-    prepared, read_arguments,
+    AnyTool, Definition, Effect, ForeignParts, FromSchema, PreparedCall, ReplyFuture, Resource,
+    Tool, erase, prepared, read_arguments,
 };
 pub use toolset::{
     CommandPlace, Guidance, Layout, Paths, Preset, Reach, ReplyForm, StatusField, Toolset,

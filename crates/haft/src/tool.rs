@@ -210,12 +210,28 @@ pub trait AnyTool: Send + Sync {
     fn outlives_calls(&self) -> bool {
         false
     }
+    /// Returns what another server says about its tool beyond the definition, for front ends
+    /// that pass it on. It is not checked and decides nothing here.
+    fn foreign_parts(&self) -> Option<&ForeignParts> {
+        None
+    }
     /// Returns who installed the program, if haft starts one for this
     /// tool. If the sandbox stopped such a program, the reply to the failed call explains
     /// it.
     fn installer(&self) -> Option<Installer> {
         None
     }
+}
+
+/// Statements of another server about its tool, beyond the definition.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ForeignParts {
+    /// Name for people.
+    pub title: Option<String>,
+    /// JSON schema of structured results, which is an object.
+    pub output_schema: Option<Value>,
+    /// Hints about the effects of a call.
+    pub annotations: Option<Value>,
 }
 
 /// A call whose arguments have been read.
@@ -374,6 +390,10 @@ impl AnyTool for Redefined {
 
     fn outlives_calls(&self) -> bool {
         self.tool.outlives_calls()
+    }
+
+    fn foreign_parts(&self) -> Option<&ForeignParts> {
+        self.tool.foreign_parts()
     }
 
     fn installer(&self) -> Option<Installer> {

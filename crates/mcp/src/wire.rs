@@ -7,6 +7,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Returns the tools in the runtime's order.
 pub(crate) fn tools(runtime: &Runtime) -> Vec<Tool> {
@@ -14,39 +15,58 @@ pub(crate) fn tools(runtime: &Runtime) -> Vec<Tool> {
         .definitions()
         .into_iter()
         .map(|definition| {
-            let effect = runtime
-                .tools()
-                .get(&definition.name)
-                .map(|tool| tool.effect());
+            let known = runtime.tools().get(&definition.name);
             let schema = match definition.parameters {
                 Value::Object(schema) => schema,
                 _ => JsonObject::new(),
             };
+            let hints = hints(&definition.name, known.as_ref().map(|tool| tool.effect()));
             let description =
                 Some(Cow::from(definition.description)).filter(|text| !text.is_empty());
-            let tool = Tool::new_with_raw(definition.name, description, schema);
-            match effect {
-                Some(effect) => tool.with_annotations(annotations(effect)),
-                None => tool,
+            let mut tool = Tool::new_with_raw(definition.name, description, schema);
+            tool.annotations = hints;
+            // The tool of another server is passed on as that server describes it.
+            if let Some(parts) = known.as_ref().and_then(|tool| tool.foreign_parts()) {
+                let hints = parts.annotations.clone();
+                let hints = hints.and_then(|hints| serde_json::from_value(hints).ok());
+                tool.annotations = hints.or(tool.annotations);
+                tool.title.clone_from(&parts.title);
+                tool.output_schema = match &parts.output_schema {
+                    Some(Value::Object(schema)) => Some(Arc::new(schema.clone())),
+                    _ => None,
+                };
             }
+            tool
         })
         .collect()
 }
 
-fn annotations(effect: Effect) -> ToolAnnotations {
-    match effect {
+/// Tools that only read, but not only on this machine.
+const WEB: [&str; 2] = ["web_search", "web_fetch"];
+
+fn hints(name: &str, effect: Option<Effect>) -> Option<ToolAnnotations> {
+    Some(match effect? {
         Effect::Read | Effect::Pure => ToolAnnotations::new().read_only(true),
+        Effect::Network if WEB.contains(&name) => {
+            ToolAnnotations::new().read_only(true).open_world(true)
+        }
         // A tool that is not known to be harmless may do anything.
         _ => ToolAnnotations::new().read_only(false).destructive(true),
-    }
+    })
 }
 
 /// Converts a reply of the runtime.
 pub(crate) fn result(reply: Reply) -> CallToolResult {
     let is_error = reply.is_error();
-    let structured = match reply.document() {
-        Some(document) => Some(document.clone()).filter(Value::is_object),
-        None => structured(reply.content()),
+    // The structured result of another server is passed on, even if its text was truncated.
+    let foreign = reply
+        .details()
+        .get("structured")
+        .filter(|value| value.is_object());
+    let structured = match (foreign, reply.document()) {
+        (Some(foreign), _) => Some(foreign.clone()),
+        (None, Some(document)) => Some(document.clone()).filter(Value::is_object),
+        (None, None) => structured(reply.content()),
     };
     let content = reply.into_content().into_iter().filter_map(block).collect();
     let mut result = if is_error {

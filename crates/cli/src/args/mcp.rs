@@ -11,6 +11,9 @@ pub(crate) struct Mcp {
     /// Do not require a token; allowed on loopback only
     #[arg(long, requires = "http")]
     pub(crate) no_token: bool,
+    /// Accept requests for this host name too, as a reverse proxy sends it (repeatable)
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub(crate) allow_host: Vec<String>,
     #[command(subcommand)]
     pub(crate) servers: Option<Servers>,
 }

@@ -16,13 +16,28 @@ use haft_mcp::ServerName;
 use haft_store::sessions::SessionKind;
 use tokio_util::sync::CancellationToken;
 
+/// Shown to a user who starts the server by hand.
+const EXPLANATION: &str = "\
+haft mcp serves haft's tools to an MCP client, which starts it and writes JSON to its stdin.
+Clients are configured like this:
+
+  claude mcp add haft -- haft mcp --preset all
+  codex mcp add haft -- haft mcp --preset all
+  { \"mcpServers\": { \"haft\": { \"command\": \"haft\", \"args\": [\"mcp\", \"--preset\", \"all\"] } } }
+
+`haft mcp --http 8080` serves over HTTP instead. Ctrl-D ends this one.
+";
+
 /// Serves until the client disconnects or a signal comes.
 pub(crate) fn run(shared: &Shared, arguments: &Mcp) -> Result<Exit, Failure> {
     output::serve();
     if let Some(address) = &arguments.http {
-        return http::run(shared, address, arguments.no_token);
+        return http::run(shared, address, arguments);
     }
     let settings = session::settings(shared)?;
+    if output::can_ask() && !settings.quiet {
+        output::note(EXPLANATION);
+    }
     let record = record::calls(&settings, SessionKind::Mcp);
     let runtime = session::build_with(&settings, Offer::Preset, None, record)?;
     signals::block_on(async {

@@ -568,3 +568,30 @@ fn the_user_can_decline_a_servers_form() {
         assert!(shown.contains(&sent), "{typed:?}: {shown}");
     }
 }
+
+#[test]
+fn clients_of_haft_get_everything_that_a_server_says_about_a_tool() {
+    let bed = Bed::serving(&[(
+        "rich",
+        r#"
+shape = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+hints = {"readOnlyHint": True, "idempotentHint": True}
+serve([tool("count", title="Count things", outputSchema=shape, annotations=hints)],
+      lambda m: answer(m["id"], text("one", structuredContent={"n": 1})))
+"#,
+    )]);
+    let mut session = bed.session(&["--preset", "all"]);
+    let tools = session.tools();
+    let named = |name: &str| tools.iter().find(|tool| tool["name"] == name);
+    let count = named("rich_count").unwrap();
+    assert_eq!(count["title"], "Count things");
+    assert_eq!(count["outputSchema"]["required"], json!(["n"]));
+    assert_eq!(count["annotations"]["idempotentHint"], true);
+    let fetch = named("web_fetch").unwrap();
+    assert_eq!(fetch["annotations"]["readOnlyHint"], true);
+    assert_eq!(fetch["annotations"]["openWorldHint"], true);
+    let params = json!({ "name": "rich_count", "arguments": {} });
+    let result = session.request("tools/call", &params);
+    assert_eq!(result["structuredContent"], json!({ "n": 1 }), "{result}");
+    assert_eq!(result["content"][0]["text"], "one");
+}

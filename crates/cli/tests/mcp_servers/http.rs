@@ -179,7 +179,7 @@ fn messages_and_credentials_go_only_to_the_server() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(
             ran.err
-                .contains("it redirects to another address, which haft does not follow"),
+                .contains("it redirects to another host, which haft does not follow"),
             "{ran:?}"
         );
     }
@@ -295,4 +295,24 @@ fn a_server_that_was_away_is_reached_again() {
         "{}",
         session.beside()
     );
+}
+
+#[test]
+fn a_redirect_to_the_same_host_is_followed() {
+    let web = Web::start(
+        r#"
+class Slash(Base):
+    def do_POST(self):
+        body = self.body()
+        if self.path == "/mcp": return self.send(307, Location="/mcp/")
+        message = json.loads(body)
+        if "id" not in message: return self.send(202)
+        self.send(200, json.dumps(reply(message)).encode())
+    def do_GET(self): self.send(405)
+run(Slash)
+"#,
+    );
+    let bed = with("web", json!({ "url": web.url("/mcp") }));
+    let text = bed.reply_text("web_echo", &json!({ "words": "x" }));
+    assert_eq!(text, r#"{"words": "x"}"#);
 }

@@ -15,14 +15,39 @@ fn pasted_server_entries_are_understood() {
         json!({ "command": [program, "--flag"], "timeout": 30, "enabled": true }),
         json!({ "command": "python3", "args": [program] }),
         json!({ "command": program, "cwd": bed.path("work") }),
+        json!({ "command": program, "disabled": false, "autoApprove": ["echo"], "alwaysAllow": [], "trust": true, "description": "Echoes.", "timeout": 30000 }),
+        json!({ "command": "${NOT_SET:-python3}", "args": ["${env:HOME}/../plugins/echo"] }),
     ] {
         bed.configure(&json!({ "tools": { "mcp": { "e": entry } } }));
         assert!(bed.names().0.contains(&"e_echo".to_owned()), "{entry}");
     }
-    bed.configure(
-        &json!({ "tools": { "mcp": { "e": { "command": program, "enabled": false } } } }),
-    );
-    assert!(!bed.names().0.contains(&"e_echo".to_owned()));
+    for off in [json!({ "enabled": false }), json!({ "disabled": true })] {
+        let mut entry = json!({ "command": program });
+        entry
+            .as_object_mut()
+            .unwrap()
+            .extend(off.as_object().unwrap().clone());
+        bed.configure(&json!({ "tools": { "mcp": { "e": entry } } }));
+        assert!(!bed.names().0.contains(&"e_echo".to_owned()), "{off}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_a_warning_about_that_server() {
+    let bed = Bed::new();
+    bed.server("echo", ECHO);
+    let mut entry = bed.entry("echo");
+    entry["header"] = json!({});
+    entry["someKeyOfAnotherProgram"] = json!([1]);
+    bed.configure(&json!({ "tools": { "mcp": { "e": entry } } }));
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"e_echo".to_owned()), "{beside}");
+    for warning in [
+        "unknown key \"header\" in tools.mcp.e is ignored; did you mean \"headers\"?",
+        "unknown key \"someKeyOfAnotherProgram\" in tools.mcp.e is ignored",
+    ] {
+        assert!(beside.contains(warning), "{beside}");
+    }
 }
 
 /// Long enough not to be part of the random name of a folder, which errors name too.
@@ -32,14 +57,6 @@ const PASSWORD: &str = "a-password-of-mine";
 fn a_mistake_is_reported_with_its_position() {
     let bed = Bed::new();
     for (entry, expected) in [
-        (
-            json!({ "comand": "x" }),
-            "unknown key \"comand\" in tools.mcp.e; did you mean \"command\"?",
-        ),
-        (
-            json!({ "command": "x", "header": {} }),
-            "did you mean \"headers\"?",
-        ),
         (json!({}), "command or url is missing"),
         (
             json!({ "command": "x", "url": "http://a/" }),

@@ -207,7 +207,7 @@ fn item(server: &Configured, line: Option<&CommandLine>) -> Item {
             (shown, known.files, target)
         }
         Connection::Address { url, .. } => {
-            let key = ["url", "uri"]
+            let key = ["url", "uri", "httpUrl"]
                 .into_iter()
                 .find(|key| written[*key] != Value::Null);
             let shown = key.map(|key| as_text(&written[key])).unwrap_or_default();

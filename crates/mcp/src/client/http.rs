@@ -1,5 +1,5 @@
-//! Streamable HTTP through haft's own client: only the configured address is contacted,
-//! redirects are not followed, and credentials are sent to no other address.
+//! Streamable HTTP through haft's own client: only the configured host is contacted,
+//! redirects are followed only there, and credentials are sent nowhere else.
 
 use super::events::Events;
 use super::sign_in::SignIn;
@@ -31,6 +31,9 @@ const MAX_ERROR: usize = 64 << 10;
 /// Maximum number of events per second in one response.
 const MAX_EVENTS: u32 = 1_000;
 
+/// Maximum number of redirects of a request.
+const MAX_REDIRECTS: usize = 3;
+
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
@@ -51,7 +54,7 @@ pub(super) enum HttpFailure {
     #[error("it answered {0}")]
     Status(String),
     #[error(
-        "it redirects to another address, which haft does not follow: configure that address instead"
+        "it redirects to another host, which haft does not follow: configure that address instead"
     )]
     Redirect,
     #[error("its stream names an address on another host for messages, which haft does not use")]
@@ -108,23 +111,30 @@ impl Http {
         }
         let own = self.headers.iter();
         headers.extend(own.map(|(name, value)| Header::Named(name.clone(), value.clone())));
-        let response = self
-            .client
-            .send(Request {
+        let mut url = url;
+        for _ in 0..=MAX_REDIRECTS {
+            let request = Request {
                 method,
-                url,
+                url: url.clone(),
                 origin: Origin::Configuration,
-                headers,
-                body,
+                headers: headers.clone(),
+                body: body.clone(),
                 timeout: EXCHANGE_TIMEOUT,
                 limit: usize::MAX,
                 redirects: Redirects::Refuse,
-            })
-            .await?;
-        if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
-            return Err(HttpFailure::Redirect);
+            };
+            let response = self.client.send(request).await?;
+            if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+                return Ok(response);
+            }
+            // Many servers redirect `/mcp` to `/mcp/`.
+            let target = response.header("location").and_then(|to| url.join(to).ok());
+            match target {
+                Some(to) if to.origin() == url.origin() && response.status != 303 => url = to,
+                _ => return Err(HttpFailure::Redirect),
+            }
         }
-        Ok(response)
+        Err(HttpFailure::Redirect)
     }
 
     async fn exchange(

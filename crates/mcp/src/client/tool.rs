@@ -2,7 +2,9 @@
 
 use super::server::RemoteServer;
 use super::tool_list::ListedTool;
-use haft::{AnyTool, Definition, Effect, Error, Installer, PreparedCall, Resource, prepared};
+use haft::{
+    AnyTool, Definition, Effect, Error, ForeignParts, Installer, PreparedCall, Resource, prepared,
+};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +43,10 @@ impl AnyTool for RemoteTool {
 
     fn outlives_calls(&self) -> bool {
         true
+    }
+
+    fn foreign_parts(&self) -> Option<&ForeignParts> {
+        Some(&self.listed.extra)
     }
 
     fn installer(&self) -> Option<Installer> {

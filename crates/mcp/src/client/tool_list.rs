@@ -2,7 +2,7 @@
 //! were first seen.
 
 use super::remote::{Naming, Remote};
-use haft::{Definition, ResultSchema};
+use haft::{Definition, ForeignParts, ResultSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,6 +45,8 @@ pub(super) struct ListedTool {
     pub(super) definition: Definition,
     /// Schema of structured results, if the server declares one.
     pub(super) output: Option<Arc<ResultSchema>>,
+    /// The parts of the server's definition that only front ends use.
+    pub(super) extra: ForeignParts,
 }
 
 /// Two tools are equal if the model sees the same definition.
@@ -111,9 +113,18 @@ pub(super) fn parse(remote: &Remote, raw: &[Value]) -> ToolList {
                         None
                     }
                 };
+                let is_object = tool["outputSchema"]["type"] == "object";
                 list.tools.push(ListedTool {
                     own_name: own_name.to_owned(),
                     definition,
+                    extra: ForeignParts {
+                        title: tool["title"].as_str().map(haft::ops::text::decode::visible),
+                        output_schema: output
+                            .as_ref()
+                            .filter(|_| is_object)
+                            .map(|_| tool["outputSchema"].clone()),
+                        annotations: Some(tool["annotations"].clone()).filter(Value::is_object),
+                    },
                     output,
                 });
             }

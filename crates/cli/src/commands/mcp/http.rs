@@ -2,6 +2,7 @@
 
 use super::{address, note_enforcement, server_name, token, wait};
 use crate::args::Shared;
+use crate::args::mcp::Mcp;
 use crate::exit::{Exit, Failure};
 use crate::record::Records;
 use crate::session::{self, Offer};
@@ -18,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 const MAX_OPEN_FILES: u64 = 16_384;
 
 /// Serves until a signal comes.
-pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, Failure> {
+pub(super) fn run(shared: &Shared, given: &str, arguments: &Mcp) -> Result<Exit, Failure> {
+    let no_token = arguments.no_token;
     let address = address::parse(given)?;
     let is_local = address.ip().is_loopback();
     if no_token && !is_local {
@@ -56,6 +58,7 @@ pub(super) fn run(shared: &Shared, given: &str, no_token: bool) -> Result<Exit, 
         };
         let http = HttpSettings {
             token: token.clone(),
+            hosts: arguments.allow_host.clone(),
             ..HttpSettings::default()
         };
         let server = HttpServer::bind(address, http, server_name(), sessions)
