@@ -2,6 +2,7 @@
 
 mod bed;
 mod killing;
+mod measure;
 mod random;
 mod recording;
 pub(super) mod steps;

@@ -1,4 +1,4 @@
-//! What is recorded.
+//! Recording.
 
 use super::bed::{Bed, bounds};
 use crate::effects::*;

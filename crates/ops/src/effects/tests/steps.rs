@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use std::cell::Cell;
 
-/// What happens at the chosen step.
+/// Trouble at the chosen step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The process disappears: locks are released, nothing is cleaned up.
@@ -15,6 +15,7 @@ pub(crate) enum Trouble {
 thread_local! {
     static LEFT: Cell<Option<(u32, Trouble)>> = const { Cell::new(None) };
     static COUNT: Cell<u32> = const { Cell::new(0) };
+    static FULL: Cell<bool> = const { Cell::new(false) };
 }
 
 pub(crate) fn step() -> rustix::io::Result<()> {
@@ -48,4 +49,16 @@ pub(crate) fn count(work: impl FnOnce()) -> u32 {
     COUNT.set(0);
     work();
     COUNT.get()
+}
+
+pub(crate) fn has_space() -> std::io::Result<()> {
+    if FULL.get() {
+        return Err(Errno::NOSPC.into());
+    }
+    Ok(())
+}
+
+/// Lets the store be full, or not.
+pub(crate) fn set_full(is_full: bool) {
+    FULL.set(is_full);
 }
