@@ -246,7 +246,7 @@ impl Change<'_> {
         };
         let is_unix = i32::from(u16::from_ne_bytes(*family)) == libc::AF_UNIX;
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-        // An empty path is a name that is no file.
+        // Without a path, the socket has only a name in memory.
         if !is_unix || path.is_empty() {
             return Ok(());
         }
