@@ -89,11 +89,16 @@ impl Bed {
     }
 
     pub(crate) fn launch(&self, program: Program, recording: Recording) -> Launch {
+        let temp = match &self.confinement {
+            Some(Confinement { strength, plan }) => plan.temp_seen(strength.level).to_owned(),
+            None => self.path("temp"),
+        };
         let environment = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
             ("LC_ALL", "C".into()),
             ("SELF", exe().into_os_string()),
             ("BASE", self.base.clone().into_os_string()),
+            ("TMPDIR", temp.into()),
         ];
         Launch {
             program,

@@ -129,6 +129,11 @@ fn operations(level: Level) {
         bed.undone(script);
     }
     bed.undone("mv ../work/a ../work/a2");
+    let (_, counts) = bed.run("! mv $BASE/work $BASE/work2 2>/dev/null");
+    assert_eq!((counts.total(), counts.complete), (0, true), "{counts:?}");
+    // From a folder that is not recorded, whose files have no states before.
+    bed.undone("mkdir -p $TMPDIR/x/y && echo 1 > $TMPDIR/x/y/z && mv $TMPDIR/x moved");
+    bed.undone("mv d $TMPDIR/ && mv f/a $TMPDIR/");
 }
 
 fn paths(level: Level) {

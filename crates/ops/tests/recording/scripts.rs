@@ -125,7 +125,7 @@ async fn batch(bed: &Bed, seeds: std::ops::Range<u64>) {
         let script = script.join("\n");
         let recorder = bed.recorder();
         let attribution = switch.begin(&recorder);
-        let text = format!("{{ {script}\n}} 2>/dev/null </dev/null\necho done {seed}\n");
+        let text = format!("{{ {script}\n}} >/dev/null 2>&1 </dev/null\necho done {seed}\n");
         shell.input.write_all(text.as_bytes()).await.unwrap();
         let mut answer = String::new();
         let read = output.read_line(&mut answer);

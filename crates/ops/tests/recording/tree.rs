@@ -14,6 +14,9 @@ pub(crate) struct Entry {
     attributes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
+/// Size in bytes from which only the size of a file is compared.
+const LARGE: u64 = 64 << 20;
+
 pub(crate) type Tree = BTreeMap<PathBuf, Entry>;
 
 pub(crate) fn read(folders: &[&Path]) -> Tree {
@@ -33,6 +36,8 @@ fn add(path: &Path, tree: &mut Tree, names: &mut BTreeMap<(u64, u64), PathBuf>) 
             .unwrap()
             .into_os_string()
             .into_encoded_bytes()
+    } else if kind.is_file() && found.len() > LARGE {
+        found.len().to_string().into_bytes()
     } else if kind.is_file() {
         std::fs::read(path).unwrap_or_else(|_| b"unreadable".to_vec())
     } else if kind.is_fifo() {
