@@ -6,7 +6,7 @@ use crate::tree::differences;
 use haft_ops::effects::UndoMode;
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::Level;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -52,9 +52,10 @@ pub(crate) fn all(level: Level) {
         }
         let pause = u64::try_from(random.below(60_000)).unwrap();
         std::thread::sleep(Duration::from_micros(pause));
+        let supervisors = children(victim.id());
         victim.kill().unwrap();
         victim.wait().unwrap();
-        ended(&bed);
+        ended(&supervisors);
         let undone = session(&bed.base).undo(&last(), UndoMode::Careful);
         let left = differences(&before, &tree(&bed.base));
         assert!(
@@ -67,18 +68,24 @@ pub(crate) fn all(level: Level) {
     println!("{KILLS} kills in {:?}", begun.elapsed());
 }
 
-/// Waits until the supervisor has ended the command.
-fn ended(bed: &Bed) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let mark = bed.base.as_os_str().as_encoded_bytes();
-    let lives = || {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        processes
-            .filter_map(|entry| std::fs::read(entry.path().join("environ")).ok())
-            .any(|environment| memchr::memmem::find(&environment, mark).is_some())
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |number: &u32| {
+        let text = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
+        fields.split_whitespace().nth(1) == Some(&parent.to_string())
     };
-    while lives() {
+    numbers.filter(is_child).collect()
+}
+
+/// Waits until the supervisors are gone. They end after everything below them.
+fn ended(supervisors: &[u32]) {
+    assert!(!supervisors.is_empty());
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let exists = |number: &u32| Path::new(&format!("/proc/{number}")).exists();
+    while supervisors.iter().any(exists) {
         assert!(Instant::now() < deadline, "the command was not ended");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -49,9 +49,11 @@ impl Random {
 pub(crate) fn line(random: &mut Random) -> String {
     let (one, other) = (random.name(), random.name());
     let number = random.below(1000);
+    // Opening a FIFO would wait for its other end.
+    let file = format!("[ -p {one} ] ||");
     match random.below(24) {
-        0 | 1 => format!("echo {number} > {one}"),
-        2 => format!("echo {number} >> {one}"),
+        0 | 1 => format!("{file} echo {number} > {one}"),
+        2 => format!("{file} echo {number} >> {one}"),
         3 => format!("rm -f {one}"),
         4 => format!("rm -rf {one}"),
         5 | 6 => format!("mv -f {one} {other}"),
@@ -64,14 +66,14 @@ pub(crate) fn line(random: &mut Random) -> String {
         13 => format!("ln -sfn d {one}"),
         14 => format!("chmod {} {one}", ["600", "755", "444", "711"][number % 4]),
         15 => format!("truncate -s {number} {one}"),
-        16 => format!("cp -a {one} {other}"),
+        16 => format!("{file} [ -p {other} ] || cp -a {one} {other}"),
         17 => format!("sed -i s/1/2/ {one}"),
         18 => format!("mkfifo {one}"),
         19 => format!("\"$SELF\" --act exchange {one} {other}"),
-        20 => format!("echo {number} > x && mv x {one}"),
-        21 => format!("( cd d && echo {number} > ../{one} && mv a b )"),
+        20 => format!("echo {number} > x && mv -f x {one}; rm -rf x"),
+        21 => format!("{file} ( cd d && echo {number} > ../{one} && mv a b )"),
         22 => format!("exec 7<>{one} && echo {number} >&7 && rm {one}; exec 7>&-"),
-        _ => format!("touch {one}; ln {one} y && echo {number} >> y; rm -f y"),
+        _ => format!("touch {one}; {file} ln {one} y && echo {number} >> y; rm -f y"),
     }
 }
 
