@@ -549,7 +549,7 @@ fn tables_name_only_what_exists() {
     let mut bed = Bed::new();
     let schema: Value = serde_json::from_str(&bed.haft(&["config", "schema"]).unwrap()).unwrap();
     let sources = self::sources(&["ops", "haft", "agent"]);
-    let own = self::sources(&["cli"]);
+    let own = self::sources(&["cli", "config"]);
     let mut problems = Vec::new();
     let mut checked = 0;
     for (name, page) in pages() {
