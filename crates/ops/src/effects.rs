@@ -57,6 +57,3 @@ pub use recorder::{End, Recorder, Touch};
 pub use session::Session;
 pub use store::{Clean, SessionInfo, Store, Usage};
 pub use switch::{Attribution, Recording, Switch};
-
-#[cfg(test)]
-mod tests;

@@ -354,7 +354,7 @@ mod tests {
     fn entries_that_are_repeated_are_read_once() {
         let bytes = list().to_bytes();
         let repeated = [bytes.clone(), bytes.clone(), bytes.clone()].concat();
-        assert_eq!(WatchList::parse(&repeated).to_bytes(), bytes);
+        assert_eq!(WatchList::parse(&repeated), WatchList::parse(&bytes));
     }
 
     #[test]

@@ -1,8 +1,0 @@
-#![expect(clippy::disallowed_methods, reason = "tests make their own files")]
-
-mod bed;
-mod killing;
-mod random;
-mod recording;
-pub(super) mod steps;
-mod undoing;
