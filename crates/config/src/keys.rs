@@ -1,4 +1,4 @@
-//! Facts about each key, from the declaration in [`file`](super::file): the published
+//! Facts about each key, from the declaration in `file`: the published
 //! schema, its flag and variable, its default, and who may set it.
 
 use super::file::File;
