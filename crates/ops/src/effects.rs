@@ -1,4 +1,5 @@
 //! Effects: what a call changed on disk, kept so that it can be shown and undone.
+//! Unfinished: no call is recorded yet, and undo has known defects and no tests.
 //!
 //! A [`Recorder`] is told about a change *before* it happens and never learns whether it
 //! succeeded. So it keeps states, not operations: the state of every touched entry before its
