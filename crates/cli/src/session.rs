@@ -146,6 +146,7 @@ fn builder(
         .rules(settings.rules)
         .folders(settings.folders.clone())
         .timeout(settings.timeout)
+        .edit_repairs(settings.edit_repairs)
         .concurrency(settings.concurrency)
         .backend(file_backend::backing(settings)?)
         .policy(settings.policy.clone())

@@ -137,6 +137,9 @@ pub(crate) struct Tools {
     /// Seconds a call may take; 0: each tool's default.
     #[schemars(extend("default" = 0))]
     pub(crate) timeout: Option<Setting<Number<86_400>>>,
+    /// Whether edits repair text that almost matches.
+    #[schemars(extend("default" = "on", "x-project" = "tightens"))]
+    pub(crate) edit_repair: Option<Setting<OneOf<Switch>>>,
     /// More folders to work in; only in your own file.
     #[schemars(extend("default" = [], "x-project" = "ignored"))]
     pub(crate) roots: Option<Setting<Vec<String>>>,

@@ -39,6 +39,7 @@ pub use flags::Flags;
 pub use paths::{FolderChoice, Paths};
 pub use sources::FILE;
 
+use haft::ops::edit::Repairs;
 use haft::ops::scope::FileRules;
 use haft::truncate::format_size;
 use haft::{Approve, Policy};
@@ -68,6 +69,8 @@ pub struct Settings {
     pub mode: String,
     /// Machine, network and variables of commands.
     pub commands: commands::Commands,
+    /// Whether edits repair text that almost matches.
+    pub edit_repairs: Repairs,
     /// Storage of files, and the executor of the model's code.
     pub files: files::Files,
     /// Destinations for messages, by name.
@@ -278,6 +281,21 @@ fn timeout(sources: &Sources, notes: &mut Notes) -> Result<Duration, Failure> {
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
+/// Returns whether edits repair text that almost matches; the project can turn it off.
+fn edit_repairs(sources: &Sources, notes: &mut Notes) -> Result<Repairs, Failure> {
+    let repair = sources.stricter(
+        "tools.edit_repair",
+        |file| &file.tools.edit_repair,
+        |repair| if repair.0 == "off" { 1.0 } else { 0.0 },
+        notes,
+        Some("a project's file may only turn it off"),
+    )?;
+    Ok(match repair {
+        Some(repair) if repair.0 == "off" => Repairs::Off,
+        _ => Repairs::Safe,
+    })
+}
+
 /// Reads flags, variables and configuration files.
 pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failure> {
     let folders = environment.folders();
@@ -302,6 +320,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
     let (toolset, preset) = toolset(sources, notes)?;
     let paths = Paths::load(sources, start, &current, home, notes)?;
     let timeout = timeout(sources, notes)?;
+    let edit_repairs = edit_repairs(sources, notes)?;
     let concurrency = sources.shown(
         "max_tool_concurrency",
         |file| &file.max_tool_concurrency,
@@ -332,6 +351,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
         preset,
         paths,
         timeout,
+        edit_repairs,
         rules,
         mode,
         commands,

@@ -223,10 +223,29 @@ impl Reply {
         self
     }
 
+    /// Adds a list for the host only, unless it is empty.
+    #[must_use]
+    pub(crate) fn detail_if(self, name: &str, list: Vec<String>) -> Self {
+        if list.is_empty() {
+            return self;
+        }
+        self.detail(name, list)
+    }
+
     /// Sets a last line that truncation never removes.
     #[must_use]
     pub fn footer(mut self, line: impl Into<String>) -> Self {
         self.footer = Some(line.into());
+        self
+    }
+
+    /// Adds a line above the last one.
+    #[must_use]
+    pub(crate) fn above_footer(mut self, line: &str) -> Self {
+        self.footer = Some(match self.footer.take() {
+            Some(last) => format!("{line}\n{last}"),
+            None => line.to_owned(),
+        });
         self
     }
 

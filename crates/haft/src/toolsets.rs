@@ -5,6 +5,7 @@ pub mod ah;
 pub mod deepagents;
 mod document;
 mod line;
+mod missing;
 pub mod standard;
 pub mod workspace;
 

@@ -1,15 +1,17 @@
 //! Changing a part of a file. The new bytes are spliced in. Bytes outside the replaced span
 //! do not change, which is checked before the file is written.
 
+mod cut;
+mod lesson;
+mod repair;
 mod splice;
 #[cfg(test)]
 mod tests;
 
 use crate::backend::Expect;
 use crate::blocking::{self, Weight};
-use crate::error::Lesson;
+use crate::text::diff;
 use crate::text::sniff::{self, Encoding};
-use crate::text::{decode, diff, nearest, size};
 use crate::{Backend, Error, FilePath, Result, read};
 use splice::Replacement;
 use std::sync::Arc;
@@ -43,6 +45,15 @@ pub enum NoChange {
     Accept,
 }
 
+/// How to treat a text that is not in the file exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repairs {
+    /// Repair it if it can mean only one place and one change.
+    Safe,
+    /// Refuse the edit.
+    Off,
+}
+
 /// Request to replace text in a file.
 #[derive(Debug, Clone)]
 pub struct Replace {
@@ -56,6 +67,8 @@ pub struct Replace {
     pub occurrences: Occurrences,
     /// How to treat identical old and new text.
     pub no_change: NoChange,
+    /// How to treat a text that is not in the file exactly.
+    pub repairs: Repairs,
 }
 
 /// Request to replace lines of a file, counted from 1, both ends included.
@@ -86,6 +99,29 @@ pub struct Edited {
     pub diff: String,
     /// Number of other hard links, which keep the old content.
     pub links_broken: u64,
+    /// Lines where the replacements start, counted from 1 in the file before the edit; the
+    /// first hundred.
+    pub lines: Vec<usize>,
+    /// Repairs of a text that is not in the file exactly, as clauses.
+    pub repaired: Vec<String>,
+}
+
+/// Maximum number of lines to report.
+const MAX_LINES: usize = 100;
+
+/// The replacements of an edit.
+struct Found {
+    replacements: Vec<Replacement>,
+    repaired: Vec<String>,
+}
+
+impl From<Vec<Replacement>> for Found {
+    fn from(replacements: Vec<Replacement>) -> Self {
+        Self {
+            replacements,
+            repaired: Vec::new(),
+        }
+    }
 }
 
 /// Replaces text in a file.
@@ -123,7 +159,7 @@ pub async fn replace_lines(backend: &dyn Backend, request: ReplaceLines) -> Resu
     let request = Arc::new(request);
     change(backend, &path, no_change, move |bytes| {
         splice::lines(bytes, request.first, request.last, &request.new)
-            .map(|replacement| vec![replacement])
+            .map(|replacement| vec![replacement].into())
     })
     .await
 }
@@ -134,7 +170,7 @@ async fn change(
     backend: &dyn Backend,
     path: &FilePath,
     no_change: NoChange,
-    find: impl Fn(&[u8]) -> Result<Vec<Replacement>> + Send + Sync + 'static,
+    find: impl Fn(&[u8]) -> Result<Found> + Send + Sync + 'static,
 ) -> Result<Edited> {
     let find = Arc::new(find);
     for _ in 0..MAX_TRIES {
@@ -148,7 +184,10 @@ async fn change(
         };
         let spliced = blocking::run(weight, move || {
             spliceable(&given, &before)?;
-            let replacements = find(&before)?;
+            let Found {
+                replacements,
+                repaired,
+            } = find(&before)?;
             let after = splice::apply(&before, &replacements)?;
             if *after == *before && no_change == NoChange::Refuse {
                 return Err(Error::NoChange { path: given });
@@ -160,6 +199,8 @@ async fn change(
                 first_changed_line: diff::first_changed_line(&before, &after),
                 diff: diff::unified_bytes(&before, &after, &given, 3),
                 links_broken: 0,
+                lines: splice::lines_of(&before, &replacements, MAX_LINES),
+                repaired,
             };
             Ok((edited, after))
         });
@@ -194,13 +235,22 @@ fn spliceable(path: &str, bytes: &[u8]) -> Result<()> {
     }
 }
 
-fn find_replacements(request: &Replace, bytes: &[u8]) -> Result<Vec<Replacement>> {
+fn find_replacements(request: &Replace, bytes: &[u8]) -> Result<Found> {
     let found = splice::find(bytes, &request.old);
     let given = || request.path.given().to_owned();
     let count = found.spans.len();
     let chosen = match request.occurrences {
         _ if count == 0 => {
-            let lesson = Box::new(lesson(bytes, &request.old, &request.new));
+            if request.repairs == Repairs::Safe
+                && bytes.len() <= MAX_LESSON
+                && let Some(repaired) = repair::repair(bytes, &request.old, &request.new)
+            {
+                return Ok(Found {
+                    replacements: vec![repaired.replacement],
+                    repaired: repaired.notes,
+                });
+            }
+            let lesson = Box::new(lesson::lesson(bytes, &request.old, &request.new));
             return Err(Error::TextNotFound {
                 path: given(),
                 lesson,
@@ -223,85 +273,25 @@ fn find_replacements(request: &Replace, bytes: &[u8]) -> Result<Vec<Replacement>
         Occurrences::ExactlyOne | Occurrences::First => found.first(),
         Occurrences::All => found.without_overlaps(),
     };
-    Ok(chosen.replacements(bytes, &request.new))
-}
-
-fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
-    if bytes.len() > MAX_LESSON {
-        return Lesson {
-            nearest: None,
-            text: format!(
-                "the file is too large to find similar text ({}, at most {}): search it for a part of the text, read the lines around it, and copy the text exactly",
-                size::size(bytes.len() as u64),
-                size::size(MAX_LESSON as u64),
-            ),
-            already: lines_with_new_text(bytes, new, None),
-        };
+    // Changing the line endings is the purpose of such an edit.
+    if let Some(verbatim) = chosen.verbatim(bytes, &request.old, &request.new) {
+        return Ok(verbatim.into());
     }
-    let text = decode::lossy(bytes);
-    let text = decode::lf(&text);
-    let old = decode::lf(old);
-    let nearest = nearest::nearest(&text, &old);
-    let already = lines_with_new_text(bytes, new, nearest.as_ref());
-    let mut words = nearest
-        .as_ref()
-        .map(|nearest| nearest::lesson(nearest, &text, &old))
-        .unwrap_or_default();
-    for reason in invisible_differences(bytes, &old) {
-        if !words.is_empty() {
-            words.push('\n');
-        }
-        words.push_str(reason);
+    if request.repairs == Repairs::Off {
+        return Ok(chosen.replacements(bytes, &request.new).into());
     }
-    Lesson {
-        nearest,
-        text: words,
-        already,
-    }
-}
-
-/// Returns the lines that already contain the new text. A short text may occur anywhere by
-/// chance, so it counts only where the old text was expected.
-fn lines_with_new_text(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<usize> {
-    let length = new.trim().chars().count();
-    let is_evidence = |line: usize| {
-        length >= 16
-            || nearest.is_some_and(|near| (near.first_line..=near.last_line).contains(&line))
+    let refused = |refusal| match refusal {
+        cut::Refusal::Repeats { at } => Error::RepeatsLine {
+            path: given(),
+            line: splice::line_of(bytes, at),
+            text: splice::line_text(bytes, at),
+        },
+        cut::Refusal::AlreadyThere { at } => Error::AlreadyThere {
+            path: given(),
+            line: splice::line_of(bytes, at),
+        },
     };
-    if length < 4 {
-        return Vec::new();
-    }
-    let found = splice::find(bytes, new).spans;
-    found
-        .iter()
-        .take(20)
-        .map(|span| splice::line_of(bytes, span.start))
-        .filter(|line| is_evidence(*line))
-        .collect()
-}
-
-/// Explains differences between the file and the text as the model has seen it.
-fn invisible_differences(bytes: &[u8], old: &str) -> Vec<&'static str> {
-    let mut reasons = Vec::new();
-    if old.contains('\u{fffd}') && std::str::from_utf8(bytes).is_err() {
-        reasons.push(
-            "U+FFFD stands for bytes that are not UTF-8 and cannot be matched: use only text before or after them",
-        );
-    }
-    if let Some(open) = old.strip_suffix('\n')
-        && !bytes.ends_with(b"\n")
-        && splice::find(bytes, open)
-            .spans
-            .last()
-            .is_some_and(|span| span.end == bytes.len())
-    {
-        reasons.push("the file has no newline at its end: omit the last one");
-    }
-    let lone_cr = memchr::memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'));
-    if lone_cr && old.contains('\n') {
-        reasons.push(
-            "the file has carriage returns (CR) in the middle of lines: match each line by itself",
-        );
-    }
-    reasons
+    cut::guard(bytes, chosen, &request.new)
+        .map(Found::from)
+        .map_err(refused)
 }

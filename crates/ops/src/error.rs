@@ -151,6 +151,24 @@ pub enum Error {
         /// Lines where the occurrences start, counted from 1; the first twenty.
         lines: Vec<usize>,
     },
+    /// The text to replace ends or starts inside a line that the new text repeats.
+    #[error("the new text repeats the rest of line {line} of {path}")]
+    RepeatsLine {
+        /// Path as the caller wrote it.
+        path: String,
+        /// Line of the match, counted from 1.
+        line: usize,
+        /// The complete line in the file.
+        text: String,
+    },
+    /// The file already has what the edit adds.
+    #[error("already there, on line {line} of {path}")]
+    AlreadyThere {
+        /// Path as the caller wrote it.
+        path: String,
+        /// Line of the match, counted from 1.
+        line: usize,
+    },
     /// The old and the new text are the same.
     #[error("no change: old and new text are identical")]
     NoChange {

@@ -9,6 +9,7 @@ mod file;
 mod go_regex;
 mod lines;
 mod pattern;
+pub use pattern::meant_literally;
 mod results;
 #[cfg(test)]
 pub(crate) mod tests;

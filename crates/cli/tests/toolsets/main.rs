@@ -10,6 +10,7 @@
 mod backends;
 mod channels;
 mod equal;
+mod mistakes;
 mod places;
 mod printed;
 mod projects;

@@ -23,6 +23,7 @@ use crate::toolset::{Paths, UnknownPreset};
 use crate::{AnyTool, Effect, Mode, Policy, Tool, Toolset, erase, toolsets};
 pub use folders::Folders;
 use haft_ops::backend::Kept;
+use haft_ops::edit::Repairs;
 use haft_ops::exec::Monitor;
 use haft_ops::messenger::{Messenger, NoChannels};
 use haft_ops::scope::{FileRules, PrivateTemp, ReplacesShared, ScopeConfig};
@@ -99,6 +100,7 @@ pub struct Builder {
     id: Option<String>,
     journal: Option<Arc<dyn Journal>>,
     timeout: Option<Duration>,
+    edit_repairs: Repairs,
     concurrency: usize,
     watch: Option<EventSink>,
     approval: Approval,
@@ -164,6 +166,7 @@ impl Builder {
             id: None,
             journal: None,
             timeout: None,
+            edit_repairs: Repairs::Safe,
             concurrency: 4,
             watch: None,
             approval: Approval::default(),
@@ -305,6 +308,13 @@ impl Builder {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
+        self
+    }
+
+    /// Sets whether edits repair a text that is not in the file exactly; they do by default.
+    #[must_use]
+    pub fn edit_repairs(mut self, repairs: Repairs) -> Self {
+        self.edit_repairs = repairs;
         self
     }
 
@@ -560,6 +570,7 @@ impl Builder {
             bases,
             messenger,
             timeout: self.timeout,
+            edit_repairs: self.edit_repairs,
             concurrency: self.concurrency,
             watch: self.watch,
             origin,

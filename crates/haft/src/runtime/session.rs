@@ -12,6 +12,7 @@ use crate::journal::Journal;
 use crate::queue::Queue;
 use crate::state::State;
 use crate::{Error, Tools, Toolset, limit};
+use haft_ops::edit::Repairs;
 use haft_ops::exec::ExecContext;
 use haft_ops::executor::Captured;
 use haft_ops::messenger::Messenger;
@@ -38,6 +39,8 @@ pub(crate) struct SharedSettings {
     pub(crate) bases: Vec<PathBuf>,
     pub(crate) messenger: Arc<dyn Messenger>,
     pub(super) timeout: Option<Duration>,
+    /// Whether edits repair a text that is not in the file exactly.
+    pub(crate) edit_repairs: Repairs,
     pub(super) concurrency: usize,
     pub(super) watch: Option<EventSink>,
     /// Source of the files, for creating siblings.

@@ -61,6 +61,18 @@ pub(super) fn rename(arguments: &mut Map<String, Value>, schema: &Value, notes: 
     }
 }
 
+/// Whether a name is another one for some parameter, even if it is not clear which.
+pub(super) fn may_be_known(name: &str, value: &Value, known: &Map<String, Value>) -> bool {
+    let folded = fold(name);
+    let grouped = |own: &str| {
+        GROUPS
+            .iter()
+            .any(|group| group.contains(&folded.as_str()) && group.contains(&own))
+    };
+    known.keys().any(|known| grouped(&fold(known)))
+        || !matches!(resolve_alias(name, value, known), AliasMatch::Nothing)
+}
+
 /// Returns the single parameter that a name can mean.
 fn resolve_alias(name: &str, value: &Value, known: &Map<String, Value>) -> AliasMatch {
     let folded = fold(name);

@@ -1,17 +1,23 @@
 //! Dropping extra arguments that ask for nothing; each is listed as a repair.
 
-use super::alias::truth;
+use super::alias::{may_be_known, truth};
 use super::names::{NEW, OFF, OLD, ON_IN_SEARCH, REASONS, WRAPPERS, fold};
 use super::notes::Notes;
 use super::parse;
 use serde_json::{Map, Value};
 
-/// Drops parameters that the tool does not have and that would change nothing.
+/// Maximum number of unknown parameters to drop.
+const MAX_DROPPED: usize = 20;
+
+/// Drops parameters that the tool does not have and that resemble none it has.
 pub(super) fn drop(
     arguments: &mut Map<String, Value>,
     known: &Map<String, Value>,
     notes: &mut Notes,
 ) {
+    let known_names: Vec<String> = known.keys().cloned().collect();
+    // A whole object of other things is not a slip.
+    let too_many = known.is_empty() || arguments.len() > known.len() + MAX_DROPPED;
     let searches = known.contains_key("pattern") && known.contains_key("glob");
     arguments.retain(|name, value| {
         if known.contains_key(name) {
@@ -26,12 +32,20 @@ pub(super) fn drop(
             || (truth(value) == Some(true) && searches && name_says(ON_IN_SEARCH))
         {
             "already the default"
-        } else {
+        } else if too_many || may_be_known(name, value, known) || resembles(name, &known_names) {
             return true;
+        } else {
+            "the tool has no such parameter"
         };
         notes.repair(name, format!("dropped: {why}"));
         false
     });
+}
+
+/// Whether an unknown name may be meant for a parameter of the tool.
+fn resembles(name: &str, known: &[String]) -> bool {
+    let listed = known.iter().cloned();
+    !haft_ops::text::spelling::closest(name, listed, 1).is_empty()
 }
 
 /// Unwraps the arguments: an object whose only field contains all of them, or a list with a

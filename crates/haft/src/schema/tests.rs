@@ -125,10 +125,6 @@ fn errors_name_the_parameter_the_expected_and_the_given_value() {
             "unknown parameter \"dyas\", did you mean \"days\"?",
         ),
         (
-            json!({"city": "x", "zzz": 1}),
-            "unknown parameter \"zzz\" (known: city, units, days, night, tags)",
-        ),
-        (
             json!({"city": null}),
             "parameter \"city\" must be a string, got null",
         ),
@@ -145,6 +141,22 @@ fn errors_name_the_parameter_the_expected_and_the_given_value() {
             "{arguments}"
         );
     }
+}
+
+#[test]
+fn an_unknown_argument_is_dropped() {
+    let (arguments, repairs) = prepared(json!({"city": "x", "zzz": 1}));
+    assert_eq!(arguments, json!({"city": "x"}));
+    assert_eq!(repairs, ["zzz: dropped: the tool has no such parameter"]);
+    assert_eq!(
+        refused(json!({"city": "x", "nigth": true})),
+        "validation error: unknown parameter \"nigth\", did you mean \"night\"?"
+    );
+    let external = checker(Ranges::Refuse).prepare(json!({"city": "x", "zzz": 1}));
+    assert_eq!(
+        external.unwrap_err().to_string(),
+        "validation error: unknown parameter \"zzz\" (known: city, units, days, night, tags)"
+    );
 }
 
 #[test]

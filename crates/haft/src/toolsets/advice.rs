@@ -32,6 +32,35 @@ pub(super) fn broken_links(others: u64) -> String {
     format!("The file had {names} (hard links), which keep the old content.")
 }
 
+/// Note about content with line numbers, which models copy from the replies of tools.
+pub(super) fn numbered(content: &str) -> Option<&'static str> {
+    haft_ops::text::lines::are_numbered(content).then_some(
+        "every line of the content starts with a line number; if they were copied from a reply, write it again without them",
+    )
+}
+
+/// Says what was repaired in an edit, if anything.
+pub(super) fn repaired(repairs: &[String]) -> Option<String> {
+    (!repairs.is_empty()).then(|| format!("Repaired: {}.", repairs.join("; ")))
+}
+
+/// Describes an edit whose new text repeats the line that the old one is a part of.
+pub(super) fn repeats_line(old: &str, new: &str, line: usize, text: &str) -> (String, String) {
+    let text = haft_ops::text::brief::brief(text.trim(), 200);
+    (
+        format!("{old} is a part of line {line}, and {new} repeats the rest of the line"),
+        format!("give the complete line in {old}: `{text}`"),
+    )
+}
+
+/// Describes an edit that adds what is already there.
+pub(super) fn already_there(new: &str, line: usize) -> (String, String) {
+    (
+        format!("{new} is already there, on line {line}"),
+        "nothing was changed: the edit may have been made before".to_owned(),
+    )
+}
+
 /// Returns what to do about a failed operation, as a clause, where all toolsets say the same.
 pub(super) fn remedy(error: &E, tools: &Offered) -> Option<String> {
     let clause = match error {

@@ -40,6 +40,13 @@ pub(super) fn broken_links(answer: &mut Value, others: u64) {
     }
 }
 
+/// Notes what was repaired in an edit, if anything.
+pub(super) fn add_repaired(answer: &mut Value, repaired: &[String]) {
+    if !repaired.is_empty() {
+        add(answer, "repaired", repaired.join("; "));
+    }
+}
+
 /// Notes how many entries rules leave out, if any.
 pub(super) fn add_left_out(answer: &mut Value, left_out: LeftOut) {
     let mut summary = serde_json::Map::new();

@@ -17,10 +17,11 @@ pub(super) struct Replacement {
 
 /// All matches of a text, including overlapping ones: a text whose occurrences overlap is
 /// ambiguous too.
+#[derive(Debug, Clone)]
 pub(super) struct Matches {
     pub(super) spans: Vec<Range<usize>>,
     /// The text to find, with LF line endings.
-    plain: String,
+    pub(super) plain: String,
 }
 
 /// Finds all matches.
@@ -66,6 +67,26 @@ impl Matches {
         self
     }
 
+    /// Returns replacements with the new text as it is, if it differs from the old one only
+    /// in line endings and the matches have exactly the bytes of the old one.
+    pub(super) fn verbatim(&self, bytes: &[u8], old: &str, new: &str) -> Option<Vec<Replacement>> {
+        let applies = old != new
+            && new.replace("\r\n", "\n") == self.plain
+            && self
+                .spans
+                .iter()
+                .all(|span| bytes.get(span.clone()) == Some(old.as_bytes()));
+        applies.then(|| {
+            let spans = self.spans.iter();
+            spans
+                .map(|span| Replacement {
+                    span: span.clone(),
+                    new: new.as_bytes().to_vec(),
+                })
+                .collect()
+        })
+    }
+
     /// Returns the replacement of each match. The new text takes over the line endings
     /// around it.
     pub(super) fn replacements(self, bytes: &[u8], new: &str) -> Vec<Replacement> {
@@ -75,6 +96,20 @@ impl Matches {
             .into_iter()
             .map(|span| replacement(bytes, span, &self.plain, &new, &mut endings))
             .collect()
+    }
+}
+
+/// Returns a replacement without the bytes at both ends that stay the same.
+pub(super) fn narrowed(bytes: &[u8], span: Range<usize>, mut new: Vec<u8>) -> Replacement {
+    let old = bytes.get(span.clone()).unwrap_or_default();
+    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - head;
+    let tail = old.iter().rev().zip(new.iter().rev());
+    let tail = tail.take(most).take_while(|(a, b)| a == b).count();
+    new.truncate(new.len() - tail);
+    Replacement {
+        span: span.start + head..span.end - tail,
+        new: new.split_off(head),
     }
 }
 
@@ -164,6 +199,30 @@ pub(super) fn lines(bytes: &[u8], first: usize, last: usize, new: &str) -> Resul
     })
 }
 
+/// Returns the lines where replacements start, without duplicates.
+pub(super) fn lines_of(bytes: &[u8], replacements: &[Replacement], most: usize) -> Vec<usize> {
+    let (mut line, mut at) = (1, 0);
+    let mut lines = Vec::new();
+    for replacement in replacements.iter().take(most) {
+        let between = bytes.get(at..replacement.span.start).unwrap_or_default();
+        line += memchr::memchr_iter(b'\n', between).count();
+        at = replacement.span.start;
+        lines.push(line);
+    }
+    lines.dedup();
+    lines
+}
+
+/// Returns the line that contains a byte.
+pub(super) fn line_text(bytes: &[u8], at: usize) -> String {
+    let start = memchr::memrchr(b'\n', bytes.get(..at).unwrap_or_default()).map_or(0, |at| at + 1);
+    let rest = bytes.get(start..).unwrap_or_default();
+    let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+    String::from_utf8_lossy(rest.get(..end).unwrap_or_default())
+        .trim_end_matches('\r')
+        .to_owned()
+}
+
 /// Returns the line number of a byte, counted from 1.
 pub(super) fn line_of(bytes: &[u8], at: usize) -> usize {
     memchr::memchr_iter(b'\n', bytes.get(..at).unwrap_or_default()).count() + 1
@@ -242,7 +301,7 @@ fn raw_length_back(raw: &[u8], count: usize) -> usize {
 
 /// The line endings around spans that come in order. Searches for each newline only once,
 /// however many spans precede it, because a file may be a single line of megabytes.
-struct Endings<'a> {
+pub(super) struct Endings<'a> {
     bytes: &'a [u8],
     /// The first newline at or after the last span, once searched.
     after: Option<Option<usize>>,
@@ -251,7 +310,7 @@ struct Endings<'a> {
 }
 
 impl<'a> Endings<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
             after: None,
@@ -261,7 +320,7 @@ impl<'a> Endings<'a> {
 
     /// Returns the line ending of the first newline in the span, otherwise of the line
     /// where the span ends, otherwise of the line before.
-    fn at(&mut self, span: Range<usize>) -> &'static str {
+    pub(super) fn at(&mut self, span: Range<usize>) -> &'static str {
         let bytes = self.bytes;
         let inside = memchr::memchr(b'\n', bytes.get(span.clone()).unwrap_or_default())
             .map(|at| span.start + at);

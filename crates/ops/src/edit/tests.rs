@@ -82,7 +82,7 @@ fn repeated_text_is_found_in_linear_time() {
 fn a_file_too_large_for_hints_is_reported() {
     let mut file = b"an ordinary line\n".repeat(MAX_LESSON / 17 + 1);
     file.extend_from_slice(b"the new text is here\n");
-    let lesson = lesson(&file, "the old text is here", "the new text is here");
+    let lesson = lesson::lesson(&file, "the old text is here", "the new text is here");
     assert!(
         lesson
             .text
@@ -154,6 +154,7 @@ async fn edit(
         new: new.into(),
         occurrences,
         no_change: NoChange::Refuse,
+        repairs: Repairs::Safe,
     };
     let edited = replace(&backend, request).await;
     (edited, read::whole(&backend, &path, 1 << 20).await.unwrap())
@@ -343,4 +344,25 @@ fn the_byte_order_mark_survives_replacing_the_first_line() {
     assert_eq!(changed(1, 1, "z"), b"\xEF\xBB\xBFz\nb\n");
     assert_eq!(changed(1, 2, ""), b"\xEF\xBB\xBF");
     assert_eq!(changed(2, 2, "z"), b"\xEF\xBB\xBFa\nz\n");
+}
+
+#[tokio::test]
+async fn line_endings_can_be_changed() {
+    let (edited, after) = edit(
+        b"a\r\nb\r\nc\r\n",
+        "a\r\nb\r\n",
+        "a\nb\n",
+        Occurrences::ExactlyOne,
+    )
+    .await;
+    assert!(edited.is_ok());
+    assert_eq!(after, b"a\nb\nc\r\n");
+}
+
+#[tokio::test]
+async fn replacing_all_reports_the_lines() {
+    let (edited, after) = edit(b"a\nb\na a\n", "a", "x", Occurrences::All).await;
+    assert_eq!(after, b"x\nb\nx x\n");
+    let edited = edited.unwrap();
+    assert_eq!((edited.replacements, edited.lines), (3, vec![1, 3]));
 }

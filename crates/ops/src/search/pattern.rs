@@ -58,6 +58,23 @@ pub(super) fn compile(pattern: &Pattern, case: Case) -> Result<RegexMatcher> {
     built.map_err(|error| invalid(explain(error.kind())))
 }
 
+/// Returns why a pattern is not a regular expression, if it has no sign of being meant as
+/// one: code such as `foo(` or `x++`.
+pub fn meant_literally(pattern: &str) -> Option<String> {
+    let signs = ["\\", ".*", ".+", ".?", "|", "^", "$", "[^", "(?"];
+    let class = pattern.contains('[') && pattern.contains(']');
+    if class || signs.iter().any(|sign| pattern.contains(sign)) {
+        return None;
+    }
+    match compile(&Pattern::Regex(pattern.to_owned()), Case::Sensitive) {
+        Err(Error::InvalidPattern { reason, .. }) => {
+            let (reason, _) = reason.split_once("; to find this text as it is")?;
+            Some(reason.to_owned())
+        }
+        _ => None,
+    }
+}
+
 const NEWLINE: &str = "a newline cannot be matched, because the search works line by line; search for one of the lines";
 
 /// Turns a message of the regex library into one sentence with advice.

@@ -33,6 +33,32 @@ pub fn split_inclusive(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n')
 }
 
+/// Whether every line has a number in front that is one more than the one before, as file
+/// tools print them. At least two lines.
+#[must_use]
+pub fn are_numbered(text: &str) -> bool {
+    let mut expected: Option<u64> = None;
+    let mut count = 0;
+    for line in split(text) {
+        let rest = line.trim_start_matches(' ');
+        let body = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = rest
+            .strip_suffix(body)
+            .and_then(|digits| digits.parse().ok());
+        let Some(number) = number.filter(|number| expected.is_none_or(|next| next == *number))
+        else {
+            return false;
+        };
+        let trimmed = body.is_empty() && count > 0;
+        if !trimmed && !body.starts_with(['\t', '\u{2192}']) {
+            return false;
+        }
+        expected = Some(number + 1);
+        count += 1;
+    }
+    count > 1
+}
+
 /// Returns the part of a text that starts at line `first` (counted from 1; 0 is the same as
 /// 1) and has at most `limit` lines, byte for byte.
 ///

@@ -12,6 +12,10 @@ mod scale;
 mod search;
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+pub(crate) use self::differ::whitespace;
+pub(crate) use self::fold::plain;
 
 use self::differ::Edges;
 use self::search::{Pair, Rows, Wanted};
@@ -24,11 +28,14 @@ const MAX_FILE_BYTES: usize = 16 << 20;
 /// Minimum similarity; regions below it would mislead more than they help.
 const MIN_SIMILARITY: f32 = 0.4;
 
-/// Maximum number of differences to list.
-const MAX_DIFFERENCES: usize = 12;
+/// Maximum number of differences to list. A model that got more wrong reads the file again.
+const MAX_DIFFERENCES: usize = 6;
 
 /// Maximum number of lines of the file to show.
-const MAX_ROWS: usize = 20;
+const MAX_ROWS: usize = 12;
+
+/// Maximum number of lines to show beyond those that correspond.
+const MORE: usize = 3;
 
 /// Maximum number of characters of a line to show.
 const MAX_ROW_CHARS: usize = 200;
@@ -42,10 +49,12 @@ pub struct Nearest {
     pub last_line: usize,
     /// Similarity from 0 to 1; 1 is the same.
     pub similarity: f32,
-    /// Differences, one clause each; at most a dozen, then the number of others.
+    /// Differences, one clause each; at most six, then the number of others.
     pub differences: Vec<String>,
     /// Positions that differ, in file order.
     pub marks: Vec<Mark>,
+    /// First and last line of another region that is about as similar.
+    pub other: Option<(usize, usize)>,
 }
 
 /// A position in the file that differs from the text to find.
@@ -95,6 +104,19 @@ pub fn nearest(haystack: &str, needle: &str) -> Option<Nearest> {
     }
 }
 
+/// Whether a place outside these lines is at least this similar to `needle`.
+pub(crate) fn another(
+    haystack: &str,
+    needle: &str,
+    lines: RangeInclusive<usize>,
+    similarity: f32,
+) -> bool {
+    let rows = Rows::new(prefix(haystack, MAX_FILE_BYTES));
+    let wanted = Wanted::new(needle);
+    let own = lines.start().saturating_sub(1)..*lines.end();
+    search::best_outside(&rows, &wanted, own).is_some_and(|best| best >= similarity)
+}
+
 /// Finds an exact match.
 fn exact(haystack: &str, needle: &str) -> Option<Nearest> {
     let at = memchr::memmem::find(haystack.as_bytes(), needle.as_bytes())?;
@@ -104,6 +126,7 @@ fn exact(haystack: &str, needle: &str) -> Option<Nearest> {
         similarity: 1.0,
         differences: Vec::new(),
         marks: Vec::new(),
+        other: None,
     })
 }
 
@@ -123,6 +146,20 @@ fn compare(rows: &Rows<'_>, needle: &str) -> Option<Nearest> {
     if first > last {
         return None;
     }
+    // Where the text leaves the file, the lines that are there instead are shown, too.
+    let missing = |pair: &&Pair| matches!(pair, Pair::Missing { .. });
+    let before = window.pairs.iter().take_while(missing).count().min(MORE);
+    let after = window
+        .pairs
+        .iter()
+        .rev()
+        .take_while(missing)
+        .count()
+        .min(MORE);
+    let (first, last) = (
+        first.saturating_sub(before),
+        (last + after).min(rows.lines.len().saturating_sub(1)),
+    );
     let mut report = Report::default();
     for pair in &window.pairs {
         report.pair(rows, &wanted, *pair);
@@ -146,6 +183,8 @@ fn compare(rows: &Rows<'_>, needle: &str) -> Option<Nearest> {
         similarity: window.similarity,
         differences,
         marks: report.marks,
+        other: search::other(&window, first..last + 1, wanted.len())
+            .map(|(first, last)| (first + 1, last.min(rows.lines.len()))),
     })
 }
 
@@ -202,7 +241,7 @@ impl Report {
                     blank if blank.trim().is_empty() => {
                         format!("line {line}: a blank line found, not wanted")
                     }
-                    text => format!("line {line}: {} found, not wanted", differ::quote(text, 0)),
+                    _ => format!("line {line}: not wanted"),
                 });
             }
         }
@@ -210,7 +249,7 @@ impl Report {
 }
 
 /// Formats the hint for a model: the region with line numbers, then the differences. At
-/// most 40 lines.
+/// most 20 lines.
 #[must_use]
 pub fn lesson(nearest: &Nearest, haystack: &str, needle: &str) -> String {
     let Nearest {
@@ -263,6 +302,9 @@ pub fn lesson(nearest: &Nearest, haystack: &str, needle: &str) -> String {
             .map_or(0, |mark| mark.column);
         let row = differ::shorten(row.trim_end_matches('\r'), column, MAX_ROW_CHARS);
         let _ = writeln!(text, "{line:>6}\t{row}");
+    }
+    if let Some((first, last)) = nearest.other {
+        let _ = writeln!(text, "lines {first}-{last} are about as much alike");
     }
     for difference in &nearest.differences {
         text.push_str(difference);

@@ -1,7 +1,7 @@
 //! `edit`: replaces one exact piece of text; the reply shows the changed lines.
 
 use crate::prelude::*;
-use crate::toolsets::advice::broken_links;
+use crate::toolsets::advice::{broken_links, repaired};
 use haft_ops::edit::{self, NoChange, Occurrences};
 use haft_ops::text::diff;
 
@@ -44,16 +44,23 @@ impl Tool for Edit {
             new: args.new_string,
             occurrences: Occurrences::ExactlyOne,
             no_change: NoChange::Refuse,
+            repairs: cx.edit_repairs(),
         };
         let edited = edit::replace(cx.backend(), request).await?;
         let mut reply = Reply::from(diff::changed_lines(&edited.diff));
-        if edited.links_broken > 0 {
-            reply = reply.footer(broken_links(edited.links_broken));
+        let links = (edited.links_broken > 0).then(|| broken_links(edited.links_broken));
+        let notes: Vec<String> = repaired(&edited.repaired)
+            .into_iter()
+            .chain(links)
+            .collect();
+        if !notes.is_empty() {
+            reply = reply.footer(notes.join("\n"));
         }
         Ok(reply
             .limited(super::CHANGE)
             .detail("path", named)
             .detail("diff", edited.diff)
-            .detail("first_changed_line", edited.first_changed_line))
+            .detail("first_changed_line", edited.first_changed_line)
+            .detail_if("repaired", edited.repaired))
     }
 }

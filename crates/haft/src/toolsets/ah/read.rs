@@ -2,6 +2,7 @@
 //! left out.
 
 use crate::prelude::*;
+use crate::toolsets::missing;
 use crate::truncate::middle_of;
 use haft_ops::read::{self, Found, Room, Shown, Window};
 use haft_ops::{blocking, picture};
@@ -63,7 +64,7 @@ impl Tool for Read {
             Err(haft_ops::Error::PastEnd { lines, .. }) => {
                 Ok(Reply::from("").detail("total_lines", lines))
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(missing::suggest(error, &args.path, cx).await.into()),
         }
     }
 }

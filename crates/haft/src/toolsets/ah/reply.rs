@@ -2,7 +2,8 @@
 //! following lines what to do about it.
 
 use crate::toolsets::advice::{
-    did_not_start, in_temp, mismatch, on_lines, other_tools, remedy_in_sentences,
+    already_there, did_not_start, in_temp, mismatch, on_lines, other_tools, remedy_in_sentences,
+    repeats_line, sentence,
 };
 use crate::truncate::{Cut, Keep, format_size};
 use crate::{Error, Offered, Reply};
@@ -59,6 +60,14 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
                 on_lines(lines, *count)
             ),
         ),
+        E::RepeatsLine { line, text, .. } => {
+            let (what, next) = repeats_line("old_string", "new_string", *line, text);
+            (what, sentence(&next))
+        }
+        E::AlreadyThere { line, .. } => {
+            let (what, next) = already_there("new_string", *line);
+            (what, sentence(&next))
+        }
         E::NoChange { .. } => (
             "old_string and new_string are identical".to_owned(),
             remedy_in_sentences(error, tools),

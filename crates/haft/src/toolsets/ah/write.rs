@@ -1,7 +1,7 @@
 //! `write`: creates or replaces a whole file.
 
 use crate::prelude::*;
-use crate::toolsets::advice::broken_links;
+use crate::toolsets::advice::{broken_links, numbered, sentence};
 use haft_ops::text::lines;
 use haft_ops::write::{self, OnExisting};
 
@@ -32,6 +32,7 @@ impl Tool for Write {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let (bytes, count) = (args.content.len(), lines::count(&args.content));
+        let numbered = numbered(&args.content);
         // Before writing, because afterwards a file `@name` might exist.
         let named = cx.named(&args.path);
         let request = write::Write {
@@ -41,6 +42,10 @@ impl Tool for Write {
         };
         let written = write::file(cx.backend(), request).await?;
         let mut text = format!("{count} lines");
+        if let Some(note) = numbered {
+            text.push('\n');
+            text.push_str(&sentence(note));
+        }
         if written.links_broken > 0 {
             text.push('\n');
             text.push_str(&broken_links(written.links_broken));

@@ -41,14 +41,17 @@ impl Tool for EditFile {
                 Occurrences::ExactlyOne
             },
             no_change: NoChange::Refuse,
+            repairs: cx.edit_repairs(),
         };
         let edited = edit::replace(cx.backend(), request).await?;
         let mut answer = reply::success(json!({
             "path": cx.named(&args.file_path), "occurrences": edited.replacements,
         }));
         reply::broken_links(&mut answer, edited.links_broken);
+        reply::add_repaired(&mut answer, &edited.repaired);
         Ok(Reply::json(answer)
             .detail("diff", edited.diff)
-            .detail("first_changed_line", edited.first_changed_line))
+            .detail("first_changed_line", edited.first_changed_line)
+            .detail_if("repaired", edited.repaired))
     }
 }

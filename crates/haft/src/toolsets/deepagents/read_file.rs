@@ -2,6 +2,7 @@
 
 use super::{MAX_BYTES, reply};
 use crate::prelude::*;
+use crate::toolsets::missing;
 use haft_ops::read::{self, Found, Room, Shown, Window};
 use haft_ops::text::lines;
 use haft_ops::{blocking, picture};
@@ -61,7 +62,7 @@ impl Tool for ReadFile {
                 "No content at offset {} (file has {lines} lines)",
                 args.offset
             ))),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(missing::suggest(error, &args.file_path, cx).await.into()),
         }
     }
 }

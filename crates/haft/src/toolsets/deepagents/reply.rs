@@ -1,14 +1,15 @@
 //! Replies of `deepagents`: one JSON object with `status`, what happened in
 //! `message` and what to do about it in `hint`.
 
-use crate::toolsets::advice::{cannot_start, on_lines, remedy};
+use crate::toolsets::advice::{already_there, cannot_start, on_lines, remedy, repeats_line};
 use crate::toolsets::document::{self, explain_mismatch};
 use crate::truncate::format_size;
 use crate::{Error, Offered, Reply};
 use serde_json::{Value, json};
 
 pub(super) use crate::toolsets::document::{
-    add, add_entries, add_left_out, add_output, broken_links, cut_note, exit_code, plain,
+    add, add_entries, add_left_out, add_output, add_repaired, broken_links, cut_note, exit_code,
+    plain,
 };
 
 /// Returns a success with these fields.
@@ -46,7 +47,11 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             let root = "paths start with /, which is the root of the workspace";
             let outside = format!("{root}; nothing outside it can be named");
             let (what, next) = match how {
-                Misspelling::Relative => ("Path must be absolute", root.to_owned()),
+                Misspelling::Relative => {
+                    let name = path.trim_start_matches(['@', ' ']);
+                    let name = name.strip_prefix("./").unwrap_or(name);
+                    ("Path must be absolute", format!("{root}: use /{name}"))
+                }
                 Misspelling::Traversal => (
                     "Path traversal not allowed",
                     "write the path without ..".to_owned(),
@@ -116,6 +121,10 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             );
             return (what, format!("it begins on {}", on_lines(lines, *count)));
         }
+        E::RepeatsLine { line, text, .. } => {
+            return repeats_line("old_string", "new_string", *line, text);
+        }
+        E::AlreadyThere { line, .. } => return already_there("new_string", *line),
         E::NoChange { .. } => {
             return (
                 "old_string and new_string are identical".to_owned(),

@@ -2,6 +2,7 @@
 
 use super::reply;
 use crate::prelude::*;
+use crate::toolsets::advice::numbered;
 use haft_ops::write::{self, OnExisting};
 
 /// Create a new file with the given content. Parent directories are created. An
@@ -31,6 +32,7 @@ impl Tool for WriteFile {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let numbered = numbered(&args.content);
         let request = write::Write {
             path: cx.resolve(&args.file_path, Access::Write).await?,
             content: args.content.into_bytes(),
@@ -47,7 +49,10 @@ impl Tool for WriteFile {
             }
             Err(error) => return Err(error.into()),
         }
-        let answer = reply::success(json!({ "path": cx.named(&args.file_path) }));
+        let mut answer = reply::success(json!({ "path": cx.named(&args.file_path) }));
+        if let Some(note) = numbered {
+            reply::add(&mut answer, "hint", note);
+        }
         Ok(Reply::json(answer).detail("created", true))
     }
 }

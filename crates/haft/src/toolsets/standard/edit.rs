@@ -1,7 +1,7 @@
 //! `edit`: replaces one exact piece of text; nothing else changes.
 
 use crate::prelude::*;
-use crate::toolsets::advice::broken_links;
+use crate::toolsets::advice::{broken_links, repaired};
 use haft_ops::edit::{self, NoChange, Occurrences};
 
 /// Replace one exact piece of text in a file. `old_text` must match the file
@@ -35,9 +35,14 @@ impl Tool for Edit {
             new: args.new_text,
             occurrences: Occurrences::ExactlyOne,
             no_change: NoChange::Refuse,
+            repairs: cx.edit_repairs(),
         };
         let edited = edit::replace(cx.backend(), request).await?;
         let mut text = format!("Successfully replaced text in {named}.");
+        if let Some(repaired) = repaired(&edited.repaired) {
+            text.push('\n');
+            text.push_str(&repaired);
+        }
         if edited.links_broken > 0 {
             text.push('\n');
             text.push_str(&broken_links(edited.links_broken));
@@ -45,6 +50,7 @@ impl Tool for Edit {
         Ok(Reply::from(text)
             .detail("path", named)
             .detail("diff", edited.diff)
-            .detail("first_changed_line", edited.first_changed_line))
+            .detail("first_changed_line", edited.first_changed_line)
+            .detail_if("repaired", edited.repaired))
     }
 }

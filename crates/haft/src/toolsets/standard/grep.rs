@@ -2,7 +2,7 @@
 
 use super::summary::{self, Summary};
 use crate::prelude::*;
-use haft_ops::search::{self, Case, Collect, FileMatches, LineKind, Pattern, Searched};
+use haft_ops::search::{self, Case, Collect, FileMatches, LineKind, Searched};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -60,9 +60,10 @@ impl Tool for Grep {
             .await?;
         let start = path.real().to_owned();
         let context = args.context_lines.unwrap_or(0);
+        let (pattern, literal) = summary::pattern(args.pattern);
         let request = search::Search {
             path,
-            pattern: Pattern::Regex(args.pattern),
+            pattern,
             case: if args.case_sensitive {
                 Case::Sensitive
             } else {
@@ -83,7 +84,8 @@ impl Tool for Grep {
             ));
         };
         let searched = search::files(cx.backend(), request, &watch).await?;
-        Ok(reply(&searched, cx, &start, context))
+        let reply = reply(&searched, cx, &start, context);
+        Ok(summary::with_literal(reply, literal))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `read`: returns a file as text, in windows that follow each other without a gap.
 
 use crate::prelude::*;
+use crate::toolsets::missing;
 use crate::truncate::{self, format_size};
 use haft_ops::read::{self, Found, Room, Shown, Window};
 use haft_ops::{blocking, picture};
@@ -44,7 +45,11 @@ impl Tool for Read {
             },
             cancel: cx.cancel().clone(),
         };
-        match read::file(cx.backend(), request).await? {
+        let found = match read::file(cx.backend(), request).await {
+            Ok(found) => found,
+            Err(error) => return Err(missing::suggest(error, &args.path, cx).await.into()),
+        };
+        match found {
             Found::Text(shown) => Ok(text(&args.path, shown, cx)),
             Found::Picture(bytes, media_type) => {
                 let path = args.path;

@@ -2,7 +2,8 @@
 //! following ones what to do about it.
 
 use crate::toolsets::advice::{
-    did_not_start, in_temp, mismatch, on_lines, other_tools, remedy_in_sentences,
+    already_there, did_not_start, in_temp, mismatch, on_lines, other_tools, remedy_in_sentences,
+    repeats_line, sentence,
 };
 use crate::truncate::{Cut, Hit, Keep, format_size};
 use crate::{Error, Offered, Reply};
@@ -68,6 +69,14 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
             ),
             "Add surrounding lines to old_text until it is in one place only.".to_owned(),
         ),
+        E::RepeatsLine { line, text, .. } => {
+            let (what, next) = repeats_line("old_text", "new_text", *line, text);
+            (what, sentence(&next))
+        }
+        E::AlreadyThere { line, .. } => {
+            let (what, next) = already_there("new_text", *line);
+            (what, sentence(&next))
+        }
         E::NoChange { .. } => (
             "old_text and new_text are identical".to_owned(),
             remedy_in_sentences(error, tools),

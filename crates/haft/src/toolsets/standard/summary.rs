@@ -2,7 +2,7 @@
 
 use crate::Reply;
 use haft_ops::scope::filter::LeftOut;
-use haft_ops::search::Stopped;
+use haft_ops::search::{self, Pattern, Stopped};
 use std::fmt::Write as _;
 
 /// Paths that a rule denies.
@@ -10,6 +10,25 @@ pub(super) const DENIED: &str = "denied by rules";
 
 /// Paths that need approval.
 pub(super) const ASKS: &str = "that rules ask about";
+
+/// Returns the pattern to search for, and why it is plain text: code such as `foo(` is not
+/// a regular expression, but its meaning is clear.
+pub(super) fn pattern(text: String) -> (Pattern, Option<String>) {
+    match search::meant_literally(&text) {
+        Some(reason) => (Pattern::Literal(text), Some(reason)),
+        None => (Pattern::Regex(text), None),
+    }
+}
+
+/// Notes that a pattern was searched for as plain text, and why.
+pub(super) fn with_literal(reply: Reply, reason: Option<String>) -> Reply {
+    match reason {
+        Some(reason) => reply.above_footer(&format!(
+            "[searched for the text as it is, which is not a regular expression: {reason}]"
+        )),
+        None => reply,
+    }
+}
 
 /// Counts of a search.
 pub(super) struct Summary<'a> {

@@ -1,7 +1,7 @@
 //! `write`: creates or replaces a whole file.
 
 use crate::prelude::*;
-use crate::toolsets::advice::broken_links;
+use crate::toolsets::advice::{broken_links, numbered, sentence};
 use haft_ops::write::{self, OnExisting};
 
 /// Create a file or completely overwrite an existing one. Parent directories
@@ -27,6 +27,7 @@ impl Tool for Write {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let bytes = args.content.len();
+        let numbered = numbered(&args.content);
         // Before writing, because afterwards a file `@name` might exist.
         let named = cx.named(&args.path);
         let request = write::Write {
@@ -36,6 +37,10 @@ impl Tool for Write {
         };
         let written = write::file(cx.backend(), request).await?;
         let mut text = format!("Successfully wrote {bytes} bytes to {named}");
+        if let Some(note) = numbered {
+            text.push('\n');
+            text.push_str(&sentence(note));
+        }
         if written.links_broken > 0 {
             text.push('\n');
             text.push_str(&broken_links(written.links_broken));

@@ -41,6 +41,7 @@ impl Tool for Edit {
     }
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
+        let named = cx.named(&args.path);
         let path = cx.resolve(&args.path, Access::Write).await?;
         let lines = (args.start_line, args.end_line);
         let unused = args.old_text.is_some() && lines != (None, None);
@@ -56,6 +57,7 @@ impl Tool for Edit {
                         Occurrences::First
                     },
                     no_change: NoChange::Refuse,
+                    repairs: cx.edit_repairs(),
                 };
                 let edited = edit::replace(cx.backend(), request).await?;
                 let changes = edited.replacements;
@@ -81,7 +83,7 @@ impl Tool for Edit {
                 return Err(Error::failed("both start_line and end_line are required"));
             }
         };
-        Ok(answer(&args.path, edited, changes, unused))
+        Ok(answer(&named, edited, changes, unused))
     }
 }
 
@@ -101,8 +103,10 @@ fn range(first: i64, last: i64) -> Result<(usize, usize), Error> {
 
 fn answer(path: &str, edited: Edited, changes: usize, unused: bool) -> Reply {
     let mut answer = json!({
-        "success": true, "path": path, "changes": changes, "size": edited.size,
+        "success": true, "path": path, "changes": changes, "lines": edited.lines,
+        "size": edited.size,
     });
+    reply::add_repaired(&mut answer, &edited.repaired);
     reply::broken_links(&mut answer, edited.links_broken);
     if unused {
         let hint = "start_line and end_line were not used, because old_text was given";
@@ -111,4 +115,7 @@ fn answer(path: &str, edited: Edited, changes: usize, unused: bool) -> Reply {
     Reply::json(answer)
         .detail("diff", edited.diff)
         .detail("first_changed_line", edited.first_changed_line)
+        .detail("changes", changes)
+        .detail("lines", edited.lines)
+        .detail_if("repaired", edited.repaired)
 }

@@ -57,7 +57,7 @@ pub fn toolset() -> Toolset {
                 tools: &[],
             },
         ],
-        paths: Paths::Plain,
+        paths: Paths::Expanding,
         reach: Reach::Roots,
         limit: Limit {
             bytes: MAX_BYTES,

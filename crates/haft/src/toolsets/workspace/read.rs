@@ -2,6 +2,7 @@
 
 use super::{MAX_BYTES, reply};
 use crate::prelude::*;
+use crate::toolsets::missing;
 use haft_ops::read::{self, Found, Room, Shown, Window};
 
 /// Read a text file. At most 100000 bytes are returned; `truncated` is then true and
@@ -42,7 +43,11 @@ impl Tool for Read {
             },
             cancel: cx.cancel().clone(),
         };
-        match read::file(cx.backend(), request).await? {
+        let found = match read::file(cx.backend(), request).await {
+            Ok(found) => found,
+            Err(error) => return Err(missing::suggest(error, &args.path, cx).await.into()),
+        };
+        match found {
             Found::Text(shown) => Ok(text(&args.path, shown, cx)),
             Found::Picture(bytes, media_type) => Err(haft_ops::Error::Binary {
                 path: args.path,

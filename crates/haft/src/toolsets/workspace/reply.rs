@@ -2,10 +2,11 @@
 //! to do about it in `hint`.
 
 pub(super) use crate::toolsets::document::{
-    add, add_entries, add_hint, add_left_out, broken_links, cut_note, exit_code, missing, plain,
+    add, add_entries, add_hint, add_left_out, add_repaired, broken_links, cut_note, exit_code,
+    missing, plain,
 };
 
-use crate::toolsets::advice::{cannot_start, remedy};
+use crate::toolsets::advice::{already_there, cannot_start, remedy, repeats_line};
 use crate::toolsets::document::{self, explain_mismatch};
 use crate::truncate::format_size;
 use crate::{Error, Offered, Reply};
@@ -53,6 +54,10 @@ fn operation(error: &haft_ops::Error, tools: &Offered) -> (String, String) {
         E::TextNotFound { lesson, .. } => {
             return ("old_text not found in file".to_owned(), explain_mismatch(lesson, "new_text"));
         }
+        E::RepeatsLine { line, text, .. } => {
+            return repeats_line("old_text", "new_text", *line, text);
+        }
+        E::AlreadyThere { line, .. } => return already_there("new_text", *line),
         E::NoChange { .. } => {
             let next = "the file already is as it would become".to_owned();
             return ("edit made no changes".to_owned(), next);

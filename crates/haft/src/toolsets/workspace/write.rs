@@ -2,6 +2,7 @@
 
 use super::reply;
 use crate::prelude::*;
+use crate::toolsets::advice::numbered;
 use haft_ops::write::{self, OnExisting};
 
 /// Create a file or completely overwrite an existing one. Parent directories are
@@ -32,13 +33,18 @@ impl Tool for Write {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let size = args.content.len();
+        let numbered = numbered(&args.content);
+        let named = cx.named(&args.path);
         let request = write::Write {
             path: cx.resolve(&args.path, Access::Write).await?,
             content: args.content.into_bytes(),
             on_existing: OnExisting::Replace,
         };
         let written = write::file(cx.backend(), request).await?;
-        let mut answer = json!({ "success": true, "path": args.path, "size": size });
+        let mut answer = json!({ "success": true, "path": named, "size": size });
+        if let Some(note) = numbered {
+            reply::add_hint(&mut answer, note);
+        }
         reply::broken_links(&mut answer, written.links_broken);
         Ok(Reply::json(answer).detail("created", written.created))
     }

@@ -170,5 +170,13 @@ fn similar(path: &FilePath) -> Vec<String> {
             && !path.excludes_sibling(std::ffi::OsStr::new(&name));
         is_told.then_some(name)
     });
+    // Written as the caller wrote the path, so that it can be used as it is.
+    let folder = path.given().rsplit_once('/').map(|(folder, _)| folder);
     crate::text::spelling::closest(wanted, names, 3)
+        .into_iter()
+        .map(|name| match folder {
+            Some(folder) => format!("{folder}/{name}"),
+            None => name,
+        })
+        .collect()
 }

@@ -111,11 +111,14 @@ fn blank(line: usize, wanted: &str, found: &str) -> String {
         (_, true) => format!("a line of {}", whitespace(text).unwrap_or_default()),
         _ => quote(text, 0),
     };
-    format!(
-        "line {line}: {} wanted, {} found",
-        side(wanted),
-        side(found)
-    )
+    if found.trim().is_empty() {
+        return format!(
+            "line {line}: {} wanted, {} found",
+            side(wanted),
+            side(found)
+        );
+    }
+    format!("line {line}: {} wanted", side(wanted))
 }
 
 /// Splits a text into leading whitespace, body and trailing whitespace.
@@ -128,7 +131,7 @@ fn parts(text: &str) -> (&str, &str, &str) {
 }
 
 /// Describes whitespace in order, as in `2 tabs and 1 space`; `None` if there is none.
-pub(super) fn whitespace(text: &str) -> Option<String> {
+pub(crate) fn whitespace(text: &str) -> Option<String> {
     let mut runs: Vec<(char, usize)> = Vec::new();
     for c in text.chars() {
         match runs.last_mut() {
@@ -223,11 +226,8 @@ fn body(
         };
         differences.add(
             column,
-            format!(
-                "line {line}: {case}{} wanted, {} found",
-                quote(wanted, at),
-                quote(found, at)
-            ),
+            // The line that was found is shown above.
+            format!("line {line}: {case}{} wanted", quote(wanted, at)),
         );
     }
 }

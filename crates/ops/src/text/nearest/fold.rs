@@ -6,7 +6,7 @@ use crate::text::decode::{is_deceptive, prefix};
 const MAX_COMPARED: usize = 2_000;
 
 /// Returns the ASCII character that a typographic one stands for.
-pub(super) fn plain(c: char) -> char {
+pub(crate) fn plain(c: char) -> char {
     match c {
         '\u{2018}'..='\u{201b}' | '\u{2032}' | '\u{b4}' => '\'',
         '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ab}' | '\u{bb}' => '"',

@@ -49,8 +49,11 @@ impl<'a> Scale<'a> {
             places.truncate(3);
         }
         let mut best = None;
+        let mut others = Vec::new();
         for place in &places {
-            best = better(best, self.straight(*place));
+            let window = self.straight(*place);
+            others.extend(window.as_ref().map(|window| (*place, window.similarity)));
+            best = better(best, window);
         }
         if self.wanted.len() > 1 && best.as_ref().is_none_or(|best| best.similarity < 0.95) {
             // Aligning thousands of lines is the only expensive step.
@@ -59,7 +62,7 @@ impl<'a> Scale<'a> {
                 best = better(best, self.shifted(*place));
             }
         }
-        best
+        best.map(|best| Window { others, ..best })
     }
 
     fn row(&self, place: isize, wanted: usize) -> Option<usize> {
@@ -79,7 +82,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Compares line by line from a position.
-    fn straight(&self, place: isize) -> Option<Window> {
+    pub(super) fn straight(&self, place: isize) -> Option<Window> {
         let pairs = (0..self.wanted.len()).map(|wanted| match self.row(place, wanted) {
             Some(found) => Pair::Both { wanted, found },
             None => Pair::Missing {
@@ -226,6 +229,7 @@ impl<'a> Scale<'a> {
         (total > 0.0).then(|| Window {
             pairs,
             similarity: sum / total,
+            others: Vec::new(),
         })
     }
 

@@ -103,6 +103,36 @@ pub(super) enum Pair {
 pub(super) struct Window {
     pub(super) pairs: Vec<Pair>,
     pub(super) similarity: f32,
+    /// Other positions that were compared, and their similarity.
+    pub(super) others: Vec<(isize, f32)>,
+}
+
+/// Difference in similarity below which two regions are about as much alike.
+const CLOSE: f32 = 0.03;
+
+/// Returns another region that is about as similar as the window, which has the lines
+/// `own`: its first line, counted from 0, and the one after its last.
+pub(super) fn other(
+    window: &Window,
+    own: std::ops::Range<usize>,
+    count: usize,
+) -> Option<(usize, usize)> {
+    let outside = |place: &isize| {
+        let end = place.saturating_add_unsigned(count);
+        end <= own.start.cast_signed() || *place >= own.end.cast_signed()
+    };
+    let close = window.similarity - CLOSE;
+    let place = window
+        .others
+        .iter()
+        .filter(|(place, similarity)| *similarity >= close && outside(place))
+        .map(|(place, _)| *place)
+        .min()?;
+    let first = place.max(0).cast_unsigned();
+    Some((
+        first,
+        place.saturating_add_unsigned(count).max(0).cast_unsigned(),
+    ))
 }
 
 /// Finds the region that is most similar to the text.
@@ -114,6 +144,27 @@ pub(super) fn window(rows: &Rows<'_>, wanted: &Wanted<'_>) -> Option<Window> {
         best = better(best, other);
     }
     best
+}
+
+/// Returns the similarity of the best region that has no line in common with `own`, an
+/// index range of lines.
+pub(super) fn best_outside(
+    rows: &Rows<'_>,
+    wanted: &Wanted<'_>,
+    own: std::ops::Range<usize>,
+) -> Option<f32> {
+    let scale = Scale::new(rows, wanted);
+    let outside = |place: &isize| {
+        let end = place.saturating_add_unsigned(wanted.len());
+        end <= own.start.cast_signed() || *place >= own.end.cast_signed()
+    };
+    let mut places = anchored(rows, wanted);
+    places.extend(resembling(rows, wanted));
+    places.retain(outside);
+    let scores = places.into_iter().filter_map(|place| scale.straight(place));
+    scores
+        .map(|window| window.similarity)
+        .max_by(f32::total_cmp)
 }
 
 /// Returns positions where the text may start, by the votes of loosely equal lines. May be

@@ -118,7 +118,7 @@ fn whitespace_within() {
     says(
         "let a = 2;\n",
         "let a = 1;",
-        &["line 1: `let a = 1;` wanted, `let a = 2;` found"],
+        &["line 1: `let a = 1;` wanted"],
     );
 }
 
@@ -127,7 +127,7 @@ fn case_and_characters() {
     says(
         "call(myName);\n",
         "call(MyName);",
-        &["line 1: letter case differs: `call(MyName);` wanted, `call(myName);` found"],
+        &["line 1: letter case differs: `call(MyName);` wanted"],
     );
     says(
         "say(\"it's\");\n",
@@ -157,7 +157,7 @@ fn lines_missing_and_extra() {
     says(
         file,
         "fn alpha() {\n    first_call();\n    third_call();\n}\n",
-        &["line 3: `    second_call();` found, not wanted"],
+        &["line 3: not wanted"],
     );
     says(
         file,
@@ -281,7 +281,7 @@ fn second() {
     assert_eq!((nearest.first_line, nearest.last_line), (6, 9));
     assert_eq!(
         nearest.differences,
-        ["line 7: `let value = compute_b(3);` wanted, `let value = compute_b(2);` found"]
+        ["line 7: `let value = compute_b(3);` wanted"]
     );
 }
 
@@ -321,10 +321,7 @@ fn long_lines_are_shortened_around_the_difference() {
         text.lines().nth(1).unwrap().contains("needle_here(1);"),
         "{text}"
     );
-    assert!(
-        nearest.differences[0].contains("needle_here(2)")
-            && nearest.differences[0].contains("needle_here(1)")
-    );
+    assert!(nearest.differences[0].contains("needle_here(2)"));
 }
 
 #[test]
@@ -346,7 +343,7 @@ fn large_regions_show_the_lines_that_differ() {
     let nearest = found(&file, &needle);
     assert_eq!(
         nearest.differences.last().unwrap(),
-        "and 288 more differences"
+        "and 294 more differences"
     );
 }
 

@@ -1,0 +1,88 @@
+//! Hints for a replacement whose old text is not in the file.
+
+use super::{MAX_LESSON, splice};
+use crate::error::Lesson;
+use crate::text::{decode, nearest, size};
+
+pub(super) fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
+    if bytes.len() > MAX_LESSON {
+        return Lesson {
+            nearest: None,
+            text: format!(
+                "the file is too large to find similar text ({}, at most {}): search it for a part of the text, read the lines around it, and copy the text exactly",
+                size::size(bytes.len() as u64),
+                size::size(MAX_LESSON as u64),
+            ),
+            already: lines_with_new_text(bytes, new, None),
+        };
+    }
+    let text = decode::lossy(bytes);
+    let text = decode::lf(&text);
+    let old = decode::lf(old);
+    let nearest = nearest::nearest(&text, &old);
+    let already = lines_with_new_text(bytes, new, nearest.as_ref());
+    let mut words = nearest
+        .as_ref()
+        .map(|nearest| nearest::lesson(nearest, &text, &old))
+        .unwrap_or_default();
+    for reason in invisible_differences(bytes, &old) {
+        if !words.is_empty() {
+            words.push('\n');
+        }
+        words.push_str(reason);
+    }
+    Lesson {
+        nearest,
+        text: words,
+        already,
+    }
+}
+
+/// Returns the line where the new text already is, if that is where the old one was
+/// expected. Without such a place, a text that is there once and too long for chance counts.
+fn lines_with_new_text(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<usize> {
+    let length = new.trim().chars().count();
+    if length < 4 {
+        return Vec::new();
+    }
+    let found = splice::find(bytes, new).spans;
+    let lines = found
+        .iter()
+        .take(20)
+        .map(|span| splice::line_of(bytes, span.start));
+    match nearest {
+        Some(near) => {
+            let rows = 1 + new.trim_end().matches('\n').count();
+            let there = |line: &usize| *line <= near.last_line && line + rows > near.first_line;
+            lines.filter(there).take(1).collect()
+        }
+        None if found.len() == 1 && length >= 16 => lines.collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Explains differences between the file and the text as the model has seen it.
+fn invisible_differences(bytes: &[u8], old: &str) -> Vec<&'static str> {
+    let mut reasons = Vec::new();
+    if old.contains('\u{fffd}') && std::str::from_utf8(bytes).is_err() {
+        reasons.push(
+            "U+FFFD stands for bytes that are not UTF-8 and cannot be matched: use only text before or after them",
+        );
+    }
+    if let Some(open) = old.strip_suffix('\n')
+        && !bytes.ends_with(b"\n")
+        && splice::find(bytes, open)
+            .spans
+            .last()
+            .is_some_and(|span| span.end == bytes.len())
+    {
+        reasons.push("the file has no newline at its end: omit the last one");
+    }
+    let lone_cr = memchr::memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'));
+    if lone_cr && old.contains('\n') {
+        reasons.push(
+            "the file has carriage returns (CR) in the middle of lines: match each line by itself",
+        );
+    }
+    reasons
+}

@@ -1,0 +1,130 @@
+//! Repairing a replacement whose old text is not in the file exactly, if it can mean only
+//! one place and only one change.
+//!
+//! A repair undoes mistakes that models make when they copy a text: line numbers in front,
+//! escapes, another indentation, whitespace at the ends of lines, typography, composed and
+//! decomposed letters. It never drops, adds or reorders lines, ignores case, or chooses
+//! between places.
+
+mod fold;
+mod indent;
+mod place;
+mod rewrite;
+mod spelling;
+
+use super::cut;
+use super::splice::{self, Endings, Replacement};
+use crate::text::{decode, nearest};
+use place::{Place, Wanted};
+
+/// Similarity of another place that makes a repair a guess.
+const TOO_SIMILAR: f32 = 0.8;
+
+/// A repaired replacement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Repaired {
+    pub(super) replacement: Replacement,
+    /// Descriptions of what was repaired.
+    pub(super) notes: Vec<String>,
+}
+
+/// Repairs a replacement; `None` if it could mean more than one change.
+pub(super) fn repair(bytes: &[u8], old: &str, new: &str) -> Option<Repaired> {
+    let (old, new) = (decode::lf(old), decode::lf(new));
+    let mut only: Option<(Repaired, String)> = None;
+    for spelling in spelling::spellings(&old, &new) {
+        let Some(found) = spelled(bytes, &spelling) else {
+            continue;
+        };
+        match &only {
+            // Two readings that come to the same are one.
+            Some((known, _)) if known.replacement == found.replacement => {}
+            Some(_) => return None,
+            None => only = Some((found, spelling.old)),
+        }
+    }
+    let (repaired, old) = only?;
+    let first = splice::line_of(bytes, repaired.replacement.span.start);
+    let last = splice::line_of(bytes, repaired.replacement.span.end);
+    let text = decode::lossy(bytes);
+    let text = decode::lf(&text);
+    let rival = nearest::another(&text, &old, first..=last, TOO_SIMILAR);
+    (!rival).then_some(repaired)
+}
+
+/// Repairs one spelling of the texts.
+fn spelled(bytes: &[u8], spelling: &spelling::Spelling) -> Option<Repaired> {
+    let mut notes: Vec<String> = Vec::new();
+    if !spelling.note.is_empty() {
+        notes.push(spelling.note.to_owned());
+        if spelling.old.trim().is_empty() || spelling.old == spelling.new {
+            return None;
+        }
+        let found = splice::find(bytes, &spelling.old);
+        match found.spans.as_slice() {
+            [] => {}
+            [_] => {
+                let guarded = cut::guard(bytes, found, &spelling.new).ok()?;
+                let replacement = guarded.into_iter().next()?;
+                return Some(Repaired { replacement, notes });
+            }
+            _ => return None,
+        }
+    }
+    let wanted = Wanted::new(&spelling.old);
+    let place = place::only(bytes, &wanted)?;
+    notes.extend(differences(&place, &wanted));
+    let replacement = replacement(bytes, &place, &wanted, spelling)?;
+    Some(Repaired { replacement, notes })
+}
+
+fn replacement(
+    bytes: &[u8],
+    place: &Place<'_>,
+    wanted: &Wanted<'_>,
+    spelling: &spelling::Spelling,
+) -> Option<Replacement> {
+    let (first, last) = (place.rows.first()?, place.rows.last()?);
+    let start = if !place.bare_start && first.at_start() {
+        first.span.start
+    } else {
+        first.matched.start
+    };
+    let end = match (wanted.finished, last.at_end()) {
+        (true, _) => last.span.end + last.ending.len(),
+        (false, true) => last.span.end,
+        (false, false) => last.matched.end,
+    };
+    let span = start..end;
+    if !cut::is_clear(bytes, span.clone(), &spelling.old, &spelling.new) {
+        return None;
+    }
+    let ending = Endings::of(bytes).at(span.clone());
+    let new = rewrite::content(place, wanted, &spelling.old, &spelling.new, ending)?;
+    Some(splice::narrowed(bytes, span, new))
+}
+
+/// Describes how the place differs from the text.
+fn differences(place: &Place<'_>, wanted: &Wanted<'_>) -> Vec<String> {
+    let mut notes: Vec<String> = place.relation.note().into_iter().collect();
+    let pairs = || place.rows.iter().zip(&wanted.lines);
+    if pairs().any(|(row, text)| row.line.trail != text.trail && row.at_end()) {
+        notes.push("whitespace at the ends of lines ignored".to_owned());
+    }
+    let letters = |row: &place::Row<'_>, text: &fold::Line<'_>| {
+        let from = row.matched.start - row.span.start;
+        let to = row.matched.end - row.span.start;
+        row.raw.get(from..to) != Some(text.body)
+    };
+    if pairs().any(|(row, text)| letters(row, text)) {
+        let note = "quotation marks, dashes, spaces and accents taken as the file has them";
+        notes.push(note.to_owned());
+    }
+    if wanted.finished && place.rows.last().is_some_and(|row| row.ending.is_empty()) {
+        notes.push("the newline after the last line left out".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;
