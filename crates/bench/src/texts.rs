@@ -94,7 +94,7 @@ pub(crate) fn tabbed(text: &str, width: usize) -> String {
     let unit = " ".repeat(width);
     if text
         .lines()
-        .any(|line| indent(line).len() % width != 0 || indent(line).contains('\t'))
+        .any(|line| !indent(line).len().is_multiple_of(width) || indent(line).contains('\t'))
     {
         return text.to_owned();
     }
