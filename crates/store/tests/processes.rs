@@ -12,7 +12,7 @@ mod common;
 
 use common::{folder, get, path, put, store};
 use haft_ops::backend::Expect;
-use haft_ops::edit::{self, NoChange, Occurrences, Replace};
+use haft_ops::edit::{self, NoChange, Occurrences, Repairs, Replace};
 use haft_ops::{Backend, Error};
 use haft_store::{Database, Store};
 use std::io::{BufRead, BufReader, Write};
@@ -105,6 +105,7 @@ async fn edit_lines(store: &Store) {
                 new: line.clone(),
                 occurrences: Occurrences::ExactlyOne,
                 no_change: NoChange::Refuse,
+                repairs: Repairs::Off,
             };
             match edit::replace(store, request).await {
                 Ok(_) => break,

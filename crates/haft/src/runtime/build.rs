@@ -1,6 +1,7 @@
 //! Building a session.
 
 mod channels;
+mod edits;
 mod folders;
 mod names;
 mod offer;
@@ -308,13 +309,6 @@ impl Builder {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
-        self
-    }
-
-    /// Sets whether edits repair a text that is not in the file exactly; they do by default.
-    #[must_use]
-    pub fn edit_repairs(mut self, repairs: Repairs) -> Self {
-        self.edit_repairs = repairs;
         self
     }
 

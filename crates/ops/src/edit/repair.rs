@@ -8,6 +8,7 @@
 
 mod fold;
 mod indent;
+mod letters;
 mod place;
 mod rewrite;
 mod spelling;
