@@ -249,6 +249,33 @@ impl Reply {
         self
     }
 
+    /// Tells the model which of its parameters the tool does not have.
+    pub(crate) fn ignored(self, names: &[&str]) -> Self {
+        if names.is_empty() {
+            return self;
+        }
+        match self.document {
+            Some(Value::Object(mut fields)) => {
+                fields.insert("ignored_parameters".to_owned(), names.into());
+                let Self {
+                    document,
+                    mut content,
+                    ..
+                } = Self::json(Value::Object(fields));
+                content.extend(self.content.into_iter().skip(1));
+                Self {
+                    document,
+                    content,
+                    ..self
+                }
+            }
+            document => Self { document, ..self }.above_footer(&format!(
+                "[ignored unknown parameters: {}]",
+                names.join(", ")
+            )),
+        }
+    }
+
     /// Sets which part is kept if the reply is too long.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {

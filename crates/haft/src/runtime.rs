@@ -204,6 +204,8 @@ impl Runtime {
             let name = "changed_arguments".to_owned();
             reply.details.insert(name, changed);
         }
+        let ignored: Vec<&str> = repairs.iter().filter_map(crate::Repair::ignored).collect();
+        reply = reply.ignored(&ignored);
         if !repairs.is_empty() {
             reply.details.insert(
                 "repairs".to_owned(),

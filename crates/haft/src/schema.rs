@@ -10,6 +10,7 @@ mod example;
 mod extra;
 mod generate;
 mod lenient_json;
+mod limits;
 mod names;
 mod notes;
 mod parse;
@@ -42,6 +43,14 @@ pub struct Repair {
     pub parameter: String,
     /// Description of the change.
     pub change: String,
+}
+
+impl Repair {
+    /// Returns the parameter, if it was dropped because the tool does not have it.
+    pub(crate) fn ignored(&self) -> Option<&str> {
+        let reason = self.change.strip_prefix(extra::DROPPED)?;
+        (reason == extra::NOT_THERE).then_some(self.parameter.as_str())
+    }
 }
 
 /// How to handle a number outside its documented range.
@@ -84,7 +93,8 @@ impl Checker {
         if let Some(known) = ours {
             window::rename(&mut arguments, known, &mut notes);
             window::whole(&mut arguments, known, &mut notes);
-            extra::drop(&mut arguments, known, &mut notes);
+            let required = self.schema.get("required");
+            extra::drop(&mut arguments, known, required, &mut notes);
         }
         coerce::arguments(&mut arguments, &self.schema, self.ranges, &mut notes);
         let arguments = Value::Object(arguments);

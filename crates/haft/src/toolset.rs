@@ -225,7 +225,7 @@ impl Paths {
 /// mention a file, add spaces around it, and write `~/` for the home folder. If a file with
 /// the literal name exists, that file is meant.
 fn expand(scope: &Scope, given: &str) -> PathBuf {
-    if given.starts_with(['@', ' ']) || given.ends_with(' ') {
+    if bare(given) != given {
         let literal = scope
             .resolve(given, Access::Unlink)
             .or_else(|_| scope.resolve(given, Access::Read));

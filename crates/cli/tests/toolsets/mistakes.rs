@@ -135,3 +135,30 @@ fn repairs_can_be_turned_off() {
     let now = std::fs::read_to_string(bed.work("main.go")).unwrap();
     assert_eq!(now, "func main() {\n\tprintln(2)\n}\n");
 }
+
+#[test]
+fn a_parameter_that_the_tool_does_not_have() {
+    for (toolset, tool, path) in [
+        ("standard", "read", "path"),
+        ("workspace", "read", "path"),
+        ("ah", "read", "path"),
+        ("deepagents", "read_file", "file_path"),
+    ] {
+        let name = if path == "path" {
+            "notes.txt"
+        } else {
+            "/notes.txt"
+        };
+        let (is_error, text) = call(toolset, tool, &json!({ path: name, "verbose": true }));
+        assert!(!is_error, "{toolset}: {text}");
+        assert!(text.contains("two"), "{toolset}: {text}");
+        let note = match serde_json::from_str::<Value>(&text) {
+            Ok(answer) => answer["ignored_parameters"] == json!(["verbose"]),
+            Err(_) => text.contains("[ignored unknown parameters: verbose]"),
+        };
+        assert!(note, "{toolset}: {text}");
+        let (is_error, text) = call(toolset, tool, &json!({ path: name, "tail": 2 }));
+        assert!(is_error, "{toolset}: {text}");
+        assert!(text.contains("unknown parameter"), "{toolset}: {text}");
+    }
+}

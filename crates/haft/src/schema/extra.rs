@@ -1,6 +1,7 @@
 //! Dropping extra arguments that ask for nothing; each is listed as a repair.
 
 use super::alias::{may_be_known, truth};
+use super::limits;
 use super::names::{NEW, OFF, OLD, ON_IN_SEARCH, REASONS, WRAPPERS, fold};
 use super::notes::Notes;
 use super::parse;
@@ -9,35 +10,58 @@ use serde_json::{Map, Value};
 /// Maximum number of unknown parameters to drop.
 const MAX_DROPPED: usize = 20;
 
-/// Drops parameters that the tool does not have and that resemble none it has.
+/// Start of a repair that drops a parameter.
+pub(super) const DROPPED: &str = "dropped: ";
+
+/// Reason to drop most unknown parameters. The model is told about these.
+pub(super) const NOT_THERE: &str = "the tool has no such parameter";
+
+/// Drops parameters that the tool does not have and that resemble none it has. One that
+/// would limit or redirect the call is a problem.
 pub(super) fn drop(
     arguments: &mut Map<String, Value>,
     known: &Map<String, Value>,
+    required: Option<&Value>,
     notes: &mut Notes,
 ) {
     let known_names: Vec<String> = known.keys().cloned().collect();
-    // A whole object of other things is not a slip.
-    let too_many = known.is_empty() || arguments.len() > known.len() + MAX_DROPPED;
+    let mut required = required.and_then(Value::as_array).into_iter().flatten();
+    // Something unknown may be what is missing, and a whole object of other things is not
+    // a slip.
+    let unclear = known.is_empty()
+        || arguments.len() > known.len() + MAX_DROPPED
+        || required.any(|name| {
+            name.as_str()
+                .is_some_and(|name| !arguments.contains_key(name))
+        });
     let searches = known.contains_key("pattern") && known.contains_key("glob");
     arguments.retain(|name, value| {
         if known.contains_key(name) {
             return true;
         }
         let name_says = |names: &[&str]| names.contains(&fold(name).as_str());
+        let is_reason = || {
+            limits::words(name)
+                .iter()
+                .any(|word| REASONS.contains(&word.as_str()))
+        };
         let why = if value.is_null() {
             "it is null"
-        } else if value.is_string() && name_says(REASONS) {
+        } else if value.is_string() && is_reason() {
             "only a reason for the call"
         } else if (truth(value) == Some(false) && name_says(OFF))
             || (truth(value) == Some(true) && searches && name_says(ON_IN_SEARCH))
         {
             "already the default"
-        } else if too_many || may_be_known(name, value, known) || resembles(name, &known_names) {
+        } else if unclear || may_be_known(name, value, known) || resembles(name, &known_names) {
             return true;
+        } else if limits::asks(name, value) {
+            notes.problem(limits::problem(name, known));
+            return false;
         } else {
-            "the tool has no such parameter"
+            NOT_THERE
         };
-        notes.repair(name, format!("dropped: {why}"));
+        notes.repair(name, format!("{DROPPED}{why}"));
         false
     });
 }

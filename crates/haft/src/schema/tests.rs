@@ -160,6 +160,47 @@ fn an_unknown_argument_is_dropped() {
 }
 
 #[test]
+fn an_unknown_argument_that_limits_the_call_is_refused() {
+    for (name, value) in [
+        ("dry_run", json!(true)),
+        ("dryrun", json!("true")),
+        ("Preview", json!(1)),
+        ("replaceAll", json!(true)),
+        ("max-count", json!(3)),
+        ("-A", json!(2)),
+        ("overwrite", json!(false)),
+        ("encoding", json!("latin-1")),
+        ("env", json!({"A": "1"})),
+        ("exclude", json!(["*.txt"])),
+    ] {
+        let text = refused(json!({"city": "x", name: value}));
+        assert_eq!(
+            text,
+            format!(
+                "validation error: unknown parameter \"{name}\" (known: city, units, days, night, tags)"
+            )
+        );
+    }
+    for (name, value) in [
+        ("dry_run", json!(false)),
+        ("overwrite", json!(true)),
+        ("encoding", json!("UTF-8")),
+        ("exclude", json!([])),
+        ("env", json!({})),
+        ("confidence", json!(0.5)),
+        ("language", json!("english")),
+    ] {
+        let (arguments, _) = prepared(json!({"city": "x", name: value}));
+        assert_eq!(arguments, json!({"city": "x"}), "{name}");
+    }
+    // It may be what is missing.
+    assert_eq!(
+        refused(json!({"zzz": "x"})),
+        "validation error: missing required parameter \"city\"; unknown parameter \"zzz\" (known: city, units, days, night, tags)"
+    );
+}
+
+#[test]
 fn several_problems_are_reported_on_one_line() {
     assert_eq!(
         refused(json!({"dyas": 1, "night": 3})),

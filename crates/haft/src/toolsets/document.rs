@@ -36,7 +36,7 @@ pub(super) fn broken_links(answer: &mut Value, others: u64) {
     if others > 0 {
         let hint =
             format!("the file had other names ({others}, hard links), which keep the old content");
-        add(answer, "hint", hint);
+        add_hint(answer, &hint);
     }
 }
 

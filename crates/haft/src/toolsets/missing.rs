@@ -11,6 +11,9 @@ use std::time::Duration;
 /// Maximum number of files to suggest.
 const MOST: usize = 5;
 
+/// Maximum number of first folders that may belong to another machine.
+const FOLDERS: usize = 12;
+
 /// Time for looking through the tree.
 const TIME: Duration = Duration::from_millis(200);
 
@@ -60,7 +63,10 @@ async fn several(given: &str, cx: &Context) -> Vec<String> {
 async fn without_folders(given: &str, cx: &Context) -> Vec<String> {
     let virtual_tree = cx.paths() == Paths::Virtual;
     let mut rest = given.trim_start_matches('/');
-    while let Some((_, below)) = rest.split_once('/') {
+    for _ in 0..FOLDERS {
+        let Some((_, below)) = rest.split_once('/') else {
+            break;
+        };
         rest = below;
         let path = if virtual_tree {
             format!("/{rest}")
@@ -78,6 +84,9 @@ async fn is_file(path: &str, cx: &Context) -> bool {
     let Ok(path) = cx.resolve_found(path) else {
         return false;
     };
+    if path.exclusion().is_some() {
+        return false;
+    }
     let stat = cx.backend().stat(&path).await;
     stat.is_ok_and(|stat| stat.kind == Kind::File)
 }

@@ -112,11 +112,11 @@ fn of_the_workspace_tools() {
         ),
         (
             "edit",
-            json!({ "success": true, "path": "a.txt", "changes": 2, "size": 33 }),
+            json!({ "success": true, "path": "a.txt", "changes": 2, "lines": [1, 13], "size": 33 }),
         ),
         (
             "edit",
-            json!({ "success": true, "path": "a.txt", "changes": 1, "size": 34 }),
+            json!({ "success": true, "path": "a.txt", "changes": 1, "lines": [10], "size": 34 }),
         ),
         (
             "list",
