@@ -141,12 +141,31 @@ impl Mapping {
 fn fill(template: &Value, values: &[String; 3]) -> Value {
     let [path, old, new] = values;
     match template {
-        Value::String(text) => match text.as_str() {
-            "{path}" => json!(path),
-            "{old}" => json!(old),
-            "{new}" => json!(new),
-            _ => template.clone(),
-        },
+        Value::String(text) => {
+            // One value after the other, because they may contain such words themselves.
+            let mut filled = String::new();
+            let mut rest = text.as_str();
+            while let Some((before, after)) = rest.split_once('{') {
+                filled.push_str(before);
+                let value = after.split_once('}').and_then(|(name, after)| match name {
+                    "path" => Some((path, after)),
+                    "old" => Some((old, after)),
+                    "new" => Some((new, after)),
+                    _ => None,
+                });
+                rest = match value {
+                    Some((value, after)) => {
+                        filled.push_str(value);
+                        after
+                    }
+                    None => {
+                        filled.push('{');
+                        after
+                    }
+                };
+            }
+            json!(filled + rest)
+        }
         Value::Array(list) => list.iter().map(|value| fill(value, values)).collect(),
         Value::Object(fields) => fields
             .iter()

@@ -212,7 +212,8 @@ fn edit(block: &[&str], shape: usize) -> Option<(String, String)> {
         5 => new.push(changed(block.last()?)?),
         10 => {
             let line = block.get(1)?;
-            let unit = if line.starts_with('\t') { "\t" } else { "    " };
+            let tabs = block.iter().any(|line| line.starts_with('\t'));
+            let unit = if tabs { "\t" } else { "    " };
             new.insert(2, format!("{unit}{}", changed(line)?));
             new.insert(3, format!("{unit}{}", changed(&changed(line)?)?));
         }

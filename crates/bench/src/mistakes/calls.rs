@@ -85,7 +85,8 @@ pub(super) fn arguments(task: &Task, cases: &mut Vec<Case>) {
         ])
     });
     add("argument: number", &|case| {
-        case.form = extra(&[("expected_replacements", json!(1))])
+        case.form = extra(&[("expected_replacements", json!(1))]);
+        case.help = vec!["expected_replacements".to_owned()];
     });
     add("names: file_path, old_string", &|case| {
         case.form = named("file_path", "old_string", "new_string")
@@ -113,9 +114,17 @@ pub(super) fn arguments(task: &Task, cases: &mut Vec<Case>) {
             name: "arguments".into(),
         }
     });
-    add("path with @", &|case| case.path_form = PathForm::At);
-    add("path relative", &|case| case.path_form = PathForm::Relative);
-    add("path with ./", &|case| case.path_form = PathForm::Dot);
+    // A refusal helps if it asks for an absolute path.
+    for (mistake, form) in [
+        ("path with @", PathForm::At),
+        ("path relative", PathForm::Relative),
+        ("path with ./", PathForm::Dot),
+    ] {
+        add(mistake, &|case| {
+            case.path_form = form;
+            case.help = vec!["absolute".to_owned()];
+        });
+    }
     add("path of the host", &|case| case.path_form = PathForm::Host);
     add("wrong file", &|case| {
         let text = "nothing of interest\nis in this file\n";

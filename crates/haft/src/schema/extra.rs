@@ -55,7 +55,7 @@ pub(super) fn drop(
             "already the default"
         } else if unclear || may_be_known(name, value, known) || resembles(name, &known_names) {
             return true;
-        } else if limits::asks(name, value) {
+        } else if limits::asks(name, value, known) {
             notes.problem(limits::problem(name, known));
             return false;
         } else {

@@ -32,26 +32,7 @@ const WORDS: &[&[&str]] = &[
         "patch",
         "diff",
     ],
-    // Number of places.
-    &[
-        "all",
-        "replaceall",
-        "every",
-        "multiple",
-        "global",
-        "once",
-        "first",
-        "last",
-        "nth",
-        "index",
-        "count",
-        "expected",
-        "occurrence",
-        "occurrences",
-        "limit",
-        "max",
-        "min",
-    ],
+    COUNTS,
     // Part of a file.
     &[
         "line",
@@ -122,6 +103,27 @@ const WORDS: &[&[&str]] = &[
     ],
 ];
 
+/// Words that choose the number of places.
+const COUNTS: &[&str] = &[
+    "all",
+    "replaceall",
+    "every",
+    "multiple",
+    "global",
+    "once",
+    "first",
+    "last",
+    "nth",
+    "index",
+    "count",
+    "expected",
+    "occurrence",
+    "occurrences",
+    "limit",
+    "max",
+    "min",
+];
+
 /// Words of flags that are on unless they are switched off: `overwrite: false` asks for
 /// something.
 const ON: &[&str] = &[
@@ -153,7 +155,7 @@ const DEFAULTS: &[&str] = &[
 ];
 
 /// Whether leaving out an unknown parameter would make a call do more or something else.
-pub(super) fn asks(name: &str, value: &Value) -> bool {
+pub(super) fn asks(name: &str, value: &Value, known: &Map<String, Value>) -> bool {
     let words = words(name);
     let among = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     // One letter is an option of a command, such as `-A` of `grep`.
@@ -165,8 +167,26 @@ pub(super) fn asks(name: &str, value: &Value) -> bool {
         Value::String(text) => !DEFAULTS.contains(&fold(text).as_str()),
         Value::Array(list) => !list.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) => true,
+        Value::Number(number) => {
+            number.as_u64() != Some(1) || !among(COUNTS) || !changes_one_place(known)
+        }
+        Value::Bool(_) => true,
     }
+}
+
+/// Whether a tool replaces a text in one place, if nothing else is asked.
+fn changes_one_place(known: &Map<String, Value>) -> bool {
+    let all = |parameter: &Value| parameter.get("default") == Some(&Value::Bool(true));
+    texts(known).is_some() && !known.values().any(all)
+}
+
+/// Returns the names of the parameters with the old and the new text.
+fn texts(known: &Map<String, Value>) -> Option<(&String, &String)> {
+    let one_of = |names: &[&str]| {
+        let mut known = known.keys();
+        known.find(|name| names.contains(&fold(name).as_str()))
+    };
+    Some((one_of(OLD)?, one_of(NEW)?))
 }
 
 /// Returns the problem with such a parameter: what the tool does without it.
@@ -183,12 +203,7 @@ pub(super) fn problem(name: &str, known: &Map<String, Value>) -> Problem {
 /// Describes what a tool does, and how to ask for something else, by its parameters.
 fn instead(known: &Map<String, Value>) -> Option<String> {
     let has = |name: &str| known.contains_key(name);
-    let one_of = |names: &[&str]| {
-        known
-            .keys()
-            .find(|name| names.contains(&fold(name).as_str()))
-    };
-    if let (Some(old), Some(new)) = (one_of(OLD), one_of(NEW)) {
+    if let Some((old, new)) = texts(known) {
         return Some(format!(
             "the tool replaces {old} with {new} at once; choose the place by the text in {old}"
         ));
@@ -196,7 +211,7 @@ fn instead(known: &Map<String, Value>) -> Option<String> {
     if has("command") && !has("action") {
         return Some("the command runs as it is; put this into the command line".to_owned());
     }
-    if has("content") && one_of(&["path", "filepath"]).is_some() {
+    if has("content") && (has("path") || has("file_path")) {
         return Some("the tool replaces the whole file at once with content".to_owned());
     }
     (has("offset") && has("limit"))

@@ -113,6 +113,7 @@ pub(super) fn mismatch(lesson: &haft_ops::Lesson, new: &str) -> String {
         format!("{new} is already there, on line {line}: the edit may have been made before.\n")
     });
     let text = match lesson.text.as_str() {
+        "" if already.is_some() => "Read the file again.",
         "" => "Nothing in the file is like it. Read the file again and copy the text exactly.",
         text => text,
     };

@@ -122,7 +122,9 @@ pub(super) fn explain_mismatch(lesson: &haft_ops::Lesson, new: &str) -> String {
             "{new} is already there, on line {line}: the edit may have been made before\n"
         ));
     }
-    if lesson.text.is_empty() {
+    if lesson.text.is_empty() && !lesson.already.is_empty() {
+        explain_mismatch.push_str("read the file again");
+    } else if lesson.text.is_empty() {
         explain_mismatch.push_str(
             "nothing in the file is like it; read the file again and copy the text exactly",
         );

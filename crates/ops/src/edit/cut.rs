@@ -1,7 +1,7 @@
 //! Guards for texts that do match: one that was cut off inside a line while the new text
 //! has the complete line, and an addition that is already there.
 
-use super::splice::{Matches, Replacement};
+use super::splice::{self, Endings, Matches, Replacement};
 use memchr::{memchr, memrchr};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,13 +32,20 @@ enum Edge {
     Unclear,
 }
 
+impl Edge {
+    /// Returns the number of bytes to widen the match by; `None` if that is unclear.
+    fn bytes(self) -> Option<usize> {
+        match self {
+            Self::Clear => Some(0),
+            Self::Widen(bytes) => Some(bytes),
+            Self::Unclear => None,
+        }
+    }
+}
+
 /// Returns the replacements for matches, widened to whole lines where the new text repeats
 /// the rest of a line.
-pub(super) fn guard(
-    bytes: &[u8],
-    mut found: Matches,
-    new: &str,
-) -> Result<Vec<Replacement>, Refusal> {
+pub(super) fn guard(bytes: &[u8], found: Matches, new: &str) -> Result<Vec<Replacement>, Refusal> {
     let new_plain = new.replace("\r\n", "\n");
     let old = found.plain.clone();
     let there = |span: &Range<usize>| is_there(bytes, span, &old, &new_plain);
@@ -47,48 +54,63 @@ pub(super) fn guard(
     {
         return Err(Refusal::AlreadyThere { at: first.start });
     }
-    let mut widened = Vec::new();
+    let reach = reach(&old, &new_plain);
+    let mut widened: Vec<Range<usize>> = Vec::with_capacity(found.spans.len());
+    let mut changed = false;
     for span in &found.spans {
-        let (before, after) = edges(bytes, span);
-        let start = start_edge(&old, &new_plain, &lossy(before));
-        let end = end_edge(&old, &new_plain, &lossy(after));
-        if start == Edge::Unclear || end == Edge::Unclear {
+        let (before, after) = edges(bytes, span, reach);
+        let start = before.checked(start_edge(&old, &new_plain, &before.text));
+        let end = after.checked(end_edge(&old, &new_plain, &after.text));
+        let (Some(from), Some(to)) = (start.bytes(), end.bytes()) else {
+            return Err(Refusal::Repeats { at: span.start });
+        };
+        let wide = span.start - from..span.end + to;
+        changed |= wide != *span;
+        if widened.last().is_some_and(|last| last.end > wide.start) {
             return Err(Refusal::Repeats { at: span.start });
         }
-        let more = |edge: Edge| match edge {
-            Edge::Widen(more) => more,
-            _ => 0,
-        };
-        let (from, to) = (more(start).min(before.len()), more(end).min(after.len()));
-        widened.push((span.start - from..span.end + to, from, to));
+        widened.push(wide);
     }
-    if widened.iter().all(|(_, from, to)| from + to == 0) {
+    if !changed {
         return Ok(found.replacements(bytes, new));
     }
-    let mut replacements = Vec::new();
-    for (span, _, _) in widened {
+    let mut endings = Endings::of(bytes);
+    let several = widened.len() > 1;
+    let replacements = widened.into_iter().map(|span| {
         let text = lossy(bytes.get(span.clone()).unwrap_or_default()).replace("\r\n", "\n");
-        if text == new_plain {
-            return Err(Refusal::AlreadyThere { at: span.start });
+        let at = span.start;
+        match text == new_plain {
+            true if several => Err(Refusal::Repeats { at }),
+            true => Err(Refusal::AlreadyThere { at }),
+            false => Ok(splice::replacement(
+                bytes,
+                span,
+                &text,
+                &new_plain,
+                &mut endings,
+            )),
         }
-        found.plain = text;
-        found.spans = vec![span];
-        replacements.extend(found.clone().replacements(bytes, new));
-    }
-    Ok(replacements)
+    });
+    replacements.collect()
+}
+
+/// Returns how far to look at each side of a match. What is longer than both texts cannot
+/// be repeated by them. A line may have megabytes and many matches.
+fn reach(old: &str, new: &str) -> usize {
+    2 * (old.len() + new.len()) + 256
 }
 
 /// Whether a repaired text neither repeats the rest of its line nor adds what is there.
 pub(super) fn is_clear(bytes: &[u8], span: Range<usize>, old: &str, new: &str) -> bool {
-    let (before, after) = edges(bytes, &span);
+    let (before, after) = edges(bytes, &span, reach(old, new));
     // A repair leaves the indentation to the place.
-    let before = if before.trim_ascii().is_empty() {
-        b""
+    let before = if before.text.trim().is_empty() {
+        ""
     } else {
-        before
+        &before.text
     };
-    start_edge(old, new, &lossy(before)) == Edge::Clear
-        && end_edge(old, new, &lossy(after)) == Edge::Clear
+    start_edge(old, new, before) == Edge::Clear
+        && end_edge(old, new, &after.text) == Edge::Clear
         && !is_there(bytes, &span, old, new)
 }
 
@@ -96,21 +118,79 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Returns what is in the same line before and after a match.
-fn edges<'a>(bytes: &'a [u8], span: &Range<usize>) -> (&'a [u8], &'a [u8]) {
-    let before = bytes.get(..span.start).unwrap_or_default();
+/// The part of a line before or after a match.
+struct Side<'a> {
+    text: Cow<'a, str>,
+    /// Whether the text is the bytes of the file.
+    exact: bool,
+}
+
+impl<'a> Side<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let text = lossy(bytes);
+        let exact = matches!(text, Cow::Borrowed(_));
+        Self { text, exact }
+    }
+
+    /// Refuses to widen a match over bytes that the new text cannot have.
+    fn checked(&self, edge: Edge) -> Edge {
+        match edge {
+            Edge::Widen(_) if !self.exact => Edge::Unclear,
+            edge => edge,
+        }
+    }
+}
+
+/// Stands for the part of a line that is too far away.
+const FAR: char = char::REPLACEMENT_CHARACTER;
+
+/// Returns what is in the same line before and after a match, at most `reach` bytes of it.
+fn edges<'a>(bytes: &'a [u8], span: &Range<usize>, reach: usize) -> (Side<'a>, Side<'a>) {
+    let from = span.start.saturating_sub(reach);
+    let before = bytes.get(from..span.start).unwrap_or_default();
+    let newline = memrchr(b'\n', before);
     let before = before
-        .get(memrchr(b'\n', before).map_or(0, |at| at + 1)..)
+        .get(newline.map_or(0, |at| at + 1)..)
         .unwrap_or_default();
-    let before = before.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(before);
+    let before = match (newline, from) {
+        (None, 0) => Side::of(before.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(before)),
+        (None, _) => {
+            // The reach may end inside a character.
+            let part = |byte: &&u8| (0x80..0xc0).contains(*byte);
+            let split = before.iter().take(3).take_while(part).count();
+            let side = Side::of(before.get(split..).unwrap_or_default());
+            Side {
+                text: format!("{FAR}{}", side.text).into(),
+                ..side
+            }
+        }
+        _ => Side::of(before),
+    };
     let matched = bytes.get(span.clone()).unwrap_or_default();
     if matched.ends_with(b"\n") {
-        return (before, b"");
+        return (before, Side::of(b""));
     }
     let after = bytes.get(span.end..).unwrap_or_default();
-    let end = memchr(b'\n', after).unwrap_or(after.len());
-    let after = after.get(..end).unwrap_or_default();
-    (before, after.strip_suffix(b"\r").unwrap_or(after))
+    let near = after.get(..reach.min(after.len())).unwrap_or_default();
+    let after = match memchr(b'\n', near) {
+        None if near.len() < after.len() => {
+            let whole = match std::str::from_utf8(near) {
+                Err(error) if error.error_len().is_none() => error.valid_up_to(),
+                _ => near.len(),
+            };
+            let side = Side::of(near.get(..whole).unwrap_or_default());
+            Side {
+                text: format!("{}{FAR}", side.text).into(),
+                ..side
+            }
+        }
+        newline => {
+            let line = near.get(..newline.unwrap_or(near.len()));
+            let line = line.unwrap_or_default();
+            Side::of(line.strip_suffix(b"\r").unwrap_or(line))
+        }
+    };
+    (before, after)
 }
 
 /// Whether the file already has the new text around this match of the old one.
@@ -174,19 +254,28 @@ fn end_edge(old: &str, new: &str, rest: &str) -> Edge {
                         .is_some_and(|before| head.ends_with(before.trim_start()))
                 })
         });
+    let line = new.rsplit('\n').next().unwrap_or(new);
+    if old.ends_with(rest) && line.trim_start() == format!("{last}{rest}").trim_start() {
+        // The rest is one more of the same, such as the second of two brackets.
+        let (as_is, widened) = (balance(old), balance(&format!("{old}{rest}")));
+        return match balance(new) {
+            now if now == widened && now != as_is => Edge::Widen(rest.len()),
+            now if now == as_is => Edge::Clear,
+            _ => Edge::Unclear,
+        };
+    }
     if new.ends_with(rest) && !old.ends_with(rest) {
         // Another word with the same end, as in a change of its beginning.
         if inside_word && !goes_on && rest == word_rest {
             return Edge::Clear;
         }
-        let line = new.rsplit('\n').next().unwrap_or(new);
         return repeated(last, line, rest, inside_word, &format!("{last}{rest}"));
     }
     if !goes_on {
         return closed(last, new, rest);
     }
     // The complete line, changed: it ends like the one in the file and starts like it.
-    let line = new.rsplit('\n').next().unwrap_or(new).trim();
+    let line = line.trim();
     let whole = format!("{}{rest}", last.trim_start());
     let head = line
         .chars()

@@ -13,17 +13,18 @@ pub(super) fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
                 size::size(bytes.len() as u64),
                 size::size(MAX_LESSON as u64),
             ),
-            already: lines_with_new_text(bytes, new, None),
+            already: lines_with_new_text(bytes, old, new, None),
         };
     }
     let text = decode::lossy(bytes);
     let text = decode::lf(&text);
     let old = decode::lf(old);
     let nearest = nearest::nearest(&text, &old);
-    let already = lines_with_new_text(bytes, new, nearest.as_ref());
+    let already = lines_with_new_text(bytes, &old, new, nearest.as_ref());
     let mut words = nearest
         .as_ref()
         .map(|nearest| nearest::lesson(nearest, &text, &old))
+        .or_else(|| nearest::one_line(&text, &old))
         .unwrap_or_default();
     for reason in invisible_differences(bytes, &old) {
         if !words.is_empty() {
@@ -38,26 +39,51 @@ pub(super) fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
     }
 }
 
+/// Minimum length of a text that is not somewhere by chance.
+const NOT_BY_CHANCE: usize = 16;
+
+/// Maximum length of texts to compare letter by letter.
+const MAX_COMPARED: usize = 2_000;
+
 /// Returns the line where the new text already is, if that is where the old one was
-/// expected. Without such a place, a text that is there once and too long for chance counts.
-fn lines_with_new_text(bytes: &[u8], new: &str, nearest: Option<&nearest::Nearest>) -> Vec<usize> {
+/// expected: at the most similar place, or at the only one, if the new text is more like
+/// the old one than that place.
+fn lines_with_new_text(
+    bytes: &[u8],
+    old: &str,
+    new: &str,
+    nearest: Option<&nearest::Nearest>,
+) -> Vec<usize> {
     let length = new.trim().chars().count();
     if length < 4 {
         return Vec::new();
     }
     let found = splice::find(bytes, new).spans;
-    let lines = found
+    let lines: Vec<usize> = found
         .iter()
         .take(20)
-        .map(|span| splice::line_of(bytes, span.start));
-    match nearest {
-        Some(near) => {
-            let rows = 1 + new.trim_end().matches('\n').count();
-            let there = |line: &usize| *line <= near.last_line && line + rows > near.first_line;
-            lines.filter(there).take(1).collect()
-        }
-        None if found.len() == 1 && length >= 16 => lines.collect(),
-        None => Vec::new(),
+        .map(|span| splice::line_of(bytes, span.start))
+        .collect();
+    let only = || match lines.as_slice() {
+        [line] if length >= NOT_BY_CHANCE => vec![*line],
+        _ => Vec::new(),
+    };
+    let Some(near) = nearest else {
+        return only();
+    };
+    let rows = 1 + new.trim_end().matches('\n').count();
+    let there = |line: &&usize| **line <= near.last_line && **line + rows > near.first_line;
+    if let Some(line) = lines.iter().find(there) {
+        return vec![*line];
+    }
+    if lines.is_empty() || old.len().max(new.len()) > MAX_COMPARED {
+        return Vec::new();
+    }
+    let similarity = strsim::normalized_damerau_levenshtein(old.trim(), new.trim());
+    if similarity > f64::from(near.similarity) {
+        only()
+    } else {
+        Vec::new()
     }
 }
 

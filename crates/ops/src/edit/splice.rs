@@ -230,7 +230,7 @@ pub(super) fn line_of(bytes: &[u8], at: usize) -> usize {
 
 /// Turns a match into a replacement. Leaves out what old and new text share at both ends,
 /// so that context lines keep their bytes. Both texts have LF line endings.
-fn replacement(
+pub(super) fn replacement(
     bytes: &[u8],
     span: Range<usize>,
     old: &str,

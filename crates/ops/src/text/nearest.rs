@@ -40,6 +40,12 @@ const MORE: usize = 3;
 /// Maximum number of characters of a line to show.
 const MAX_ROW_CHARS: usize = 200;
 
+/// Minimum length in bytes of a line that says something by itself.
+const MIN_LINE: usize = 6;
+
+/// Maximum number of lines to look for one by one.
+const MAX_LINES: usize = 8;
+
 /// The region of a file that is most similar to the text to find.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearest {
@@ -172,8 +178,9 @@ fn compare(rows: &Rows<'_>, needle: &str) -> Option<Nearest> {
     if report.only_indentation() {
         differences.push("the text matches except for leading whitespace".to_owned());
     }
-    let more = report.lines.len().saturating_sub(MAX_DIFFERENCES);
-    differences.extend(report.lines.into_iter().take(MAX_DIFFERENCES));
+    let lines = grouped(report.lines);
+    let more = lines.len().saturating_sub(MAX_DIFFERENCES);
+    differences.extend(lines.into_iter().take(MAX_DIFFERENCES));
     if more > 0 {
         differences.push(format!("and {more} more differences"));
     }
@@ -188,10 +195,63 @@ fn compare(rows: &Rows<'_>, needle: &str) -> Option<Nearest> {
     })
 }
 
+/// Joins what is the same about consecutive lines.
+fn grouped(clauses: Vec<Clause>) -> Vec<String> {
+    let mut groups: Vec<(usize, Clause)> = Vec::new();
+    for clause in clauses {
+        match groups.last_mut() {
+            Some((_, last)) if last.text == clause.text && last.line + 1 == clause.line => {
+                last.line = clause.line;
+            }
+            _ => groups.push((clause.line, clause)),
+        }
+    }
+    let groups = groups.into_iter();
+    groups
+        .map(|(first, Clause { line, text })| match first == line {
+            true => format!("line {line}: {text}"),
+            false => format!("lines {first}-{line}: {text}"),
+        })
+        .collect()
+}
+
+/// A difference in one line of the file.
+struct Clause {
+    line: usize,
+    text: String,
+}
+
+/// Names the only line of the file that is a line of the text, if the text as a whole is
+/// like nothing in the file.
+#[must_use]
+pub(crate) fn one_line(haystack: &str, needle: &str) -> Option<String> {
+    let rows = Rows::new(prefix(haystack, MAX_FILE_BYTES));
+    let wanted = Wanted::new(needle);
+    let mut lines: Vec<(usize, u64)> = wanted
+        .lines
+        .iter()
+        .map(|line| line.trim().len())
+        .zip(wanted.keys.iter().copied())
+        .filter(|(length, _)| *length >= MIN_LINE)
+        .collect();
+    lines.sort_unstable_by(|one, other| other.cmp(one));
+    let only = |key: u64| {
+        let mut found = (0..rows.lines.len()).filter(|row| rows.key(*row) == Some(key));
+        found.next().filter(|_| found.next().is_none())
+    };
+    let mut lines = lines.into_iter().take(MAX_LINES);
+    let found = lines.find_map(|(_, key)| only(key))?;
+    let line = differ::shorten(rows.line(found), 0, MAX_ROW_CHARS);
+    Some(format!(
+        "only one line of it is in the file:\n{}\t{line}\nread the lines around it and copy the text exactly",
+        found + 1
+    ))
+}
+
 /// Differences between a region and the text to find.
 #[derive(Default)]
 struct Report {
-    lines: Vec<String>,
+    lines: Vec<Clause>,
     marks: Vec<Mark>,
     indentations: usize,
 }
@@ -214,7 +274,7 @@ impl Report {
                     Edges::Both => pairs::excerpt(wanted.line(index), whole),
                     _ => (whole, 0),
                 };
-                let differences = differ::describe(line, wanted.line(index), text, edges);
+                let differences = differ::describe(wanted.line(index), text, edges);
                 if let Some(column) = differences.column {
                     self.marks.push(Mark {
                         line,
@@ -222,27 +282,27 @@ impl Report {
                     });
                 }
                 self.indentations += usize::from(differences.indentation);
-                self.lines.extend(differences.lines);
+                let clauses = differences.clauses.into_iter();
+                self.lines.extend(clauses.map(|text| Clause { line, text }));
             }
             Pair::Missing { wanted: index, at } => {
                 let line = at + 1;
                 self.marks.push(Mark { line, column: 0 });
-                self.lines.push(match wanted.line(index) {
-                    blank if blank.trim().is_empty() => {
-                        format!("line {line}: a blank line wanted before it")
-                    }
-                    text => format!("line {line}: {} wanted before it", differ::quote(text, 0)),
-                });
+                let text = match wanted.line(index) {
+                    blank if blank.trim().is_empty() => "a blank line wanted before it".to_owned(),
+                    text => format!("{} wanted before it", differ::quote(text, 0)),
+                };
+                self.lines.push(Clause { line, text });
             }
             Pair::Extra { found } => {
                 let line = found + 1;
                 self.marks.push(Mark { line, column: 0 });
-                self.lines.push(match rows.line(found) {
-                    blank if blank.trim().is_empty() => {
-                        format!("line {line}: a blank line found, not wanted")
-                    }
-                    _ => format!("line {line}: not wanted"),
-                });
+                let text = match rows.line(found) {
+                    blank if blank.trim().is_empty() => "a blank line found, not wanted",
+                    _ => "not wanted",
+                };
+                let text = text.to_owned();
+                self.lines.push(Clause { line, text });
             }
         }
     }
@@ -289,7 +349,7 @@ pub fn lesson(nearest: &Nearest, haystack: &str, needle: &str) -> String {
         let line = first_line + index;
         if shown.peek() != Some(&line) {
             if !std::mem::replace(&mut gap, true) {
-                text.push_str("   ...\n");
+                text.push_str("...\n");
             }
             continue;
         }
@@ -301,7 +361,7 @@ pub fn lesson(nearest: &Nearest, haystack: &str, needle: &str) -> String {
             .find(|mark| mark.line == line)
             .map_or(0, |mark| mark.column);
         let row = differ::shorten(row.trim_end_matches('\r'), column, MAX_ROW_CHARS);
-        let _ = writeln!(text, "{line:>6}\t{row}");
+        let _ = writeln!(text, "{line}\t{row}");
     }
     if let Some((first, last)) = nearest.other {
         let _ = writeln!(text, "lines {first}-{last} are about as much alike");

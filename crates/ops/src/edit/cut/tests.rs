@@ -27,6 +27,10 @@ fn a_text_cut_inside_a_line_reaches_to_its_end() {
     );
     assert_eq!(edited("f(a);\n", "f(a", "f(b)").unwrap(), "f(b);\n");
     assert_eq!(
+        edited("a\nf(g(x))\n", "a\nf(g(x)", "b\nf(g(x))").unwrap(),
+        "b\nf(g(x))\n"
+    );
+    assert_eq!(
         edited(
             "  const re = 1;\nx\n",
             "nst re = 1;\nx",
@@ -80,4 +84,46 @@ fn an_addition_is_not_made_twice() {
         ),
         Err(Refusal::AlreadyThere { at: 0 })
     );
+}
+
+fn all(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Refusal> {
+    let found = find(bytes, old).without_overlaps();
+    let replacements = guard(bytes, found, new)?;
+    Ok(apply(bytes, &replacements).unwrap())
+}
+
+#[test]
+fn several_matches_are_treated_alike() {
+    let now = all(b"let a = 1;\nlet a = 1;\n", "let a = 1", "let a = 2;");
+    assert_eq!(now.unwrap(), b"let a = 2;\nlet a = 2;\n");
+    // One of them has what the new text has, and the other has not.
+    let mixed = all(b"foo();\nfoobar();\n", "foo", "foobar");
+    assert_eq!(mixed, Err(Refusal::Repeats { at: 7 }));
+    // Widened to the same line.
+    let same = all(b"x x\n", "x", "y x x");
+    assert!(same.is_err(), "{same:?}");
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_not_replaced_by_what_a_model_sees() {
+    let file = b"name = \"caf\xe9\";\n";
+    let edited = all(file, "name", "title = \"caf\u{fffd}\";");
+    assert_eq!(edited, Err(Refusal::Repeats { at: 0 }));
+    let edited = all(file, "name", "title");
+    assert_eq!(edited.unwrap(), b"title = \"caf\xe9\";\n");
+}
+
+#[test]
+fn many_matches_on_one_line_take_linear_time() {
+    let time = |count: usize| {
+        let file = "ab(c);".repeat(count);
+        let begun = std::time::Instant::now();
+        let now = all(file.as_bytes(), "ab(c", "ab(d)");
+        assert_eq!(now.unwrap().len(), file.len());
+        begun.elapsed()
+    };
+    let (few, many) = (time(20_000), time(160_000));
+    // Eight times as many take about eight times as long, and sixty-four times if the
+    // effort is quadratic.
+    assert!(many < 24 * few, "{few:?}, {many:?}");
 }

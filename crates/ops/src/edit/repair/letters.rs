@@ -4,7 +4,7 @@ use super::fold::{Unit, composed, is_invisible, units};
 use super::place::{Place, Wanted};
 use crate::text::nearest::plain;
 use icu_normalizer::DecomposingNormalizerBorrowed;
-use similar::{Algorithm, capture_diff_slices};
+use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Letters that the text spells differently than the file.
@@ -126,7 +126,7 @@ impl Letters {
         for word in &old_words {
             starts.push(starts.last()? + word.len());
         }
-        for operation in capture_diff_slices(Algorithm::Myers, &raw(&old_words), &raw(&new_words)) {
+        for operation in difference(&raw(&old_words), &raw(&new_words))? {
             let (tag, olds, news) = operation.as_tag_tuple();
             if tag == similar::DiffTag::Equal {
                 let kept = files.get(*starts.get(olds.start)?..*starts.get(olds.end)?)?;
@@ -182,6 +182,23 @@ impl Letters {
         };
         Some(raw.chars().map(spelled).collect())
     }
+}
+
+/// Maximum number of pairs to compare of two lists that differ.
+const MAX_PAIRS: usize = 4 << 20;
+
+/// Compares two lists; `None` if they differ in so much that it takes too long.
+pub(super) fn difference<T: Eq + std::hash::Hash + Ord>(
+    old: &[T],
+    new: &[T],
+) -> Option<Vec<DiffOp>> {
+    let same = |(one, other): &(&T, &T)| one == other;
+    let head = old.iter().zip(new).take_while(same).count();
+    let most = old.len().min(new.len()) - head;
+    let tail = old.iter().rev().zip(new.iter().rev()).take(most);
+    let same = head + tail.take_while(same).count();
+    let pairs = (old.len() - same).saturating_mul(new.len() - same);
+    (pairs <= MAX_PAIRS).then(|| capture_diff_slices(Algorithm::Myers, old, new))
 }
 
 /// Splits a text into words and single other units.

@@ -8,6 +8,7 @@
 use super::fold::{Folded, Line};
 use super::indent::{Relation, relation};
 use memchr::{memchr, memmem, memrchr};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Maximum number of bytes to compare.
@@ -148,12 +149,12 @@ fn places<'a>(
 ) -> Option<Vec<Place<'a>>> {
     let none = Some(Vec::new());
     // The line that led here is compared first: most of the time it is enough to know.
-    let mut rows: Vec<Vec<Row<'a>>> = Vec::with_capacity(wanted.lines.len());
+    let mut rows: VecDeque<Vec<Row<'a>>> = VecDeque::new();
     let found = row(bytes, wanted, index, middle.clone(), work)?;
     if found.is_empty() {
         return none;
     }
-    rows.push(found);
+    rows.push_back(found);
     let mut start = middle.start;
     for before in (0..index).rev() {
         let Some(end) = start.checked_sub(1) else {
@@ -165,7 +166,7 @@ fn places<'a>(
         if found.is_empty() {
             return none;
         }
-        rows.insert(0, found);
+        rows.push_front(found);
     }
     let mut end = middle.end;
     for after in index + 1..wanted.lines.len() {
@@ -178,7 +179,7 @@ fn places<'a>(
         if found.is_empty() {
             return none;
         }
-        rows.push(found);
+        rows.push_back(found);
     }
     // Only a text of one line can be in a line several times.
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();

@@ -3,9 +3,10 @@
 
 use super::fold::Line;
 use super::indent::Relation;
-use super::letters::Letters;
+use super::letters::{Letters, difference};
 use super::place::{Place, Row, Wanted};
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
+use std::collections::HashSet;
 
 /// Returns the bytes that replace the place from the first matched byte on; `None` if the
 /// new text could mean two things.
@@ -89,10 +90,11 @@ fn scheme(
     let Some(first) = indents().next() else {
         return Some(Scheme::Text);
     };
+    let known: HashSet<&str> = new_lines.iter().copied().collect();
     let shared = old_lines
         .iter()
         .skip(skip)
-        .any(|line| !line.trim().is_empty() && new_lines.contains(line));
+        .any(|line| !line.trim().is_empty() && known.contains(line));
     if shared || first == text.indent.as_ref() {
         // The two could be mixed; then the file's own lines are among the new ones.
         return Some(Scheme::Text);
@@ -119,7 +121,7 @@ enum Source {
 
 impl Writer<'_> {
     fn write(&self, old_lines: &[&str], new_lines: &[&str], ending: &str) -> Option<Vec<u8>> {
-        let sources = self.sources(old_lines, new_lines);
+        let sources = self.sources(old_lines, new_lines)?;
         let count = sources.len();
         let last_row = self.place.rows.len() - 1;
         // Whether whitespace after the text belongs to its last line or to what comes next
@@ -174,7 +176,8 @@ impl Writer<'_> {
     }
 
     /// Pairs the lines of the new text with those of the file.
-    fn sources(&self, old_lines: &[&str], new_lines: &[&str]) -> Vec<Source> {
+    /// `None` if that takes too long.
+    fn sources(&self, old_lines: &[&str], new_lines: &[&str]) -> Option<Vec<Source>> {
         let file_lines: Vec<String>;
         let mut olds: Vec<&str> = old_lines.to_vec();
         if self.scheme == Scheme::File {
@@ -194,7 +197,7 @@ impl Writer<'_> {
                 *known = source;
             }
         };
-        for operation in capture_diff_slices(Algorithm::Myers, &olds, new_lines) {
+        for operation in difference(&olds, new_lines)? {
             match operation {
                 DiffOp::Equal {
                     old_index,
@@ -212,7 +215,7 @@ impl Writer<'_> {
                 _ => {}
             }
         }
-        sources
+        Some(sources)
     }
 
     /// Returns the bytes of a line that stays.

@@ -193,6 +193,19 @@ fn composed_and_decomposed_letters() {
 }
 
 #[test]
+fn letters_that_are_composed_of_capitals() {
+    let decomposed = "A\u{300} biento\u{302}t, Rene\u{301} Mu\u{308}ller\nU\u{308}ber uns: Ba\u{308}ckerstra\u{df}e.\n";
+    assert_eq!(
+        after(
+            decomposed,
+            "\u{c0} bient\u{f4}t, Ren\u{e9} M\u{fc}ller\n\u{dc}ber uns: B\u{e4}ckerstra\u{df}e.",
+            "\u{c0} bient\u{f4}t, Ren\u{e9} M\u{fc}ller\n\u{dc}ber uns: Hauptstra\u{df}e."
+        ),
+        decomposed.replace("Ba\u{308}cker", "Haupt")
+    );
+}
+
+#[test]
 fn what_is_never_done() {
     let file = "fn a() {\n    one();\n\n    two();\n}\n\nfn b() {\n    one();\n}\n";
     for (old, new) in [

@@ -43,7 +43,8 @@ impl Edges {
 /// Differences in one line.
 #[derive(Default)]
 pub(super) struct Differences {
-    pub(super) lines: Vec<String>,
+    /// One clause for each.
+    pub(super) clauses: Vec<String>,
     /// The first character of the file's line that differs.
     pub(super) column: Option<usize>,
     /// Whether one of them is about indentation.
@@ -53,18 +54,18 @@ pub(super) struct Differences {
 impl Differences {
     fn add(&mut self, column: usize, text: String) {
         self.column.get_or_insert(column);
-        self.lines.push(text);
+        self.clauses.push(text);
     }
 }
 
-/// Describes the differences between a line to find and the line with this number.
-pub(super) fn describe(line: usize, wanted: &str, found: &str, edges: Edges) -> Differences {
+/// Describes the differences between a line to find and a line of the file.
+pub(super) fn describe(wanted: &str, found: &str, edges: Edges) -> Differences {
     let mut differences = Differences::default();
     if edges.fit(wanted, found) {
         return differences;
     }
     if wanted.trim().is_empty() || found.trim().is_empty() {
-        differences.add(0, blank(line, wanted, found));
+        differences.add(0, blank(wanted, found));
         return differences;
     }
     let (wanted_indent, wanted_body, wanted_end) = parts(wanted);
@@ -78,21 +79,14 @@ pub(super) fn describe(line: usize, wanted: &str, found: &str, edges: Edges) -> 
         let (wanted, found) = (whitespace(wanted_indent), whitespace(found_indent));
         let none = || "no indentation".to_owned();
         let text = format!(
-            "line {line}: {} wanted, {} found",
+            "{} wanted, {} found",
             wanted.unwrap_or_else(none),
             found.unwrap_or_else(none)
         );
         differences.add(0, text);
     }
     let body_at = found_indent.chars().count();
-    body(
-        &mut differences,
-        line,
-        wanted_body,
-        found_body,
-        body_at,
-        edges,
-    );
+    body(&mut differences, wanted_body, found_body, body_at, edges);
     let ends_within = edges.end() && found_end.starts_with(wanted_end);
     if wanted_end != found_end && !ends_within {
         let at = body_at + found_body.chars().count();
@@ -100,25 +94,21 @@ pub(super) fn describe(line: usize, wanted: &str, found: &str, edges: Edges) -> 
         let wanted =
             whitespace(wanted_end).map_or_else(none, |space| format!("{space} at the end"));
         let found = whitespace(found_end).map_or_else(none, |space| format!("{space} at the end"));
-        differences.add(at, format!("line {line}: {wanted} wanted, {found} found"));
+        differences.add(at, format!("{wanted} wanted, {found} found"));
     }
     differences
 }
 
-fn blank(line: usize, wanted: &str, found: &str) -> String {
+fn blank(wanted: &str, found: &str) -> String {
     let side = |text: &str| match (text.is_empty(), text.trim().is_empty()) {
         (true, _) => "an empty line".to_owned(),
         (_, true) => format!("a line of {}", whitespace(text).unwrap_or_default()),
         _ => quote(text, 0),
     };
     if found.trim().is_empty() {
-        return format!(
-            "line {line}: {} wanted, {} found",
-            side(wanted),
-            side(found)
-        );
+        return format!("{} wanted, {} found", side(wanted), side(found));
     }
-    format!("line {line}: {} wanted", side(wanted))
+    format!("{} wanted", side(wanted))
 }
 
 /// Splits a text into leading whitespace, body and trailing whitespace.
@@ -166,14 +156,7 @@ pub(crate) fn whitespace(text: &str) -> Option<String> {
 }
 
 /// Compares the text between leading and trailing whitespace.
-fn body(
-    differences: &mut Differences,
-    line: usize,
-    wanted: &str,
-    found: &str,
-    body_at: usize,
-    edges: Edges,
-) {
+fn body(differences: &mut Differences, wanted: &str, found: &str, body_at: usize, edges: Edges) {
     if edges.fit(wanted, found) {
         return;
     }
@@ -200,7 +183,7 @@ fn body(
             .collect();
         pairs.dedup();
         pairs.truncate(3);
-        differences.add(column, format!("line {line}: {}", pairs.join("; ")));
+        differences.add(column, pairs.join("; "));
     } else if same(|c| (!is_deceptive(c)).then_some(c)) {
         let hidden = |text: &str| text.chars().find(|c| is_deceptive(*c)).map(name);
         let none = || "no invisible character".to_owned();
@@ -208,27 +191,21 @@ fn body(
             hidden(wanted).unwrap_or_else(none),
             hidden(found).unwrap_or_else(none),
         );
-        differences.add(
-            column,
-            format!("line {line}: {wanted} wanted, {found} found"),
-        );
+        differences.add(column, format!("{wanted} wanted, {found} found"));
     } else if same(|c| (!c.is_whitespace()).then_some(c)) {
         let (wanted, found) = (seen(&quote(wanted, at)), seen(&quote(found, at)));
         differences.add(
             column,
-            format!("line {line}: whitespace differs: {wanted} wanted, {found} found"),
+            format!("whitespace differs: {wanted} wanted, {found} found"),
         );
     } else {
-        let case = if same(|c| Some(lower(c))) {
-            "letter case differs: "
+        // The line that was found is shown above, and the model knows its own text.
+        let clause = if same(|c| Some(lower(c))) {
+            "letter case differs".to_owned()
         } else {
-            ""
+            format!("{} wanted", quote(wanted, at))
         };
-        differences.add(
-            column,
-            // The line that was found is shown above.
-            format!("line {line}: {case}{} wanted", quote(wanted, at)),
-        );
+        differences.add(column, clause);
     }
 }
 
