@@ -75,9 +75,33 @@ fn teaches(case: &Case, before: &[u8], reply: &str) -> bool {
         return true;
     }
     let file = String::from_utf8_lossy(before);
+    let marked = found_in(reply);
     file.lines()
         .skip(first.saturating_sub(1))
         .take(last + 1 - first)
         .map(str::trim)
-        .any(|line| line.len() > 7 && reply.contains(line) && !case.old.contains(line))
+        .filter(|line| line.len() > 7)
+        .any(|line| {
+            (reply.contains(line) && !case.old.contains(line))
+                || marked.as_ref().is_some_and(|marked| marked.contains(line))
+        })
 }
+
+/// Returns a reply that marks differences inline, as in `{-wanted-}{+found+}`, with only
+/// what was found.
+fn found_in(reply: &str) -> Option<String> {
+    let (mut found, mut rest) = (String::new(), reply);
+    while let Some((before, marked)) = rest.split_once("{-") {
+        let (_, after) = marked.split_once("-}{+")?;
+        let (new, after) = after.split_once("+}")?;
+        found.push_str(before);
+        found.push_str(new);
+        rest = after;
+    }
+    found.push_str(rest);
+    (found != reply).then_some(found)
+}
+
+#[cfg(test)]
+#[path = "classify/tests.rs"]
+mod tests;

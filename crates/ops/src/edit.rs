@@ -10,8 +10,9 @@ mod tests;
 
 use crate::backend::Expect;
 use crate::blocking::{self, Weight};
-use crate::text::diff;
+use crate::text::nearest::Haystack;
 use crate::text::sniff::{self, Encoding};
+use crate::text::{decode, diff};
 use crate::{Backend, Error, FilePath, Result, read};
 use splice::Replacement;
 use std::sync::Arc;
@@ -241,16 +242,20 @@ fn find_replacements(request: &Replace, bytes: &[u8]) -> Result<Found> {
     let count = found.spans.len();
     let chosen = match request.occurrences {
         _ if count == 0 => {
+            let searched = bytes.len() <= MAX_LESSON;
+            let text = decode::lossy(if searched { bytes } else { b"" });
+            let text = decode::lf(&text);
+            let seen = Haystack::new(&text);
             if request.repairs == Repairs::Safe
-                && bytes.len() <= MAX_LESSON
-                && let Some(repaired) = repair::repair(bytes, &request.old, &request.new)
+                && searched
+                && let Some(repaired) = repair::repair(bytes, &seen, &request.old, &request.new)
             {
                 return Ok(Found {
                     replacements: vec![repaired.replacement],
                     repaired: repaired.notes,
                 });
             }
-            let lesson = Box::new(lesson::lesson(bytes, &request.old, &request.new));
+            let lesson = Box::new(lesson::lesson(bytes, &seen, &request.old, &request.new));
             return Err(Error::TextNotFound {
                 path: given(),
                 lesson,
@@ -291,7 +296,9 @@ fn find_replacements(request: &Replace, bytes: &[u8]) -> Result<Found> {
             line: splice::line_of(bytes, at),
         },
     };
-    cut::guard(bytes, chosen, &request.new)
-        .map(Found::from)
-        .map_err(refused)
+    let guarded = cut::guard(bytes, chosen, &request.new).map_err(refused)?;
+    Ok(Found {
+        repaired: guarded.note().into_iter().collect(),
+        replacements: guarded.replacements,
+    })
 }

@@ -89,30 +89,36 @@ pub(super) fn arguments(task: &Task, cases: &mut Vec<Case>) {
         case.help = vec!["expected_replacements".to_owned()];
     });
     add("names: file_path, old_string", &|case| {
-        case.form = named("file_path", "old_string", "new_string")
+        case.form = named("file_path", "old_string", "new_string");
+        case.help = parameter_words();
     });
     add("names: path, oldText", &|case| {
-        case.form = named("path", "oldText", "newText")
+        case.form = named("path", "oldText", "newText");
+        case.help = parameter_words();
     });
     add("names: file, old_str", &|case| {
-        case.form = named("file", "old_str", "new_str")
+        case.form = named("file", "old_str", "new_str");
+        case.help = parameter_words();
     });
     add("edits with one edit", &|case| {
         case.form = Form::Edits {
             old: "old_text".into(),
             new: "new_text".into(),
-        }
+        };
+        case.help = parameter_words();
     });
     add("edits as JSON text", &|case| {
         case.form = Form::EditsText {
             old: "oldText".into(),
             new: "newText".into(),
-        }
+        };
+        case.help = parameter_words();
     });
     add("arguments wrapped", &|case| {
         case.form = Form::Wrapped {
             name: "arguments".into(),
-        }
+        };
+        case.help = parameter_words();
     });
     // A refusal helps if it asks for an absolute path.
     for (mistake, form) in [
@@ -152,4 +158,10 @@ fn named(path: &str, old: &str, new: &str) -> Form {
         old: old.to_owned(),
         new: new.to_owned(),
     }
+}
+
+/// Words of a refusal that names a parameter.
+fn parameter_words() -> Vec<String> {
+    let words = ["required", "missing", "unknown parameter", "must provide"];
+    words.map(str::to_owned).to_vec()
 }

@@ -21,6 +21,22 @@ pub(super) enum Refusal {
     },
 }
 
+/// Replacements that repeat nothing.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    pub(super) replacements: Vec<Replacement>,
+    /// Whether they reach further than the matches.
+    pub(super) widened: bool,
+}
+
+impl Guarded {
+    /// Description of the repair; `None` if nothing was repaired.
+    pub(super) fn note(&self) -> Option<String> {
+        let note = "the part of the line that the new text repeats was replaced, too";
+        self.widened.then(|| note.to_owned())
+    }
+}
+
 /// Decision about an edge of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
@@ -45,7 +61,7 @@ impl Edge {
 
 /// Returns the replacements for matches, widened to whole lines where the new text repeats
 /// the rest of a line.
-pub(super) fn guard(bytes: &[u8], found: Matches, new: &str) -> Result<Vec<Replacement>, Refusal> {
+pub(super) fn guard(bytes: &[u8], found: Matches, new: &str) -> Result<Guarded, Refusal> {
     let new_plain = new.replace("\r\n", "\n");
     let old = found.plain.clone();
     let there = |span: &Range<usize>| is_there(bytes, span, &old, &new_plain);
@@ -72,7 +88,10 @@ pub(super) fn guard(bytes: &[u8], found: Matches, new: &str) -> Result<Vec<Repla
         widened.push(wide);
     }
     if !changed {
-        return Ok(found.replacements(bytes, new));
+        return Ok(Guarded {
+            replacements: found.replacements(bytes, new),
+            widened: false,
+        });
     }
     let mut endings = Endings::of(bytes);
     let several = widened.len() > 1;
@@ -91,7 +110,10 @@ pub(super) fn guard(bytes: &[u8], found: Matches, new: &str) -> Result<Vec<Repla
             )),
         }
     });
-    replacements.collect()
+    Ok(Guarded {
+        replacements: replacements.collect::<Result<_, _>>()?,
+        widened: true,
+    })
 }
 
 /// Returns how far to look at each side of a match. What is longer than both texts cannot

@@ -2,9 +2,11 @@
 
 use super::{MAX_LESSON, splice};
 use crate::error::Lesson;
+use crate::text::nearest::Haystack;
 use crate::text::{decode, nearest, size};
 
-pub(super) fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
+/// Returns hints about a file, also given as its text is seen.
+pub(super) fn lesson(bytes: &[u8], seen: &Haystack<'_>, old: &str, new: &str) -> Lesson {
     if bytes.len() > MAX_LESSON {
         return Lesson {
             nearest: None,
@@ -16,15 +18,13 @@ pub(super) fn lesson(bytes: &[u8], old: &str, new: &str) -> Lesson {
             already: lines_with_new_text(bytes, old, new, None),
         };
     }
-    let text = decode::lossy(bytes);
-    let text = decode::lf(&text);
     let old = decode::lf(old);
-    let nearest = nearest::nearest(&text, &old);
+    let nearest = seen.nearest(&old);
     let already = lines_with_new_text(bytes, &old, new, nearest.as_ref());
     let mut words = nearest
         .as_ref()
-        .map(|nearest| nearest::lesson(nearest, &text, &old))
-        .or_else(|| nearest::one_line(&text, &old))
+        .map(|nearest| nearest::lesson(nearest, seen.text(), &old))
+        .or_else(|| seen.one_line(&old))
         .unwrap_or_default();
     for reason in invisible_differences(bytes, &old) {
         if !words.is_empty() {

@@ -15,7 +15,8 @@ mod spelling;
 
 use super::cut;
 use super::splice::{self, Endings, Replacement};
-use crate::text::{decode, nearest};
+use crate::text::decode;
+use crate::text::nearest::Haystack;
 use place::{Place, Wanted};
 
 /// Similarity of another place that makes a repair a guess.
@@ -29,8 +30,8 @@ pub(super) struct Repaired {
     pub(super) notes: Vec<String>,
 }
 
-/// Repairs a replacement; `None` if it could mean more than one change.
-pub(super) fn repair(bytes: &[u8], old: &str, new: &str) -> Option<Repaired> {
+/// Repairs a replacement in a file, also given as its text is seen; `None` if it could mean more than one change.
+pub(super) fn repair(bytes: &[u8], seen: &Haystack<'_>, old: &str, new: &str) -> Option<Repaired> {
     let (old, new) = (decode::lf(old), decode::lf(new));
     let mut only: Option<(Repaired, String)> = None;
     for spelling in spelling::spellings(&old, &new) {
@@ -47,9 +48,7 @@ pub(super) fn repair(bytes: &[u8], old: &str, new: &str) -> Option<Repaired> {
     let (repaired, old) = only?;
     let first = splice::line_of(bytes, repaired.replacement.span.start);
     let last = splice::line_of(bytes, repaired.replacement.span.end);
-    let text = decode::lossy(bytes);
-    let text = decode::lf(&text);
-    let rival = nearest::another(&text, &old, first..=last, TOO_SIMILAR);
+    let rival = seen.has_another(&old, first..=last, TOO_SIMILAR);
     (!rival).then_some(repaired)
 }
 
@@ -66,7 +65,8 @@ fn spelled(bytes: &[u8], spelling: &spelling::Spelling) -> Option<Repaired> {
             [] => {}
             [_] => {
                 let guarded = cut::guard(bytes, found, &spelling.new).ok()?;
-                let replacement = guarded.into_iter().next()?;
+                notes.extend(guarded.note());
+                let replacement = guarded.replacements.into_iter().next()?;
                 return Some(Repaired { replacement, notes });
             }
             _ => return None,

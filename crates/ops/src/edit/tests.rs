@@ -82,7 +82,12 @@ fn repeated_text_is_found_in_linear_time() {
 fn a_file_too_large_for_hints_is_reported() {
     let mut file = b"an ordinary line\n".repeat(MAX_LESSON / 17 + 1);
     file.extend_from_slice(b"the new text is here\n");
-    let lesson = lesson::lesson(&file, "the old text is here", "the new text is here");
+    let lesson = lesson::lesson(
+        &file,
+        &Haystack::new(""),
+        "the old text is here",
+        "the new text is here",
+    );
     assert!(
         lesson
             .text

@@ -11,6 +11,7 @@ mod pairs;
 mod scale;
 mod search;
 
+use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
@@ -77,19 +78,85 @@ pub struct Mark {
 /// `None` if nothing is similar or the needle is blank.
 #[must_use]
 pub fn nearest(haystack: &str, needle: &str) -> Option<Nearest> {
-    if needle.trim().is_empty() {
-        return None;
+    Haystack::new(haystack).nearest(needle)
+}
+
+/// A text to search, whose lines are read once.
+pub(crate) struct Haystack<'a> {
+    text: &'a str,
+    rows: OnceCell<Rows<'a>>,
+}
+
+impl<'a> Haystack<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text: prefix(text, MAX_FILE_BYTES),
+            rows: OnceCell::new(),
+        }
     }
-    let haystack = prefix(haystack, MAX_FILE_BYTES);
-    if let Some(found) = exact(haystack, needle) {
-        return Some(found);
+
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
     }
-    let rows = Rows::new(haystack);
+
+    fn rows(&self) -> &Rows<'a> {
+        self.rows.get_or_init(|| Rows::new(self.text))
+    }
+
+    /// Same as [`nearest`].
+    pub(crate) fn nearest(&self, needle: &str) -> Option<Nearest> {
+        if needle.trim().is_empty() {
+            return None;
+        }
+        exact(self.text, needle).or_else(|| similar(self.text, self.rows(), needle))
+    }
+
+    /// Whether a place outside these lines is at least this similar to `needle`.
+    pub(crate) fn has_another(
+        &self,
+        needle: &str,
+        lines: RangeInclusive<usize>,
+        similarity: f32,
+    ) -> bool {
+        let wanted = Wanted::new(needle);
+        let own = lines.start().saturating_sub(1)..*lines.end();
+        let best = search::best_outside(self.rows(), &wanted, own);
+        best.is_some_and(|best| best >= similarity)
+    }
+
+    /// Names the only line of the file that is a line of the text, if the text as a whole is
+    /// like nothing in the file.
+    pub(crate) fn one_line(&self, needle: &str) -> Option<String> {
+        let rows = self.rows();
+        let wanted = Wanted::new(needle);
+        let mut lines: Vec<(usize, u64)> = wanted
+            .lines
+            .iter()
+            .map(|line| line.trim().len())
+            .zip(wanted.keys.iter().copied())
+            .filter(|(length, _)| *length >= MIN_LINE)
+            .collect();
+        lines.sort_unstable_by(|one, other| other.cmp(one));
+        let only = |key: u64| {
+            let mut found = (0..rows.lines.len()).filter(|row| rows.key(*row) == Some(key));
+            found.next().filter(|_| found.next().is_none())
+        };
+        let mut lines = lines.into_iter().take(MAX_LINES);
+        let found = lines.find_map(|(_, key)| only(key))?;
+        let line = differ::shorten(rows.line(found), 0, MAX_ROW_CHARS);
+        Some(format!(
+            "only one line of it is in the file:\n{}\t{line}\nread the lines around it and copy the text exactly",
+            found + 1
+        ))
+    }
+}
+
+fn similar(haystack: &str, rows: &Rows<'_>, needle: &str) -> Option<Nearest> {
     let mut best: Option<Nearest> = None;
     // Undoes typical mistakes of models first: if one of them is the only problem, nothing
     // else needs to be reported.
     for habit in habit::undo(haystack, needle) {
-        let found = exact(haystack, &habit.text).or_else(|| compare(&rows, &habit.text));
+        let found = exact(haystack, &habit.text).or_else(|| compare(rows, &habit.text));
         let Some(mut found) = found else { continue };
         found.differences.insert(0, habit.note.to_owned());
         if found.similarity > 0.95 {
@@ -102,25 +169,12 @@ pub fn nearest(haystack: &str, needle: &str) -> Option<Nearest> {
             best = Some(found);
         }
     }
-    match (compare(&rows, needle), best) {
+    match (compare(rows, needle), best) {
         // Undoing a mistake must clearly help before it is reported.
         (Some(plain), Some(undone)) if undone.similarity < plain.similarity + 0.05 => Some(plain),
         (plain, None) => plain,
         (_, undone) => undone,
     }
-}
-
-/// Whether a place outside these lines is at least this similar to `needle`.
-pub(crate) fn another(
-    haystack: &str,
-    needle: &str,
-    lines: RangeInclusive<usize>,
-    similarity: f32,
-) -> bool {
-    let rows = Rows::new(prefix(haystack, MAX_FILE_BYTES));
-    let wanted = Wanted::new(needle);
-    let own = lines.start().saturating_sub(1)..*lines.end();
-    search::best_outside(&rows, &wanted, own).is_some_and(|best| best >= similarity)
 }
 
 /// Finds an exact match.
@@ -219,33 +273,6 @@ fn grouped(clauses: Vec<Clause>) -> Vec<String> {
 struct Clause {
     line: usize,
     text: String,
-}
-
-/// Names the only line of the file that is a line of the text, if the text as a whole is
-/// like nothing in the file.
-#[must_use]
-pub(crate) fn one_line(haystack: &str, needle: &str) -> Option<String> {
-    let rows = Rows::new(prefix(haystack, MAX_FILE_BYTES));
-    let wanted = Wanted::new(needle);
-    let mut lines: Vec<(usize, u64)> = wanted
-        .lines
-        .iter()
-        .map(|line| line.trim().len())
-        .zip(wanted.keys.iter().copied())
-        .filter(|(length, _)| *length >= MIN_LINE)
-        .collect();
-    lines.sort_unstable_by(|one, other| other.cmp(one));
-    let only = |key: u64| {
-        let mut found = (0..rows.lines.len()).filter(|row| rows.key(*row) == Some(key));
-        found.next().filter(|_| found.next().is_none())
-    };
-    let mut lines = lines.into_iter().take(MAX_LINES);
-    let found = lines.find_map(|(_, key)| only(key))?;
-    let line = differ::shorten(rows.line(found), 0, MAX_ROW_CHARS);
-    Some(format!(
-        "only one line of it is in the file:\n{}\t{line}\nread the lines around it and copy the text exactly",
-        found + 1
-    ))
 }
 
 /// Differences between a region and the text to find.

@@ -4,7 +4,7 @@ use crate::edit::splice::{apply, find};
 fn edited(file: &str, old: &str, new: &str) -> Result<String, Refusal> {
     let found = find(file.as_bytes(), old);
     assert_eq!(found.spans.len(), 1, "{old:?} in {file:?}");
-    let replacements = guard(file.as_bytes(), found, new)?;
+    let Guarded { replacements, .. } = guard(file.as_bytes(), found, new)?;
     Ok(String::from_utf8(apply(file.as_bytes(), &replacements).unwrap()).unwrap())
 }
 
@@ -39,6 +39,16 @@ fn a_text_cut_inside_a_line_reaches_to_its_end() {
         .unwrap(),
         "  const re = 1;\ny\n"
     );
+}
+
+#[test]
+fn a_widened_match_is_reported() {
+    let note = |old: &str| {
+        let guarded = guard(b"let a = 1;\n", find(b"let a = 1;\n", old), "let a = 2;");
+        guarded.unwrap().note()
+    };
+    assert!(note("let a = 1").is_some());
+    assert_eq!(note("let a = 1;"), None);
 }
 
 #[test]
@@ -88,7 +98,7 @@ fn an_addition_is_not_made_twice() {
 
 fn all(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, Refusal> {
     let found = find(bytes, old).without_overlaps();
-    let replacements = guard(bytes, found, new)?;
+    let Guarded { replacements, .. } = guard(bytes, found, new)?;
     Ok(apply(bytes, &replacements).unwrap())
 }
 

@@ -3,6 +3,12 @@ use crate::edit::splice::apply;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
+fn repair(bytes: &[u8], old: &str, new: &str) -> Option<Repaired> {
+    let text = decode::lossy(bytes);
+    let text = decode::lf(&text);
+    super::repair(bytes, &Haystack::new(&text), old, new)
+}
+
 /// Returns the file after a repaired edit, and what was repaired.
 fn repaired(file: &str, old: &str, new: &str) -> Option<(String, String)> {
     assert!(
@@ -246,6 +252,59 @@ fn line_endings_of_the_file_are_kept() {
     );
 }
 
+#[test]
+fn unusual_files() {
+    // A byte-order mark, CRLF, and both in one file.
+    let file = "\u{feff}say(\"one\");\r\n  two();\r\nthree();\n";
+    assert_eq!(
+        after(file, "say(\u{201c}one\u{201d});", "say(\u{201c}1\u{201d});"),
+        file.replace("one", "1")
+    );
+    assert_eq!(
+        after(
+            file,
+            "say(\u{201c}one\u{201d});\n  two();\nthree();",
+            "say(\u{201c}one\u{201d});\n  2();\n  more();\nthree();"
+        ),
+        file.replace("two();", "2();\r\n  more();")
+    );
+    // Tabs and spaces in one indentation: no single rule.
+    let mixed = "if a {\n\t  b();\n    \tc();\n}\n";
+    assert_eq!(
+        repaired(
+            mixed,
+            "if a {\n      b();\n        c();\n}",
+            "if a {\n      d();\n        c();\n}"
+        ),
+        None
+    );
+    // Blank text, and text of marks only.
+    assert_eq!(repaired("a b\n\n", " \n \n ", "x"), None);
+    assert_eq!(repaired("a b\n", "\u{301}", "x"), None);
+    assert_eq!(repaired("a - b\n", "\u{2014}", "x"), None);
+    // A long line: only its part changes.
+    let long = format!(
+        "{}key: \"value\"{}\n",
+        "a,".repeat(20_000),
+        ",b".repeat(20_000)
+    );
+    assert_eq!(
+        after(
+            &long,
+            "key: \u{201c}value\u{201d}",
+            "key: \u{201c}other\u{201d}"
+        ),
+        long.replace("value", "other")
+    );
+    // Bytes that are not UTF-8 stay.
+    let latin = b"caf\xe9 = 1\n\tx = \"2\"\n";
+    let done = repair(latin, "    x = \"2\"", "    x = \"3\"").unwrap();
+    assert_eq!(
+        apply(latin, &[done.replacement]).unwrap(),
+        b"caf\xe9 = 1\n\tx = \"3\"\n"
+    );
+}
+
 /// Text made of few words, so that places resemble each other.
 fn words() -> impl Strategy<Value = String> {
     let line = prop::collection::vec(
@@ -256,7 +315,7 @@ fn words() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     /// The bytes before and after the lines that a repair names stay the same, and so do
     /// lines inside it that the edit does not change.
@@ -283,6 +342,49 @@ proptest! {
         }
     }
 
+    /// A repaired edit leaves exactly what the edit without the mistake leaves.
+    #[test]
+    fn a_repair_is_the_edit_without_the_mistake(
+        lines in prop::collection::vec(("(|  |    |\t|\t\t)", "[a-z]{4,9}", "(|[a-z]{3} - [a-z]{3}|d\u{e9}j\u{e0})"), 3..14),
+        crlf: bool,
+        skip in 0usize..10,
+        take in 1usize..5,
+        at in 0usize..5,
+        adds: bool,
+        mistake in 0usize..7,
+    ) {
+        let line = |(n, (indent, word, rest)): (usize, &(String, String, String))| format!("{indent}{word}_{n} = \"{rest}{n}\";");
+        let all: Vec<String> = lines.iter().enumerate().map(line).collect();
+        let skip = skip.min(all.len() - 1);
+        let old: Vec<String> = all.iter().skip(skip).take(take).cloned().collect();
+        let mut new = old.clone();
+        let at = at.min(new.len() - 1);
+        let changed = new[at].replace(" = ", "_changed = ");
+        if adds { new.insert(at + 1, changed) } else { new[at] = changed }
+        let ending = if crlf { "\r\n" } else { "\n" };
+        let mut after = all.clone();
+        after.splice(skip..skip + old.len(), new.iter().cloned());
+        let whole = |lines: &[String]| lines.iter().map(|line| format!("{line}{ending}")).collect::<String>();
+        let (file, expected) = (whole(&all), whole(&after));
+        let spoil = |lines: &[String]| -> String {
+            let each = |f: &dyn Fn(usize, &String) -> String| lines.iter().enumerate().map(|(n, line)| f(n, line)).collect::<Vec<_>>().join("\n");
+            match mistake {
+                0 => each(&|n, line| format!("{:>6}\t{line}", skip + 1 + n)),
+                1 => each(&|_, line| format!("   {line}")),
+                2 => each(&|_, line| format!("{line}  ")),
+                3 => each(&|_, line| line.replacen('"', "\u{201c}", 1).replace('"', "\u{201d}")),
+                4 => each(&|_, line| line.clone()).replace('\n', "\\n").replace('"', "\\\""),
+                5 => each(&|_, line| line.replace(" - ", " \u{2013} ").replace(" = ", "\u{a0}= ")),
+                _ => each(&|_, line| line.replace('\u{e9}', "e\u{301}").replace('\u{e0}', "a\u{300}")),
+            }
+        };
+        let (old, new) = (spoil(&old), spoil(&new));
+        if splice::find(file.as_bytes(), &old).spans.is_empty() && let Some(repaired) = repair(file.as_bytes(), &old, &new) {
+            let after = apply(file.as_bytes(), &[repaired.replacement]).unwrap();
+            prop_assert_eq!(String::from_utf8(after).unwrap(), expected);
+        }
+    }
+
     /// No text makes it fail.
     #[test]
     fn never_fails(file in "\\PC{0,80}", old in "\\PC{1,30}", new in "\\PC{0,30}") {
@@ -290,12 +392,28 @@ proptest! {
     }
 }
 
+/// Returns the time of a failed edit, with its hints.
+fn time(file: &str, old: &str) -> Duration {
+    let started = Instant::now();
+    let seen = Haystack::new(file);
+    let _ = super::repair(file.as_bytes(), &seen, old, "x");
+    let _ = crate::edit::lesson::lesson(file.as_bytes(), &seen, old, "x");
+    started.elapsed()
+}
+
+/// Checks that four times as much takes less than ten times as long; it would be sixteen
+/// times if the effort were quadratic. Short times vary too much to compare.
+fn is_linear(small: impl Fn() -> Duration, large: impl Fn() -> Duration) -> bool {
+    let noise = Duration::from_millis(100);
+    // Another program may take the processor; that does not happen every time.
+    (0..5).any(|_| large() < 10 * small() + noise)
+}
+
 #[test]
 fn repetition_takes_linear_time() {
-    // Generous: a debug build on a busy machine. A quadratic search takes minutes.
-    let limit = Duration::from_secs(20);
     let line = "    let value = compute(value, value);\n";
-    let file = line.repeat((1 << 20) / line.len());
+    let file = |size: usize| line.repeat(size / line.len());
+    let (small, large) = (file(1 << 18), file(1 << 20));
     let mut olds = vec![
         format!(
             "{}  let other;\n",
@@ -306,12 +424,42 @@ fn repetition_takes_linear_time() {
     ];
     olds.push(olds[0].replace('\n', "\\n"));
     for old in &olds {
-        let started = Instant::now();
-        let _ = repair(file.as_bytes(), old, "x");
-        assert!(started.elapsed() < limit, "{:?}", started.elapsed());
+        assert!(is_linear(|| time(&small, old), || time(&large, old)));
     }
-    let one_line = "value(".repeat((1 << 20) / 6);
-    let started = Instant::now();
-    let _ = repair(one_line.as_bytes(), "value(\u{201c}value(", "x");
-    assert!(started.elapsed() < limit, "{:?}", started.elapsed());
+    let one_line = |size: usize| "value(".repeat(size / 6);
+    let (small, large) = (one_line(1 << 18), one_line(1 << 20));
+    let old = "value(\u{201c}value(";
+    assert!(is_linear(|| time(&small, old), || time(&large, old)));
+    // The text grows with the file.
+    let grows = |lines: usize| {
+        let old = format!("{}x\n", "  let value = f(value);\n".repeat(lines));
+        let file = "    let value = f(value);\n".repeat(lines);
+        time(&file, &old)
+    };
+    assert!(is_linear(|| grows(4_000), || grows(16_000)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// No repeated text makes the effort quadratic.
+    #[test]
+    fn any_repetition_takes_linear_time(unit in "[ab(\"\u{201c}\u{e9} \t\n]{1,8}", times in 1usize..200, end in "[ab\u{201d} \n]{0,4}") {
+        let (small, large) = (unit.repeat((1 << 15) / unit.len()), unit.repeat((1 << 17) / unit.len()));
+        let old = format!(" {}{end}", unit.repeat(times));
+        prop_assert!(is_linear(|| time(&small, &old), || time(&large, &old)));
+    }
+}
+
+#[test]
+fn a_repair_of_everything_takes_linear_time() {
+    let grows = |lines: usize| {
+        let file: String = (0..lines).map(|n| format!("    step({n});\n")).collect();
+        let old = file.replace("    ", "\t");
+        let new = old.replace("(7", "(8");
+        let started = Instant::now();
+        assert!(repair(file.as_bytes(), &old, &new).is_some());
+        started.elapsed()
+    };
+    assert!(is_linear(|| grows(1_000), || grows(4_000)));
 }
