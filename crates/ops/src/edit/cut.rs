@@ -287,9 +287,9 @@ fn end_edge(old: &str, new: &str, rest: &str) -> Edge {
         };
     }
     if new.ends_with(rest) && !old.ends_with(rest) {
-        // Another word with the same end, as in a change of its beginning.
+        // Another word with the same end: a change of its beginning, or of the whole word.
         if inside_word && !goes_on && rest == word_rest {
-            return Edge::Clear;
+            return Edge::Unclear;
         }
         return repeated(last, line, rest, inside_word, &format!("{last}{rest}"));
     }
@@ -369,7 +369,7 @@ fn start_edge(old: &str, new: &str, pre: &str) -> Edge {
         .find(|pre| new.starts_with(pre) && !old.starts_with(pre));
     if let Some(pre) = repeats {
         if inside_word && !goes_on && pre.trim_start() == word_pre {
-            return Edge::Clear;
+            return Edge::Unclear;
         }
         let line = new.split('\n').next().unwrap_or(new);
         return repeated(first, line, pre, inside_word, &format!("{pre}{first}"));

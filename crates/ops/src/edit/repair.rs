@@ -18,6 +18,7 @@ use super::splice::{self, Endings, Replacement};
 use crate::text::decode;
 use crate::text::nearest::Haystack;
 use place::{Place, Wanted};
+use std::ops::Range;
 
 /// Similarity of another place that makes a repair a guess.
 const TOO_SIMILAR: f32 = 0.8;
@@ -63,7 +64,13 @@ fn spelled(bytes: &[u8], spelling: &spelling::Spelling) -> Option<Repaired> {
         let found = splice::find(bytes, &spelling.old);
         match found.spans.as_slice() {
             [] => {}
-            [_] => {
+            [span] => {
+                let inside = [span.start, span.end];
+                if inside.iter().any(|at| place::cuts_word(bytes, *at))
+                    || !is_numbered_place(bytes, span.clone(), spelling)
+                {
+                    return None;
+                }
                 let guarded = cut::guard(bytes, found, &spelling.new).ok()?;
                 notes.extend(guarded.note());
                 let replacement = guarded.replacements.into_iter().next()?;
@@ -97,12 +104,34 @@ fn replacement(
         (false, false) => last.matched.end,
     };
     let span = start..end;
+    if !is_numbered_place(bytes, span.clone(), spelling) {
+        return None;
+    }
     if !cut::is_clear(bytes, span.clone(), &spelling.old, &spelling.new) {
         return None;
     }
     let ending = Endings::of(bytes).at(span.clone());
     let new = rewrite::content(place, wanted, &spelling.old, &spelling.new, ending)?;
     Some(splice::narrowed(bytes, span, new))
+}
+
+/// Whether a place is where the removed line numbers say, or consists of whole lines, as
+/// numbered ones do. A few letters elsewhere in a line are a coincidence.
+fn is_numbered_place(bytes: &[u8], span: Range<usize>, spelling: &spelling::Spelling) -> bool {
+    let Some(number) = spelling.number else {
+        return true;
+    };
+    let before = bytes.get(..span.start).unwrap_or_default();
+    let blank = |byte: &&u8| matches!(**byte, b' ' | b'\t');
+    let indentation = before.iter().rev().take_while(blank).count();
+    let before = before.get(..before.len() - indentation).unwrap_or_default();
+    let after = bytes.get(span.end..).unwrap_or_default();
+    let whole = (before.is_empty() || before.ends_with(b"\n"))
+        && (spelling.old.ends_with('\n')
+            || after.is_empty()
+            || after.starts_with(b"\n")
+            || after.starts_with(b"\r\n"));
+    whole || splice::line_of(bytes, span.start) as u64 == number
 }
 
 /// Describes how the place differs from the text.

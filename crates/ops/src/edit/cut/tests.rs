@@ -42,6 +42,39 @@ fn a_text_cut_inside_a_line_reaches_to_its_end() {
 }
 
 #[test]
+fn a_word_with_the_same_end_is_refused() {
+    let refused = Err(Refusal::Repeats { at: 0 });
+    assert_eq!(edited("get_value\n", "get", "set_value"), refused);
+    let refused = Err(Refusal::Repeats { at: 3 });
+    assert_eq!(edited("my_value\n", "value", "my_other"), refused);
+    assert_eq!(edited("get_value\n", "get", "set").unwrap(), "set_value\n");
+}
+
+#[test]
+fn edits_within_a_line_are_made_as_they_are() {
+    for (file, old, new) in [
+        ("return f(a, b);\n", "f(a, b)", "f(a, b, c)"),
+        ("x = [1, 2]\n", "1, 2", "1, [2]"),
+        ("print(a)\n", "a", "str(a)"),
+        ("say(\"x\")\n", "x", "\\\"x\\\""),
+        ("if (a && b) {\n", "a", "(a || c)"),
+        ("let v = vec![];\n", "vec![]", "vec![0; 3]"),
+        ("<b>bold</b>\n", "bold", "<i>bold</i>"),
+        ("a: 1 # one\n", "1", "2"),
+        ("total += x\n", "total", "grand_total"),
+        ("f(g(x), y)\n", "g(x)", "h(g(x))"),
+        ("- item\n", "item", "item\n- item two"),
+        ("one two\n", "one ", ""),
+    ] {
+        assert_eq!(
+            edited(file, old, new).unwrap(),
+            file.replacen(old, new, 1),
+            "{old:?} in {file:?}"
+        );
+    }
+}
+
+#[test]
 fn a_widened_match_is_reported() {
     let note = |old: &str| {
         let guarded = guard(b"let a = 1;\n", find(b"let a = 1;\n", old), "let a = 2;");

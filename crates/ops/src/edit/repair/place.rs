@@ -242,6 +242,8 @@ fn row<'a>(
     } else if open_end && whole.starts_with(part) {
         parts.push(0..part.len());
     }
+    // A few letters inside a word are a coincidence.
+    parts.retain(|part| !cuts_word(whole, part.start) && !cuts_word(whole, part.end));
     let body_at = span.start + line.indent_bytes;
     let rows = parts.into_iter().filter_map(|part| {
         let part = folded.raw(part)?;
@@ -254,6 +256,16 @@ fn row<'a>(
         })
     });
     Some(rows.collect())
+}
+
+/// Whether an offset is inside a word.
+pub(super) fn cuts_word(text: &[u8], at: usize) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
+    let before = at.checked_sub(1).and_then(|before| text.get(before));
+    let sides = [before, text.get(at)];
+    sides
+        .into_iter()
+        .all(|byte| byte.copied().is_some_and(is_word))
 }
 
 /// Checks that one rule explains the indentation of all lines.

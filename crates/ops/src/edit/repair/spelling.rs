@@ -10,6 +10,8 @@ pub(super) struct Spelling {
     pub(super) new: String,
     /// Description of the repair; empty if the texts are as they came.
     pub(super) note: &'static str,
+    /// Number of the first line, if numbers were removed.
+    pub(super) number: Option<u64>,
 }
 
 /// Returns the texts as they came, then without the mistakes that they show signs of.
@@ -18,6 +20,7 @@ pub(super) fn spellings(old: &str, new: &str) -> Vec<Spelling> {
         old: old.to_owned(),
         new: new.to_owned(),
         note: "",
+        number: None,
     }];
     all.extend(unnumbered(old, new));
     all.extend(unescaped(old, new));
@@ -96,6 +99,7 @@ fn unnumbered(old: &str, new: &str) -> Option<Spelling> {
         old: joined(&plain, old),
         new,
         note: "line numbers removed",
+        number: Some(first),
     })
 }
 
@@ -164,7 +168,12 @@ fn unescaped(old: &str, new: &str) -> Vec<Spelling> {
                 .iter()
                 .any(|known: &Spelling| known.old == old && known.new == new)
         {
-            all.push(Spelling { old, new, note });
+            all.push(Spelling {
+                old,
+                new,
+                note,
+                number: None,
+            });
         }
     };
     let same = |set: &[char]| Some(interpreted(new, set));

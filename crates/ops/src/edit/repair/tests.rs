@@ -61,6 +61,36 @@ fn numbers_that_are_data_are_not_removed() {
 }
 
 #[test]
+fn a_repaired_text_starts_and_ends_with_words() {
+    for (file, old, new) in [
+        ("return token;\n", "ok\u{200b}", "no"),
+        ("return tok\n", "ok ", "no "),
+        ("return tok\n", "ok\\n", "no\\n"),
+        ("\tokay = 1;\n", "  ok", "  no"),
+        ("x = token\u{e9}(1);\n", "en\u{e9}\u{200b}", "no"),
+    ] {
+        assert_eq!(repaired(file, old, new), None, "{old:?}");
+    }
+    assert_eq!(after("\tok = 1;\n", "  ok", "  no"), "\tno = 1;\n");
+}
+
+#[test]
+fn a_numbered_text_is_not_looked_for_inside_lines() {
+    let file = "let token = 1;\nlet other = 2;\n";
+    assert_eq!(repaired(file, "5: ok", "5: no"), None);
+    assert_eq!(repaired(file, "2|tok", "2|no"), None);
+    // The number says the line.
+    assert_eq!(
+        after(file, "2: other = 2", "2: other = 3"),
+        file.replace('2', "3")
+    );
+    assert_eq!(
+        after(file, "7: let other = 2;", "7: let other = 3;"),
+        file.replace('2', "3")
+    );
+}
+
+#[test]
 fn escapes() {
     let python = "def f():\n    say(\"hi\")\n    return 1\n";
     assert_eq!(
