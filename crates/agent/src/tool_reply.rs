@@ -3,7 +3,7 @@
 
 use haft::ops::text::decode::prefix;
 use haft::truncate::format_size;
-use haft::{Content, Context, Reply, ReplyForm};
+use haft::{Context, Reply, ReplyForm};
 use serde_json::{Map, Value, json};
 
 /// Maximum length of a text within an object, since the runtime does not truncate JSON.
@@ -77,31 +77,6 @@ fn fields(
     }
 }
 
-/// Adds a note to a reply: as a field if it is an object, otherwise as a separate text.
-pub(crate) fn add_note(form: ReplyForm, content: &mut Vec<Content>, note: &str) {
-    let noted = match &**content {
-        [Content::Text { text }] if form.is_object() => noted(text, note),
-        _ => None,
-    };
-    match noted {
-        Some(text) => *content = vec![Content::Text { text }],
-        None => content.push(Content::Text {
-            text: format!("[{note}]"),
-        }),
-    }
-}
-
-/// Adds the note to a JSON object. Returns `None` if the text is not one.
-fn noted(text: &str, note: &str) -> Option<String> {
-    let mut object: Map<String, Value> = serde_json::from_str(text).ok()?;
-    let note = match object.get("note").and_then(Value::as_str) {
-        Some(before) => format!("{before}; {note}"),
-        None => note.to_owned(),
-    };
-    object.insert("note".to_owned(), note.into());
-    Some(Value::Object(object).to_string())
-}
-
 fn shortened(text: &str) -> String {
     if text.len() <= MAX_TEXT {
         return text.to_owned();
@@ -117,12 +92,12 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use haft::Content;
 
     fn noted(toolset: &str, text: &str) -> Vec<String> {
         let mut content = vec![Content::Text { text: text.into() }];
         let toolset = haft::toolsets::by_name(toolset).unwrap();
-        add_note(toolset.replies, &mut content, "new");
+        toolset.replies.add_note(&mut content, "new");
         let texts = content.into_iter().map(|block| match block {
             Content::Text { text } => text,
             _ => String::new(),

@@ -26,7 +26,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
 /// At most 30 frames per second.
@@ -50,6 +50,10 @@ enum TaskResult {
     Started(Result<EventStream, String>),
     /// A message for the user.
     Message(Result<String, String>),
+    /// A diff to show.
+    Diff(String),
+    /// A question of the chat itself.
+    Ask(Box<haft::Question>, oneshot::Sender<haft::ApprovalAnswer>),
     /// Completions for the input.
     Completions(Completions),
 }
@@ -333,6 +337,7 @@ impl App {
                 self.command_outputs.push((line, output));
             }
         }
+        self.note_changes();
         if let Some(next) = self.queue.pop() {
             self.prompt(next);
         }
@@ -352,6 +357,14 @@ impl App {
             }
             TaskResult::Message(Ok(message)) => self.note(&message, Style::DIM),
             TaskResult::Message(Err(message)) => self.note(&message, Style::RED),
+            TaskResult::Diff(text) => {
+                let lines = crate::card::coloured_diff(&text, "");
+                let lines = self.transcript.section(lines);
+                self.print(&lines);
+            }
+            TaskResult::Ask(question, answer) => {
+                self.requests.add(Request::Question(*question, answer));
+            }
             TaskResult::Completions(completions) => self.show_completions(completions),
         }
     }

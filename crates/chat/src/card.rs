@@ -4,7 +4,7 @@ mod body;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use body::{RowLimit, diff_lines, requested_diff};
+pub(crate) use body::{RowLimit, coloured_diff, diff_lines, requested_diff};
 
 use crate::screen::truncate_middle;
 use crate::styled_text::{Line, Style};

@@ -33,6 +33,9 @@ impl From<Event> for ChatEvent {
     }
 }
 
+/// Answer of a session that does not record what calls change.
+const NOT_RECORDED: &str = "changes are not recorded in this session";
+
 /// EventStream of a run, of a command, or of the background.
 pub type EventStream = BoxStream<'static, ChatEvent>;
 
@@ -80,6 +83,39 @@ pub trait Driver: Send + Sync {
 
     /// Name and first sentence of each tool.
     fn tools(&self) -> Vec<(String, String)>;
+
+    /// One line about the files that the last run changed, if it changed any.
+    async fn changed(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns a diff of the last run, or of the calls and paths in `words`.
+    async fn changes(&self, words: String) -> Result<String, String> {
+        drop(words);
+        Err(NOT_RECORDED.to_owned())
+    }
+
+    /// Returns a preview of undoing the last run, or the calls and paths in `words`.
+    async fn undo_preview(&self, words: String) -> Result<String, String> {
+        drop(words);
+        Err(NOT_RECORDED.to_owned())
+    }
+
+    /// Undoes the last run, or the calls and paths in `words`.
+    async fn undo(&self, words: String) -> Result<String, String> {
+        drop(words);
+        Err(NOT_RECORDED.to_owned())
+    }
+
+    /// Returns a preview of a redo.
+    async fn redo_preview(&self) -> Result<String, String> {
+        Err(NOT_RECORDED.to_owned())
+    }
+
+    /// Takes the last undo back.
+    async fn redo(&self) -> Result<String, String> {
+        Err(NOT_RECORDED.to_owned())
+    }
 
     /// One line for each session of this folder, newest first.
     async fn list_sessions(&self) -> Result<Vec<String>, String>;

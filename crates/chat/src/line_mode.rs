@@ -287,7 +287,7 @@ impl LineChat {
             "/tools" => return self.print(&slash::table(&driver.tools(), WIDTH)),
             "/cost" => return self.print(&slash::table(&slash::cost_rows(&driver.usage()), WIDTH)),
             "/model" if rest.is_empty() => Ok(slash::model_text(&*driver)),
-            "/model" | "/compact" if self.events.is_some() => {
+            "/model" | "/compact" | "/undo" | "/redo" if self.events.is_some() => {
                 Err("wait until the current work is done".to_owned())
             }
             "/model" => {
@@ -295,6 +295,21 @@ impl LineChat {
                 set.map(|()| format!("using {} from now on", driver.model()))
             }
             "/compact" => driver.compact().await,
+            "/changes" => driver.changes(rest.to_owned()).await,
+            // Questions need a screen, so the user confirms with a second command.
+            "/undo" => match rest.strip_prefix("yes") {
+                Some(rest) => driver.undo(rest.trim().to_owned()).await,
+                None => {
+                    let preview = driver.undo_preview(rest.to_owned()).await;
+                    let how = format!("/undo yes {rest}");
+                    preview.map(|text| format!("{text}\nto do this: {}", how.trim_end()))
+                }
+            },
+            "/redo" if rest == "yes" => driver.redo().await,
+            "/redo" => {
+                let preview = driver.redo_preview().await;
+                preview.map(|text| format!("{text}\nto do this: /redo yes"))
+            }
             _ => driver
                 .list_sessions()
                 .await
@@ -313,6 +328,10 @@ impl LineChat {
             && let Some(output) = call.and_then(|call| self.driver.reply_text(&call))
         {
             self.command_outputs.push((line, output));
+        }
+        if let Some(line) = self.driver.changed().await {
+            let lines = self.transcript.note(&line, Style::DIM);
+            self.print(&lines)?;
         }
         self.needs_prompt = io::stdout().is_terminal();
         match std::mem::take(&mut self.queue).join("\n") {
@@ -361,7 +380,11 @@ impl LineChat {
                     None => "",
                 };
                 let keys = format!("  y: yes, n [REASON]: no, e JSON: use other arguments{always}");
-                self.show(lines, &question.call_id, &[&keys, "Run it? [y/N]"])?;
+                let keys: [&str; 2] = match question.review {
+                    Some(_) => ["  k: keep, r [REASON]: revert", "Keep it? [k/R]"],
+                    None => [&keys, "Run it? [y/N]"],
+                };
+                self.show(lines, &question.call_id, &keys)?;
                 self.open_request = Some(OpenRequest::Question(Box::new(question), answer));
             }
             Request::Form(form, filled) => match FormState::new(form) {
@@ -439,6 +462,8 @@ impl LineChat {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let reason = Some(rest.trim().to_owned()).filter(|reason| !reason.is_empty());
         let answer = match word.to_ascii_lowercase().as_str() {
+            "k" | "keep" if rest.is_empty() && question.review.is_some() => Answer::Approve,
+            "r" | "revert" if question.review.is_some() => Answer::Reject { reason },
             "y" | "yes" if rest.is_empty() => Answer::Approve,
             "a" | "always" if question.suggestion.is_some() => Answer::Always,
             "e" => match serde_json::from_str(rest) {

@@ -5,8 +5,9 @@ mod tests;
 
 use crate::card::{RowLimit, diff_lines, requested_diff};
 use crate::styled_text::{Line, Style, plain_text};
+use haft::effects::Diff;
 use haft::ops::text::decode::visible;
-use haft::{Access, Question, Resource, Subject};
+use haft::{Access, Question, Resource, Review, Subject};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -53,6 +54,15 @@ pub(crate) fn question_lines(
     columns: usize,
 ) -> Vec<Line> {
     let tool = Style::BOLD.and(Style::YELLOW);
+    if let Some(review) = &question.review {
+        return review_lines(question, review, detail);
+    }
+    if question.call_id.is_empty() {
+        let mut out = vec![Line::new(&format!("{}?", question.tool), tool)];
+        let text = question.confirm.as_deref().unwrap_or_default();
+        out.extend(text.lines().map(|line| Line::plain(&format!("  {line}"))));
+        return out;
+    }
     let mut out = vec![match question.confirm {
         Some(_) => Line::new(&question.tool, tool)
             .and(" is running and asks before it continues:", Style::PLAIN),
@@ -118,6 +128,58 @@ pub(crate) fn question_lines(
     out
 }
 
+/// Maximum number of changes that are listed before the user asks for all. All of them are
+/// counted.
+const MAX_BRIEF_CHANGES: usize = 20;
+
+/// The changes of a call that has run, deletions first.
+fn review_lines(question: &Question, review: &Review, detail: Detail) -> Vec<Line> {
+    let mut out = vec![
+        Line::new(&question.tool, Style::BOLD.and(Style::YELLOW))
+            .and(" has run. Keep what it changed?", Style::PLAIN),
+    ];
+    if let Some(agent) = &question.agent {
+        out.push(fact("agent", agent));
+    }
+    out.extend(asking_rules(question));
+    out.push(fact("changed", &review.summary()));
+    let change = |line: &str| {
+        let style = match line.starts_with("deleted") {
+            true => Style::RED,
+            false => Style::PLAIN,
+        };
+        Line::new(&format!("  {line}"), style).hanging(13)
+    };
+    match detail {
+        Detail::Brief => {
+            let lines = review.lines();
+            out.extend(
+                lines
+                    .iter()
+                    .take(MAX_BRIEF_CHANGES)
+                    .map(|line| change(line)),
+            );
+            if lines.len() > MAX_BRIEF_CHANGES {
+                let more = lines.len() - MAX_BRIEF_CHANGES;
+                out.push(Line::plain(&format!("  … and {more} more")));
+            }
+        }
+        Detail::Full => {
+            for (line, diff) in review.diffs() {
+                out.push(change(&line));
+                match diff {
+                    Diff::Lines { text, .. } => {
+                        out.extend(crate::card::coloured_diff(&text, "    "))
+                    }
+                    Diff::Opaque(why) => out.push(Line::new(&format!("    {why}"), Style::DIM)),
+                    Diff::Same => {}
+                }
+            }
+        }
+    }
+    out
+}
+
 /// The action of a call, as the end of the question.
 fn action(question: &Question) -> &'static str {
     let mut resources = question.resources.iter();
@@ -141,6 +203,9 @@ fn action(question: &Question) -> &'static str {
 
 /// Whether [`Detail::Full`] would show more than [`Detail::Brief`].
 pub(crate) fn has_more(question: &Question, columns: usize) -> bool {
+    if question.review.is_some() {
+        return true;
+    }
     let context = QuestionContext::default();
     question_lines(question, &context, Detail::Brief, columns)
         != question_lines(question, &context, Detail::Full, columns)

@@ -7,7 +7,7 @@ use haft::ops::text::spelling::closest;
 use haft_agent::Usage;
 
 /// Name, arguments and description of each command.
-pub(crate) const COMMANDS: [(&str, &str, &str); 7] = [
+pub(crate) const COMMANDS: [(&str, &str, &str); 10] = [
     ("/help", "", "show this help"),
     ("/tools", "", "list the tools the model can call"),
     (
@@ -15,6 +15,17 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 7] = [
         "[NAME]",
         "show the model, or switch to another one",
     ),
+    (
+        "/changes",
+        "[CALL] [PATH]",
+        "show what the last run changed",
+    ),
+    (
+        "/undo",
+        "[CALL] [PATH]",
+        "take back what the last run changed",
+    ),
+    ("/redo", "", "take the last undo back"),
     ("/compact", "", "compact the conversation"),
     ("/sessions", "", "list sessions that can be resumed"),
     ("/cost", "", "show tokens and cost so far"),

@@ -366,6 +366,12 @@ impl Transcript {
                 call.awaits_approval = true;
                 self.running.push(call);
             }
+            Tool::ReviewNeeded { call_id, .. } => {
+                let mut running = self.running.iter_mut();
+                if let Some(call) = running.find(|call| call.is(call_id, sub_agent)) {
+                    call.awaits_approval = true;
+                }
+            }
             _ => {}
         }
     }
@@ -468,6 +474,10 @@ impl Transcript {
 
     /// Whether the event that announces a request has arrived.
     pub(crate) fn is_announced(&self, request: &Request) -> bool {
+        // The chat's own questions belong to no call.
+        if matches!(request, Request::Question(question, _) if question.call_id.is_empty()) {
+            return true;
+        }
         self.running.iter().any(|call| match request {
             Request::Question(question, _) => call.awaits_approval && call.id == question.call_id,
             // A running call may send a form at any time.

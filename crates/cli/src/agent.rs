@@ -4,6 +4,7 @@ mod children;
 pub(crate) mod driver;
 mod headless;
 mod instructions;
+mod last_run;
 mod progress;
 pub(crate) mod seed;
 

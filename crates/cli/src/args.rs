@@ -1,6 +1,7 @@
 //! The command line as people type it. A doc comment here is the help text.
 
 pub(crate) mod agent;
+pub(crate) mod effects;
 pub(crate) mod mcp;
 pub(crate) mod mcp_servers;
 pub(crate) mod plugin;
@@ -21,7 +22,15 @@ const TOP: &str = "\
 {subcommands}{after-help}";
 
 /// Commands that the help of `haft` names without describing them.
-const MINOR: [&str; 4] = ["config", "plugin", "store", "completions"];
+const MINOR: [&str; 7] = [
+    "redo",
+    "clean",
+    "init",
+    "config",
+    "plugin",
+    "store",
+    "completions",
+];
 
 /// Help of `haft help flags`.
 const FLAGS: &str = "\
@@ -242,6 +251,30 @@ pub(crate) enum Command {
         haft call write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Call(Call),
+    /// Show what calls changed, deletions first.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft changes\n  haft changes call-7 src --stat"
+    )]
+    Changes(effects::Changes),
+    /// Take back what a call changed, or several.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft undo\n  haft undo call-7 notes.txt --dry-run"
+    )]
+    Undo(effects::Undo),
+    /// Take back the last undo.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft redo\n  haft redo --dry-run"
+    )]
+    Redo(effects::Redo),
+    /// Remove what is kept for `haft undo`.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft clean --yes\n  haft clean --yes --quiet"
+    )]
+    Clean(effects::Clean),
     /// List the tools the model gets, or show one of them.
     #[command(
         verbatim_doc_comment,

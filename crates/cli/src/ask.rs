@@ -43,6 +43,18 @@ impl Approver for TerminalApprover {
                 return Answer::Reject { reason: None };
             };
             let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+            let reason = Some(rest.trim().to_owned()).filter(|reason| !reason.is_empty());
+            if question.review.is_some() {
+                match word.to_ascii_lowercase().as_str() {
+                    "k" | "keep" | "y" | "yes" if rest.is_empty() => return Answer::Approve,
+                    "v" => {
+                        detail = Detail::Full;
+                        continue;
+                    }
+                    "r" | "revert" | "n" | "no" => return Answer::Reject { reason },
+                    _ => return Answer::Reject { reason: None },
+                }
+            }
             match word.to_ascii_lowercase().as_str() {
                 "y" | "yes" if rest.is_empty() => return Answer::Approve,
                 "a" | "always" if question.suggestion.is_some() => return Answer::Always,
@@ -51,10 +63,7 @@ impl Approver for TerminalApprover {
                     Ok(arguments) => return Answer::ApproveWith { arguments },
                     Err(why) => output::note(&format!("  {why}")),
                 },
-                "n" | "no" => {
-                    let reason = Some(rest.trim().to_owned()).filter(|reason| !reason.is_empty());
-                    return Answer::Reject { reason };
-                }
+                "n" | "no" => return Answer::Reject { reason },
                 _ => return Answer::Reject { reason: None },
             }
         }
@@ -93,6 +102,11 @@ fn is_yes(line: &str) -> bool {
 impl TerminalApprover {
     fn prompt(&self, question: &Question, detail: Detail) -> String {
         let mut out = question_text(question, &self.context, detail, text::WIDTH);
+        if question.review.is_some() {
+            out.push_str("  k: keep, r: revert (`r WHY` gives a reason), v: show everything\n");
+            out.push_str("Keep it? [k/R] ");
+            return out;
+        }
         let always = match question.suggestion {
             Some(_) => ", a: always",
             None => "",

@@ -1,7 +1,9 @@
 //! The commands, one file each.
 
 pub(crate) mod call;
+pub(crate) mod changes;
 pub(crate) mod chat;
+pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
@@ -18,4 +20,5 @@ pub(crate) mod start;
 pub(crate) mod store;
 pub(crate) mod tools;
 pub(crate) mod trust;
+pub(crate) mod undo;
 pub(crate) mod why;

@@ -7,6 +7,7 @@ mod args;
 mod ask;
 mod commands;
 mod confinement;
+mod effects;
 mod env;
 mod exit;
 mod file_backend;
@@ -66,6 +67,10 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Run(run)) => commands::run::run(shared, &run),
         Some(Command::Resume(resume)) => commands::resume::run(shared, &resume),
         Some(Command::Call(call)) => commands::call::run(shared, &call),
+        Some(Command::Changes(changes)) => commands::changes::run(shared, &changes),
+        Some(Command::Undo(undo)) => commands::undo::run(shared, &undo),
+        Some(Command::Redo(redo)) => commands::undo::redo(shared, &redo),
+        Some(Command::Clean(clean)) => commands::clean::run(shared, &clean),
         Some(Command::Why(why)) => commands::why::run(shared, &why),
         Some(Command::Tools(tools)) => commands::tools::run(shared, &tools),
         Some(Command::Mcp(mcp)) => match &mcp.servers {

@@ -264,6 +264,12 @@ impl Journal for Recorder {
         session.commit_soon(batch).await.map_err(store_error)
     }
 
+    fn recorded_as(&self, call_id: &str) -> Option<String> {
+        let calls = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = calls.get(call_id)?.last()?;
+        Some(open.call.call_id.clone())
+    }
+
     async fn note(&self, text: String) -> Result<(), Error> {
         let session = self.session().await.map_err(Error::failed)?;
         let call_id = format!("{}-end", self.id);

@@ -190,6 +190,9 @@ fn builder(
     if let Some(reason) = confinement::approval_reason(settings) {
         builder = builder.ask_first(reason, haft::Effect::Execute);
     }
+    if let Some(store) = crate::effects::recording(settings) {
+        builder = builder.effects(store);
+    }
     if let Some(record) = record {
         builder = builder.session(record.session).journal(record.journal);
     }

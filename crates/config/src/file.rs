@@ -15,6 +15,7 @@
 
 use super::channels::ChannelEntry;
 use super::commands::ExecutorEntry;
+use super::effects::EffectsEntry;
 use super::files::{BackendEntry, ExecutionEntry};
 use super::mcp::ServerEntry;
 use super::plugins::PluginEntry;
@@ -53,10 +54,14 @@ pub(crate) struct File {
     /// How code runs: local, sandbox, none or a server.
     #[schemars(extend("default" = "local", "x-project" = "tightens"))]
     pub(crate) execution: Option<Setting<ExecutionEntry>>,
-    /// Rules that allow, ask or deny calls.
+    /// Rules that allow, review, ask or deny calls.
     #[serde(default)]
     #[schemars(extend("x-project" = "literal"))]
     pub(crate) policy: List<RuleEntry>,
+    /// Limits of `haft undo`; in your own file.
+    #[serde(default)]
+    #[schemars(extend("default" = {}, "x-project" = "ignored"))]
+    pub(crate) effects: EffectsEntry,
     /// Calls that need approval: ask, auto or never.
     #[schemars(extend("default" = "ask", "x-project" = "tightens"))]
     #[schemars(extend("x-flag" = "--approve", "x-variable" = "HAFT_APPROVE"))]

@@ -35,11 +35,12 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().with(|all| all.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<File>();
     let mut schema = schema.to_value();
-    let (tools, web) = (
+    let (tools, web, effects) = (
         "/properties/tools/type",
         "/properties/tools/properties/web/type",
+        "/properties/effects/type",
     );
-    for section in ["/type", tools, web] {
+    for section in ["/type", tools, web, effects] {
         if let Some(kind) = schema.pointer_mut(section) {
             *kind = json!(["object", "null"]);
         }
@@ -186,6 +187,7 @@ mod tests {
             ("tools.web.deny_hosts", Tightens),
             ("tools.web.enabled", Limited),
             ("policy[0]", Literal),
+            ("effects.record", Ignored),
         ] {
             assert_eq!(project_right(path), right, "{path}");
         }

@@ -3,6 +3,7 @@
 mod broad_folders;
 mod channels;
 pub mod commands;
+pub mod effects;
 mod environment;
 pub mod external;
 mod failure;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub edit_repairs: Repairs,
     /// Storage of files, and the executor of the model's code.
     pub files: files::Files,
+    /// Settings for recording the changes of calls.
+    pub effects: effects::Effects,
     /// Destinations for messages, by name.
     pub channels: BTreeMap<String, Channel>,
     /// Settings of the web tools.
@@ -329,6 +332,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
     let (rules, mode) = permissions::sandbox(sources, notes)?;
     let commands = commands::load(sources, notes)?;
     let files = files::load(sources, &toolset, notes)?;
+    let effects = effects::load(sources, notes)?;
     let channels = channels::load(sources, notes)?;
     let mut web = web::load(sources, home, notes)?;
     web.by_project = web_by_project(sources, &toolset)?;
@@ -356,6 +360,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
         mode,
         commands,
         files,
+        effects,
         channels,
         web,
         plugins,

@@ -19,10 +19,13 @@ use serde::de::{self, Deserialize, Deserializer};
 /// Verdict about calls, and the calls that it is about.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [{ "required": ["allow"] }, { "required": ["ask"] }, { "required": ["deny"] }]))]
+#[schemars(extend("oneOf" = [{ "required": ["allow"] }, { "required": ["review"] }, { "required": ["ask"] }, { "required": ["deny"] }]))]
 pub(crate) struct RuleEntry {
     /// Allow calls of this tool; "*" for every tool.
     allow: Option<String>,
+    /// Run calls of this tool without network, then let the user keep or revert what they
+    /// changed; "*" for every tool.
+    review: Option<String>,
     /// Ask the user before calls of this tool; "*" for every tool.
     ask: Option<String>,
     /// Never allow calls of this tool; "*" for every tool.
@@ -197,13 +200,14 @@ fn rule(layer: &Layer, found: &FoundValue) -> Result<Rule, Failure> {
     let at = found.node.at;
     let verdicts = [
         (Verdict::Allow, entry.allow),
+        (Verdict::Review, entry.review),
         (Verdict::Ask, entry.ask),
         (Verdict::Deny, entry.deny),
     ];
     let given = verdicts.into_iter();
     let mut given = given.filter_map(|(verdict, tool)| Some((verdict, tool?)));
     let (verdict, tool) = given.next().ok_or_else(|| {
-        let message = "a rule must have allow, ask or deny with the name of a tool";
+        let message = "a rule must have allow, review, ask or deny with the name of a tool";
         layer.problem(at, message)
     })?;
     if let Some((other, _)) = given.next() {

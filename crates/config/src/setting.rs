@@ -165,6 +165,32 @@ impl<const MOST: u64> Limit for Number<MOST> {
     }
 }
 
+/// A size: a whole number of bytes, or with a unit, such as `64MiB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl Bytes {
+    /// Parses a number with a unit. `K`, `M`, `G` and `T` count in 1024, with or without
+    /// `iB`; `KB`, `MB`, `GB` and `TB` count in 1000.
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit());
+        let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+        let unit = unit.trim().to_ascii_lowercase();
+        let (letter, base) = match unit.as_str() {
+            "" | "b" => ("", 1),
+            short if short.len() == 1 => (short, 1024),
+            unit if let Some(letter) = unit.strip_suffix("ib") => (letter, 1024),
+            unit => (unit.strip_suffix('b')?, 1000),
+        };
+        let power = ["", "k", "m", "g", "t"]
+            .iter()
+            .position(|one| *one == letter)?;
+        let factor = u64::checked_pow(base, u32::try_from(power).ok()?)?;
+        number.parse::<u64>().ok()?.checked_mul(factor).map(Self)
+    }
+}
+
 /// Seconds, up to a day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Seconds(pub(crate) f64);
@@ -266,6 +292,15 @@ scalar!(
         u64::MAX => json_schema!({ "type": "number", "minimum": 0 }),
         most => json_schema!({ "type": "number", "minimum": 0, "maximum": most }),
     }
+);
+scalar!(
+    [] Bytes,
+    "a size, such as 64MiB".to_owned(),
+    |value| match value {
+        Value::String(text) => Self::parse(text),
+        value => value.as_u64().map(Self),
+    },
+    json_schema!({ "type": ["integer", "string"], "minimum": 0, "pattern": "^ *[0-9]+ *([kKmMgGtT]?([iI]?[bB])?) *$" })
 );
 scalar!(
     [] Seconds,

@@ -7,6 +7,7 @@ mod notes;
 pub(crate) use live::{Live, PACE};
 pub(crate) use notes::{details, findings, looks_refused, notes, notes_within};
 
+use haft_ops::effects::Recording;
 use haft_ops::exec::{ExecContext, Monitor, RemoteFolder, Sandbox};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::{
@@ -126,6 +127,7 @@ impl Commands {
             remote_folder,
             filter: None,
             isolation: None,
+            recording: Recording::Off,
         })
     }
 }

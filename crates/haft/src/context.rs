@@ -7,7 +7,9 @@ use crate::limit::{self, Beginning, ShownOutput};
 use crate::queue::Position;
 use crate::runtime::clock::Clock;
 use crate::runtime::hidden_paths::Known;
-use crate::runtime::{ApprovalAnswer, Approver, Call, Filled, Narrow, OuterCall, Runtime, Session};
+use crate::runtime::{
+    ApprovalAnswer, Approver, Call, Filled, Narrow, OuterCall, Recording, Runtime, Session,
+};
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
 use haft_ops::exec::{self, Done, Exec, ExecContext};
@@ -36,6 +38,10 @@ pub(crate) type UpdateSink = Arc<dyn Fn(&[Content]) + Send + Sync>;
 pub struct Context {
     pub(crate) call_id: Arc<str>,
     pub(crate) session: Arc<Session>,
+    /// The session's files; changes through it are recorded.
+    pub(crate) backend: Arc<dyn Backend>,
+    /// Records what the call changes, if it may change something.
+    pub(crate) recording: Option<Recording>,
     pub(crate) cancel: CancellationToken,
     pub(crate) clock: Clock,
     /// Position of the call in the queue for files.
@@ -76,7 +82,17 @@ impl Context {
     /// Returns the backend, where files live.
     #[must_use]
     pub fn backend(&self) -> &dyn Backend {
-        &*self.session.backend
+        &*self.backend
+    }
+
+    /// Returns the style in which the toolset writes paths.
+    pub(crate) fn paths(&self) -> crate::toolset::Paths {
+        self.session.shared.toolset.paths
+    }
+
+    /// Returns whether edits repair a text that is not in the file exactly.
+    pub(crate) fn edit_repairs(&self) -> haft_ops::edit::Repairs {
+        self.session.shared.edit_repairs
     }
 
     /// Returns the style in which the toolset writes paths.
@@ -225,7 +241,16 @@ impl Context {
         let exec_context = self
             .session
             .with_denied_paths_hidden(self.tool(), exec_context);
+        let exec_context = self.recorded(exec_context);
         self.run_in(&exec_context, request).await
+    }
+
+    /// Records what commands change.
+    fn recorded(&self, exec_context: ExecContext) -> ExecContext {
+        match &self.recording {
+            Some(recording) => recording.exec_context(&self.session, exec_context),
+            None => exec_context,
+        }
     }
 
     async fn run_in(&self, exec_context: &ExecContext, request: Exec) -> Result<Done, Error> {
@@ -238,6 +263,9 @@ impl Context {
                 biased;
                 done = &mut run => {
                     let done = done?;
+                    if let Some(recording) = &self.recording {
+                        recording.command_ended(&done.finished);
+                    }
                     if let Some(spill) = &self.session.spill {
                         spill.count(&done.finished.output);
                         spill.count(&done.finished.error);
@@ -273,6 +301,7 @@ impl Context {
         let exec_context = self
             .session
             .with_denied_paths_hidden(self.tool(), &exec_context);
+        let exec_context = self.recorded(exec_context);
         self.run_in(&exec_context, request).await
     }
 
@@ -309,8 +338,13 @@ impl Context {
         let exec_context = self
             .session
             .with_denied_paths_hidden(self.tool(), exec_context);
+        let exec_context = self.recorded(exec_context);
         let (launch, after) = exec::launch(&exec_context, request).await?;
-        Ok(processes.start(title, launch, after).await?)
+        let status = processes.start(title, launch, after).await?;
+        if let Some(recording) = &self.recording {
+            recording.process_started(&status.id);
+        }
+        Ok(status)
     }
 
     /// Returns the background processes of this session.
@@ -415,7 +449,9 @@ impl Context {
         let runtime = Runtime {
             session: Arc::clone(&self.session),
         };
-        runtime.would_allow(self.tool(), resource)
+        let reviewed = self.recording.as_ref();
+        let is_reviewed = reviewed.is_some_and(Recording::is_reviewed);
+        runtime.would_allow(self.tool(), resource, is_reviewed)
     }
 
     /// Shows partial results while the call runs.
@@ -459,8 +495,10 @@ impl Context {
         resource: Resource,
         paths: &[(FilePath, Access)],
     ) -> Result<(), Error> {
+        let reviewed = self.recording.as_ref();
+        let is_reviewed = reviewed.is_some_and(Recording::is_reviewed);
         self.runtime()
-            .may(self.tool(), self.effect, resource, paths)
+            .may(self.tool(), self.effect, resource, paths, is_reviewed)
     }
 
     /// Returns the session of this call, for making further calls.

@@ -83,6 +83,20 @@ pub enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         question: Option<String>,
     },
+    /// A call has run, and the user decides whether its changes are kept.
+    ReviewNeeded {
+        /// Id of the call.
+        call_id: String,
+        /// Name of the tool.
+        tool: String,
+        /// The changes, as in `haft changes --json`.
+        changes: Vec<Value>,
+        /// Whether the changes are all that the call made.
+        complete: bool,
+        /// Reason why something was not recorded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
     /// A call was refused; the tool did not run.
     ToolDenied {
         /// Id of the call.

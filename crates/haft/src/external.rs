@@ -4,6 +4,7 @@ pub(crate) mod executable;
 pub(crate) mod installer;
 pub(crate) mod plugin;
 mod printed;
+pub(crate) mod recorded;
 pub(crate) mod source;
 pub(crate) mod time;
 

@@ -68,6 +68,11 @@ pub trait Journal: Send + Sync {
     /// Records the result of a call. A journal may write it later, together with others; the
     /// reply does not wait for that.
     async fn outcome(&self, outcome: Outcome) -> Result<(), Error>;
+    /// Returns the id under which a running call is recorded, if it is not its own.
+    fn recorded_as(&self, call_id: &str) -> Option<String> {
+        let _ = call_id;
+        None
+    }
     /// Records a note that belongs to no call, such as a finding at the end of the session.
     async fn note(&self, text: String) -> Result<(), Error> {
         drop(text);

@@ -22,6 +22,7 @@
 
 pub mod commands;
 mod context;
+pub mod effects;
 mod error;
 mod event;
 mod external;
@@ -67,7 +68,7 @@ pub use reply::{Content, Embedded, Reply};
 pub use runtime::{
     Admitted, ApprovalAnswer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk,
     Explained, Filled, Folders, Form, Listed, MemoryFiles, MemoryMark, Naming, Narrow, PromptFiles,
-    Question, Refused, Runtime, Sibling,
+    Question, Refused, Review, Runtime, Sibling,
 };
 pub use schema::{ExampleParameters, Repair, ResultFit, ResultSchema, parse_arguments};
 pub use secret::Secret;

@@ -121,6 +121,8 @@ pub struct Reply {
     pub(crate) limit: Option<Limit>,
     pub(crate) is_final: bool,
     pub(crate) is_pending: bool,
+    /// The reply of a call that has run, while the user decides about its changes.
+    pub(crate) held: Option<Box<Reply>>,
     /// The JSON document that the first block consists of, if the reply was created from
     /// one.
     pub(crate) document: Option<Value>,
@@ -341,6 +343,24 @@ impl Reply {
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.is_pending
+    }
+
+    /// Returns the reply of a call that has run, if this reply is pending because the user
+    /// decides about the call's changes. [`crate::Runtime::settle`] takes it.
+    #[must_use]
+    pub fn held(&self) -> Option<&Self> {
+        self.held.as_deref()
+    }
+
+    /// Returns a reply from its JSON form; `None` if it is not one.
+    #[must_use]
+    pub fn from_json(json: &Value) -> Option<Self> {
+        Some(Self {
+            content: serde_json::from_value(json.get("content")?.clone()).ok()?,
+            is_error: json.get("is_error")?.as_bool()?,
+            details: json.get("details")?.as_object()?.clone(),
+            ..Self::default()
+        })
     }
 
     /// Returns the details that only the front end sees.

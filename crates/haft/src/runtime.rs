@@ -16,6 +16,8 @@ mod inspect;
 mod memory_files;
 mod narrow;
 mod pictures;
+mod recording;
+mod review;
 mod saved_output;
 mod session;
 mod sibling;
@@ -34,6 +36,8 @@ pub use form::{Filled, Form};
 pub use hidden_paths::PromptFiles;
 pub use memory_files::{MemoryFiles, MemoryMark};
 pub use narrow::Narrow;
+pub(crate) use recording::Recording;
+pub use review::Review;
 pub(crate) use session::Session;
 pub use sibling::Sibling;
 
@@ -47,7 +51,8 @@ use admit::{Admission, NotAdmitted};
 use clock::Clock;
 use conclude::{Ended, HowEnded};
 use futures::{FutureExt, Stream, StreamExt};
-use haft_ops::{Access, FilePath};
+use haft_ops::backend::Recorded;
+use haft_ops::{Access, Backend, FilePath};
 use serde_json::Value;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -77,6 +82,7 @@ struct Running<'a> {
     position: &'a Position,
     /// Paths that the policy has checked.
     paths: Arc<[(FilePath, Access)]>,
+    recording: Option<Recording>,
 }
 
 impl Runtime {
@@ -176,6 +182,7 @@ impl Runtime {
             ticket,
             paths,
             question: _,
+            review,
         } = admission;
         let limit = entry.tool.limit(session.shared.timeout);
         let outer = self.outer_call(call).map(|outer| outer.clock.clone());
@@ -188,10 +195,12 @@ impl Runtime {
         // The tool may now own them without a copy.
         drop(arguments);
 
+        let recording = self.begin_recording(call, &entry, review);
         let running = Running {
             clock: &clock,
             position: ticket.position(),
             paths,
+            recording: recording.clone(),
         };
         let mut reply = match self.execute(call, &entry, prepared, running).await {
             Ok(reply) => reply,
@@ -227,12 +236,13 @@ impl Runtime {
         );
         // Tools that truncate by themselves report it in the details.
         let is_truncated = cut || reply.details.get("truncated") == Some(&Value::Bool(true));
+        let duration = clock.ran();
         let how = HowEnded::Made {
-            duration: clock.ran(),
+            duration,
             is_truncated,
         };
         Ok(Ended {
-            reply,
+            reply: self.end_recording(call, recording, reply).await,
             how,
             ticket: Some(ticket),
         })
@@ -251,7 +261,15 @@ impl Runtime {
         let stop = call.cancel.child_token();
         // Cancels the tool however this function ends, even if it is dropped.
         let _stopping = stop.clone().drop_guard();
+        let recording = running.recording;
+        let interrupted = recording.clone();
+        let recorded = recording.as_ref().map(|recording| {
+            let backend = Arc::clone(&self.session.backend);
+            Arc::new(Recorded::new(backend, recording.recorder().clone())) as Arc<dyn Backend>
+        });
         let cx = Context {
+            backend: recorded.unwrap_or_else(|| Arc::clone(&self.session.backend)),
+            recording,
             call_id: call.id.as_str().into(),
             session: Arc::clone(&self.session),
             cancel: stop.clone(),
@@ -298,6 +316,11 @@ impl Runtime {
             () = over => Err(self.out_of_time(clock)),
             () = cancelled => Err(Error::Cancelled),
         };
+        if let (Some(recording), Err(Error::TimedOut { .. } | Error::Cancelled)) =
+            (&interrupted, &outcome)
+        {
+            recording.interrupt();
+        }
         let outcome = self.explained(entry.tool.installer(), outcome);
         match watching {
             Some(cx) => cx.note_protected_changes(outcome).await,

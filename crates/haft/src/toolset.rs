@@ -1,13 +1,13 @@
 //! A toolset: tools in the style of one agent, with that agent's conventions for paths,
 //! failures and truncation.
 
-use crate::{AnyTool, Error, Offered, Reply};
+use crate::{AnyTool, Content, Error, Offered, Reply};
 use haft_ops::scope::spelling::{self, Misspelling};
 use haft_ops::scope::{FileRules, Reading, ScopeConfig, Writing};
 use haft_ops::spill::StoredOutput;
 use haft_ops::text::limit::{Cut, Keep, Limit};
 use haft_ops::{Access, FilePath, Scope};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,6 +90,32 @@ impl ReplyForm {
             Self::Object { .. } => "",
         }
     }
+
+    /// Adds a note to the content of a reply: as a field if it is an object, otherwise as a
+    /// separate text.
+    pub fn add_note(self, content: &mut Vec<Content>, note: &str) {
+        let noted = match &**content {
+            [Content::Text { text }] if self.is_object() => with_note(text, note),
+            _ => None,
+        };
+        match noted {
+            Some(text) => *content = vec![Content::Text { text }],
+            None => content.push(Content::Text {
+                text: format!("[{note}]"),
+            }),
+        }
+    }
+}
+
+/// Adds the note to a JSON object. Returns `None` if the text is not one.
+fn with_note(text: &str, note: &str) -> Option<String> {
+    let mut object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let note = match object.get("note").and_then(Value::as_str) {
+        Some(before) => format!("{before}; {note}"),
+        None => note.to_owned(),
+    };
+    object.insert("note".to_owned(), note.into());
+    Some(Value::Object(object).to_string())
 }
 
 /// A named selection of tools.

@@ -5,7 +5,7 @@ use crate::elicit::{self, ApprovalRoute, ClientApprover, DeferredApprover, Pendi
 use crate::link::Link;
 use crate::progress::Updates;
 use crate::wire;
-use haft::{Call, Runtime};
+use haft::{ApprovalAnswer, Call, Runtime};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ProtocolVersion};
 use rmcp::service::{RequestContext, RoleServer};
@@ -51,8 +51,9 @@ pub(crate) async fn run(
             let answer = elicit::parse_answer(request.input_responses.as_ref());
             pending.resume(state, &name, &arguments, answer)?
         }
-        None => elicit::Answers::default(),
+        None => elicit::Repeated::default(),
     };
+    let elicit::Repeated { answers, held } = answers;
     let route = approval_route(&context);
 
     // Calls start in the order in which they arrived, and only a limited number run at a
@@ -72,6 +73,13 @@ pub(crate) async fn run(
     let cancel = context.ct.child_token();
     // Only a call that the client may have to repeat needs its arguments again.
     let repeatable = matches!(route, ApprovalRoute::BetweenCalls(_)).then(|| arguments.clone());
+    if let Some((id, held)) = held {
+        // The call has run; only its changes are decided about.
+        let answer = answers.of_review().cloned();
+        let answer = answer.unwrap_or(ApprovalAnswer::Reject { reason: None });
+        let call = Call::new(&name, Value::Null).id(id).answered(answer);
+        return Ok(wire::result(runtime.settle(call, held).await).into());
+    }
     let mut call = answers.apply(Call::new(&name, arguments).cancel(cancel.clone()));
     // Clients that share a session would clash with their own request ids, so the session
     // assigns ids to its records and outputs itself.
@@ -126,13 +134,35 @@ pub(crate) async fn run(
     if let (ApprovalRoute::BetweenCalls(deferred), Some(arguments)) = (&route, repeatable)
         && let Some(question) = deferred.question()
     {
-        let is_within = question.confirm.is_some();
-        let state = pending.remember(&name, arguments, answers, is_within, elicit::ANSWER_TIMEOUT);
+        let is_within = question.confirm.is_some() || question.review.is_some();
+        let held = reply.held().cloned();
+        let held = held.map(|held| (question.call_id.clone(), held));
+        let is_held = held.is_some();
+        let timeout = elicit::ANSWER_TIMEOUT;
+        let state = pending.remember(&name, arguments, answers, is_within, held, timeout);
+        if let (Some(state), true) = (&state, is_held) {
+            revert_unless_answered(runtime, pending, &name, state);
+        }
         if let Some(response) = state.and_then(|state| elicit::input_required(&question, state)) {
             return Ok(response.into());
         }
     }
     Ok(wire::result(reply).into())
+}
+
+/// Reverts the changes of a call if the user does not answer in time.
+fn revert_unless_answered(runtime: &Runtime, pending: &PendingCalls, tool: &str, state: &str) {
+    let (runtime, pending) = (runtime.clone(), pending.clone());
+    let (tool, state) = (tool.to_owned(), state.to_owned());
+    tokio::spawn(async move {
+        tokio::time::sleep(elicit::ANSWER_TIMEOUT).await;
+        if let Some((id, held)) = pending.give_up(&state) {
+            let reason = Some("the user did not answer in time".to_owned());
+            let call = Call::new(&tool, Value::Null).id(id);
+            let call = call.answered(ApprovalAnswer::Reject { reason });
+            runtime.settle(call, held).await;
+        }
+    });
 }
 
 /// Decides how the user can be asked about a call.

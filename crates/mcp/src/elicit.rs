@@ -7,7 +7,7 @@
 mod message;
 mod pending;
 
-pub(crate) use pending::{Answers, PendingCalls};
+pub(crate) use pending::{PendingCalls, Repeated};
 
 use async_trait::async_trait;
 use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
@@ -26,6 +26,9 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Form field with the decision.
 const DECISION: &str = "decision";
+/// Decisions that are a yes: to a call, and to the changes of a call that has run.
+const APPROVE: &str = "approve";
+const KEEP: &str = "keep";
 /// Optional form field with the reason for a rejection, which the model reads.
 const REASON: &str = "reason";
 /// Key of our question in a response that could hold several.
@@ -43,19 +46,27 @@ pub(crate) fn shows_forms(capabilities: Option<&ClientCapabilities>) -> bool {
 
 /// Builds the approval form: a decision and, for a rejection, a reason.
 fn approval_form(question: &Question) -> Option<ElicitRequestParams> {
+    let (choices, meaning, no) = match question.review {
+        Some(_) => (
+            [KEEP, "revert"],
+            "keep: leave the changes; revert: take them back",
+            "revert",
+        ),
+        None => ([APPROVE, "reject"], "approve: run this call once", "reject"),
+    };
     let schema = json!({
         "type": "object",
         "properties": {
             DECISION: {
                 "type": "string",
                 "title": "Decision",
-                "description": "approve: run this call once",
-                "enum": ["approve", "reject"],
+                "description": meaning,
+                "enum": choices,
             },
             REASON: {
                 "type": "string",
                 "title": "Reason",
-                "description": "optional; shown to the model if you reject",
+                "description": format!("optional; shown to the model if you {no}"),
             }
         },
         "required": [DECISION],
@@ -86,7 +97,7 @@ fn tool_form(form: &Form) -> Option<ElicitRequestParams> {
 fn answer(result: &ElicitResult) -> Answer {
     let field = |name| result.content.as_ref()?.get(name)?.as_str();
     match (&result.action, field(DECISION)) {
-        (ElicitationAction::Accept, Some("approve")) => Answer::Approve,
+        (ElicitationAction::Accept, Some(APPROVE | KEEP)) => Answer::Approve,
         (ElicitationAction::Accept | ElicitationAction::Decline, _) => Answer::Reject {
             reason: field(REASON).map(|reason| reason.trim().to_owned()),
         },

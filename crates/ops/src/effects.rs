@@ -1,7 +1,7 @@
 //! Effects: what a call changed on disk, kept so that it can be shown and undone.
 //! Unfinished: no call is recorded yet, and undo has known defects and no tests.
 //!
-//! A [`Recorder`] is told about a change *before* it happens and never learns whether it
+//! A [`Recorder`] hears of a change *before* it happens and never learns whether it
 //! succeeded. So it keeps states, not operations: the state of every touched entry before its
 //! first change, and the content that would otherwise be lost. When the call ends, these
 //! states are compared with what is there; entries that did not change drop out, and the rest

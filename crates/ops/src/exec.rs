@@ -52,6 +52,8 @@ pub struct ExecContext {
     pub filter: Option<Arc<dyn PathFilter>>,
     /// Settings that separate a confined program from the session's commands.
     pub isolation: Option<Isolation>,
+    /// Who records the files that the commands change.
+    pub recording: Recording,
 }
 
 /// Settings that separate a program from the commands of its session.
@@ -358,7 +360,7 @@ impl ExecContext {
             prompts: request.prompts,
             input: request.input,
             confinement,
-            recording: Recording::Off,
+            recording: self.recording.clone(),
         }
     }
 }

@@ -127,7 +127,7 @@ pub struct Launch {
     pub input: Input,
     /// Confinement. If it cannot be applied, the command is not run.
     pub confinement: Option<sandbox::Confinement>,
-    /// Who records the files that it changes. Only a confined command can be recorded.
+    /// Recorder of the files that it changes. Only a confined command can be recorded.
     pub recording: Recording,
 }
 

@@ -5,7 +5,7 @@ use super::handle::PendingCall;
 use super::journal::{CallJournal, Unrecorded};
 use super::record::NotRecorded;
 use super::run::{Run, panic_message};
-use crate::{Hooks, Message, ToolCall, ToolResult, tool_reply};
+use crate::{Hooks, Message, ToolCall, ToolResult};
 use futures::{FutureExt, StreamExt};
 use haft::{ApprovalAnswer, Call, Content, EventKind, Journal, Reply, ReplyForm};
 use haft_store::record::{Batch, Decision};
@@ -110,6 +110,23 @@ impl Run {
         CallJournal::new(&self.recorder, self.shared.runtime.journal(), answer)
     }
 
+    /// Settles the review of a call that has run before.
+    pub(super) async fn settle(&self, one: &PreparedCall, held: &Value) -> Reply {
+        let Some(held) = Reply::from_json(held) else {
+            return Reply::error("the recorded result of the call cannot be read");
+        };
+        let emitter = self.emitter.clone();
+        let call = Call::new(&one.call.name, one.call.arguments.clone())
+            .id(&one.call.id)
+            .cancel(self.cancel.child_token())
+            .on_event(move |event| emitter.emit_tool(event.clone()));
+        let call = match &one.answer {
+            Some((answer, _)) => call.answered(answer.clone()),
+            None => call,
+        };
+        self.shared.runtime.settle(call, held).await
+    }
+
     fn call(&self, one: &PreparedCall, stop: &CancellationToken) -> Call {
         let (emitter, id) = (self.emitter.clone(), one.call.id.clone());
         let (hooks, ended) = (Arc::clone(&self.settings.hooks), Arc::clone(&one.call));
@@ -170,7 +187,8 @@ impl Run {
             made.pending.push(PendingCall {
                 call_id: call.id.clone(),
                 question: reply.text(),
-                has_begun,
+                has_begun: has_begun || reply.held().is_some(),
+                held: reply.held().map(Reply::to_json),
             });
             return;
         }
@@ -219,7 +237,7 @@ pub(super) fn result_from(
     }
     if let Some(arguments) = changed {
         let note = format!("The user approved this call with changed arguments: {arguments}");
-        tool_reply::add_note(form, &mut content, &note);
+        form.add_note(&mut content, &note);
     }
     if content.is_empty() {
         let text = "[no output]".to_owned();

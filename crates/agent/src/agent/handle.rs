@@ -106,6 +106,9 @@ pub(crate) struct Conversation {
     /// The user's answers for calls of sub-agents, while the calls that wait for those
     /// sub-agents run again.
     pub(crate) answers_within: Vec<(String, haft::ApprovalAnswer)>,
+    /// Undos that the model knows: the number of the last one, and the time of the last
+    /// message when the session was resumed.
+    pub(crate) told_undos: (u64, Option<SystemTime>),
     /// Ids of all calls in the session, including those that were compacted away.
     pub(crate) call_ids: HashSet<String>,
     /// Whether the conversation comes from a record with redacted secrets. The model sees the
@@ -153,6 +156,9 @@ pub(crate) struct PendingCall {
     /// Whether the call had started and asks while it runs. Otherwise the question is whether
     /// it may run.
     pub(crate) has_begun: bool,
+    /// The reply of a call that has run, as JSON, if the question is whether to keep its
+    /// changes.
+    pub(crate) held: Option<serde_json::Value>,
 }
 
 impl Shared {

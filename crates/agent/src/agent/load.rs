@@ -59,6 +59,8 @@ pub struct ApprovalQuestion {
     /// Whether the call had started and asks while it runs. Otherwise the question is whether
     /// it may run.
     pub has_begun: bool,
+    /// Whether the call has run, and the question is whether to keep its changes.
+    pub is_review: bool,
 }
 
 /// A recorded question.
@@ -67,6 +69,7 @@ pub struct ApprovalQuestion {
 struct RecordedQuestion {
     question: String,
     has_begun: bool,
+    held: Option<Value>,
 }
 
 impl Agent {
@@ -134,6 +137,8 @@ impl Agent {
             conversation.last = last;
             conversation.open = open;
             conversation.call_ids = call_ids;
+            let last = loaded.messages.last().map(|stored| stored.time);
+            conversation.told_undos = (0, last);
             let has_mark = |stored: &StoredMessage| stored.body.contains(REDACTED);
             conversation.has_marks = loaded.messages.iter().any(has_mark);
         }
@@ -173,6 +178,7 @@ impl Agent {
         Some(ApprovalQuestion {
             question: one.question.clone(),
             has_begun: one.has_begun,
+            is_review: one.held.is_some(),
         })
     }
 }
@@ -226,6 +232,7 @@ fn open_calls(
             call_id: one.call_id.clone(),
             question: asked.question,
             has_begun: asked.has_begun,
+            held: asked.held,
         }
     });
     let pending = pending.collect();

@@ -65,6 +65,12 @@ fn redact_tool(event: &mut haft::EventKind, keys: Clean<'_>, all: Clean<'_>) {
             redact_value(arguments, all);
             question.iter_mut().for_each(|text| redact_text(text, all));
         }
+        haft::EventKind::ReviewNeeded { tool, changes, .. } => {
+            redact_text(tool, keys);
+            changes
+                .iter_mut()
+                .for_each(|change| redact_value(change, all));
+        }
         haft::EventKind::ToolUpdate { tool, content, .. } => {
             redact_text(tool, keys);
             redact_content(content, keys);

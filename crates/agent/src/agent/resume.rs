@@ -82,12 +82,17 @@ impl Run {
                 results.push(None);
                 let answer = resumed.answers.iter().find(|(id, _)| *id == call.id);
                 let answer = answer.map(|(_, answer)| answer.clone());
-                prepared.push(PreparedCall {
+                let mut one = PreparedCall {
                     instead: is_incomplete(call, answer.as_ref()).then(|| Reply::error(INCOMPLETE)),
                     answer: answer.map(|answer| (answer, pending.has_begun)),
                     is_asked: !pending.has_begun,
                     ..PreparedCall::new(call.clone())
-                });
+                };
+                if let Some(held) = &pending.held {
+                    // The call has run; only its changes are decided about.
+                    one.instead = Some(self.settle(&one, held).await);
+                }
+                prepared.push(one);
             } else {
                 results.push(Some(self.interrupted(call, &changed)));
             }
@@ -164,10 +169,20 @@ impl Run {
             if let Some(done) = open.done.iter().find(|done| done.call_id == call.id) {
                 results.push(done.clone());
             } else if let Some(pending) = open.pending(&call.id) {
-                let reply = Reply::error(match pending.has_begun {
-                    true => ABANDONED,
-                    false => NOT_ANSWERED,
-                });
+                let reply = match &pending.held {
+                    Some(held) => {
+                        let reason = Some("the user sent a new message instead".to_owned());
+                        let one = PreparedCall {
+                            answer: Some((ApprovalAnswer::Reject { reason }, true)),
+                            ..PreparedCall::new(call.clone())
+                        };
+                        self.settle(&one, held).await
+                    }
+                    None => Reply::error(match pending.has_begun {
+                        true => ABANDONED,
+                        false => NOT_ANSWERED,
+                    }),
+                };
                 batch.decisions.push(Decision {
                     call_id: call.id.clone(),
                     answer: "reject".to_owned(),

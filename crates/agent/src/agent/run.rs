@@ -254,18 +254,22 @@ impl Run {
 
     /// Adds steering messages and updates about background tasks to the conversation.
     pub(super) async fn take_messages(&mut self) -> Result<(), End> {
+        let undone = self.undo_notes().await;
         let updates = self.shared.background.updates(&self.shared.runtime);
         let steering = self.shared.take_steering();
-        if updates.is_empty() && steering.is_empty() {
+        if updates.is_empty() && steering.is_empty() && undone.is_empty() {
             return Ok(());
         }
+        let undone = undone
+            .into_iter()
+            .map(|note| Message::user(note, Origin::Note));
         let notes = updates
             .iter()
             .map(|one| Message::user(one.note(), Origin::Note));
         let steered = steering
             .iter()
             .map(|text| Message::user(text.clone(), Origin::Steering));
-        let messages: Vec<_> = notes.chain(steered).collect();
+        let messages: Vec<_> = undone.chain(notes).chain(steered).collect();
         let events = updates.iter().map(TaskUpdate::event);
         let steered = steering
             .iter()
@@ -279,6 +283,14 @@ impl Run {
             self.emitter.send(event);
         }
         Ok(())
+    }
+
+    /// Returns notes for the model about what the user undid.
+    async fn undo_notes(&self) -> Vec<String> {
+        let (known, since) = self.shared.lock().told_undos;
+        let (last, notes) = self.shared.runtime.undo_notes(known, since).await;
+        self.shared.lock().told_undos.0 = last;
+        notes
     }
 
     /// Records and emits the last events of a run.

@@ -348,6 +348,7 @@ fn approval(calls: &[ToolCall], one: &PendingCall) -> Approval {
         "arguments": call.map(|call| &call.arguments),
         "question": one.question,
         "has_begun": one.has_begun,
+        "held": one.held,
     });
     Approval {
         call_id: one.call_id.clone(),

@@ -64,6 +64,11 @@ impl ActiveRequest {
         }
     }
 
+    /// Whether the chat itself asks.
+    fn is_own(&self) -> bool {
+        matches!(&self.kind, ActiveKind::Approval(approval) if approval.question.call_id.is_empty())
+    }
+
     /// The rows in place of the input line, and the cursor position in them.
     pub(super) fn input_rows(&self, columns: usize) -> (Vec<Line>, (usize, usize)) {
         if !self.accepts_keys {
@@ -112,14 +117,20 @@ impl ApprovalPrompt {
     }
 
     fn key_hints(&self) -> Line {
-        let mut all = vec![("y", "approve"), ("n", "reject"), ("e", "edit")];
+        let mut all = match &self.question {
+            question if question.review.is_some() => vec![("k", "keep"), ("r", "revert")],
+            question if question.call_id.is_empty() => vec![("y", "yes"), ("n", "no")],
+            _ => vec![("y", "approve"), ("n", "reject"), ("e", "edit")],
+        };
         let always = self.question.suggestion.as_ref();
         let always = always.map(|rule| format!("always {rule}"));
         all.extend(always.as_deref().map(|always| ("a", always)));
         if self.has_more {
             all.push(("v", "show\u{a0}all"));
         }
-        all.push(("Esc", "stop"));
+        if !self.question.call_id.is_empty() {
+            all.push(("Esc", "stop"));
+        }
         key_hints(&all)
     }
 }
@@ -252,6 +263,9 @@ impl App {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let Some(editor) = active.editor() else {
             match key.code {
+                KeyCode::Esc if self.active.as_ref().is_some_and(ActiveRequest::is_own) => {
+                    self.answer(Answer::Reject { reason: None }, "no");
+                }
                 KeyCode::Esc => {
                     self.stop();
                 }
@@ -291,7 +305,15 @@ impl App {
         match self.active.as_mut().map(|active| &mut active.kind) {
             Some(ActiveKind::Approval(approval)) => {
                 let question = &approval.question;
+                let is_own = question.call_id.is_empty();
                 match letter {
+                    'k' | 'y' if question.review.is_some() => self.answer(Answer::Approve, "kept"),
+                    'r' | 'n' if question.review.is_some() => {
+                        approval.stage = Stage::Reason(Editor::default());
+                    }
+                    'e' | 'a' if question.review.is_some() || is_own => {}
+                    'y' if is_own => self.answer(Answer::Approve, "yes"),
+                    'n' if is_own => self.answer(Answer::Reject { reason: None }, "no"),
                     'y' => self.answer(Answer::Approve, "approved"),
                     'n' => approval.stage = Stage::Reason(Editor::default()),
                     'a' if question.suggestion.is_some() => {
@@ -328,7 +350,11 @@ impl App {
                 Stage::Reason(editor) => {
                     let reason = editor.take().trim().to_owned();
                     let reason = Some(reason).filter(|reason| !reason.is_empty());
-                    self.answer(Answer::Reject { reason }, "rejected");
+                    let words = match approval.question.review {
+                        Some(_) => "reverted",
+                        None => "rejected",
+                    };
+                    self.answer(Answer::Reject { reason }, words);
                 }
                 Stage::Arguments(editor) => match serde_json::from_str(editor.text()) {
                     Ok(arguments @ Value::Object(_)) => self.answer_with(arguments),

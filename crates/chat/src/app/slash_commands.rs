@@ -21,7 +21,7 @@ impl App {
                 let words = model_text(&*self.driver);
                 self.note(&words, Style::PLAIN);
             }
-            "/model" | "/compact" if !self.work.is_idle() => {
+            "/model" | "/compact" | "/undo" | "/redo" if !self.work.is_idle() => {
                 self.hint("wait until the current work is done, or stop it with Ctrl-C");
             }
             "/model" => {
@@ -34,6 +34,25 @@ impl App {
             "/compact" => {
                 self.hint("compacting the conversation");
                 self.run_in_background(async |driver| driver.compact().await);
+            }
+            "/changes" => {
+                let words = rest.to_owned();
+                self.show_in_background(async move |driver| driver.changes(words).await);
+            }
+            "/undo" => {
+                let (words, again) = (rest.to_owned(), rest.to_owned());
+                let driver = Arc::clone(&self.driver);
+                let undo = async move { driver.undo(again).await };
+                self.ask_first(
+                    "undo",
+                    async |driver| driver.undo_preview(words).await,
+                    undo,
+                );
+            }
+            "/redo" => {
+                let driver = Arc::clone(&self.driver);
+                let redo = async move { driver.redo().await };
+                self.ask_first("redo", async |driver| driver.redo_preview().await, redo);
             }
             "/sessions" => self
                 .run_in_background(async |driver| Ok(session_list(&driver.list_sessions().await?))),
@@ -50,6 +69,62 @@ impl App {
         let results = self.task_sender.clone();
         tokio::spawn(async move {
             let _ = results.send(TaskResult::Message(work.await));
+        });
+    }
+
+    /// Shows one line about what the last run changed, if it changed anything.
+    pub(super) fn note_changes(&mut self) {
+        let driver = Arc::clone(&self.driver);
+        let results = self.task_sender.clone();
+        tokio::spawn(async move {
+            if let Some(line) = driver.changed().await {
+                let _ = results.send(TaskResult::Message(Ok(line)));
+            }
+        });
+    }
+
+    /// Shows a text with its own lines, such as a diff.
+    fn show_in_background<F>(&mut self, work: impl FnOnce(Arc<dyn super::Driver>) -> F)
+    where
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let work = work(Arc::clone(&self.driver));
+        let results = self.task_sender.clone();
+        tokio::spawn(async move {
+            let _ = results.send(match work.await {
+                Ok(text) => TaskResult::Diff(text),
+                Err(message) => TaskResult::Message(Err(message)),
+            });
+        });
+    }
+
+    /// Shows what something would do, and does it if the user agrees.
+    fn ask_first<F>(
+        &mut self,
+        name: &'static str,
+        preview: impl FnOnce(Arc<dyn super::Driver>) -> F,
+        work: impl Future<Output = Result<String, String>> + Send + 'static,
+    ) where
+        F: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let preview = preview(Arc::clone(&self.driver));
+        let results = self.task_sender.clone();
+        tokio::spawn(async move {
+            let text = match preview.await {
+                Ok(text) => text,
+                Err(message) => {
+                    let _ = results.send(TaskResult::Message(Err(message)));
+                    return;
+                }
+            };
+            let (answer, answered) = tokio::sync::oneshot::channel();
+            let question = haft::Question::own(name, text);
+            let _ = results.send(TaskResult::Ask(Box::new(question), answer));
+            let result = match answered.await {
+                Ok(haft::ApprovalAnswer::Approve) => work.await,
+                _ => Ok("nothing was changed".to_owned()),
+            };
+            let _ = results.send(TaskResult::Message(result));
         });
     }
 

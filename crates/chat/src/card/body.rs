@@ -181,6 +181,19 @@ fn content(call: &Call) -> Option<&str> {
     content.filter(|_| has_path)
 }
 
+/// Colours the rows of a diff with other lines between them, and changes nothing else.
+pub(crate) fn coloured_diff(text: &str, indent: &str) -> Vec<Line> {
+    let style = |row: &str| match row.trim_start().chars().next() {
+        Some('+') => Style::GREEN,
+        Some('-') => Style::RED,
+        Some('@') => Style::CYAN,
+        _ => Style::PLAIN,
+    };
+    let rows = text.strip_suffix('\n').unwrap_or(text).split('\n');
+    rows.map(|row| Line::new(&format!("{indent}{row}"), style(row)))
+        .collect()
+}
+
 /// Colours a unified diff, and removes the file names above it.
 pub(crate) fn diff_lines(diff: &str, limit: RowLimit) -> Vec<Line> {
     // Split at `\n` only: carriage returns belong to the rows of the file.

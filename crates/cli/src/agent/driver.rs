@@ -1,7 +1,11 @@
 //! Connects the chat to an agent.
 
+use super::last_run::LastRun;
+use crate::effects::Changed;
 use async_trait::async_trait;
 use futures::StreamExt;
+use haft::ops::blocking::on_a_thread;
+use haft::ops::effects::UndoMode;
 use haft::ops::{Access, FilePath};
 use haft::{Call, Content, Effect};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
@@ -12,6 +16,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +30,8 @@ pub(crate) struct Live {
     pub(crate) has_unfinished_run: AtomicBool,
     pub(crate) commands: AtomicU64,
     pub(crate) outputs: Arc<Outputs>,
+    /// Start of the last run.
+    pub(crate) run_started: Mutex<Option<SystemTime>>,
 }
 
 /// Replies of the latest calls, for the chat to show in full.
@@ -32,6 +39,10 @@ pub(crate) struct Live {
 pub(crate) struct Outputs {
     calls: Mutex<VecDeque<(String, Arc<Vec<Content>>)>>,
 }
+
+/// Answer of a session without a record of changes.
+const NOT_RECORDED: &str =
+    "changes are not recorded in this session (`effects: { record: true }` in your haft.yaml)";
 
 /// Number of replies that are kept.
 const MAX_OUTPUTS: usize = 20;
@@ -61,9 +72,38 @@ impl Outputs {
     }
 }
 
+impl Live {
+    fn note_start(&self) {
+        let mut started = self
+            .run_started
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *started = Some(SystemTime::now());
+    }
+
+    /// Returns access to what the last run changed; `None` if that is not recorded.
+    fn last_run(&self) -> Option<LastRun> {
+        let session = self.agent.runtime().effects()?;
+        let started = self
+            .run_started
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Some(LastRun {
+            changed: Changed::new(
+                session.store().clone(),
+                &self.work_dir,
+                self.sessions.as_ref(),
+            ),
+            session: session.id().to_owned(),
+            started: *started,
+        })
+    }
+}
+
 #[async_trait]
 impl Driver for Live {
     async fn prompt(&self, text: String) -> Result<EventStream, String> {
+        self.note_start();
         let begun = if self.has_unfinished_run.swap(false, Ordering::Relaxed) {
             let prompt = Some(text).filter(|text| !text.trim().is_empty());
             let resumed = Resumed {
@@ -103,6 +143,7 @@ impl Driver for Live {
     }
 
     async fn run_command(&self, line: String) -> Result<EventStream, String> {
+        self.note_start();
         let tools = self.agent.tools();
         let names = ["bash", "exec", "execute"];
         let tool = names.into_iter().find(|name| {
@@ -197,6 +238,37 @@ impl Driver for Live {
         definitions
             .map(|tool| (tool.name, sentence(&tool.description)))
             .collect()
+    }
+
+    async fn changed(&self) -> Option<String> {
+        let run = self.last_run()?;
+        let summed = on_a_thread(move || run.summary()).await;
+        summed.ok()?
+    }
+
+    async fn changes(&self, words: String) -> Result<String, String> {
+        let run = self.last_run().ok_or(NOT_RECORDED)?;
+        on_a_thread(move || run.shown(&words)).await?
+    }
+
+    async fn undo_preview(&self, words: String) -> Result<String, String> {
+        let run = self.last_run().ok_or(NOT_RECORDED)?;
+        on_a_thread(move || run.undo(&words, UndoMode::DryRun)).await?
+    }
+
+    async fn undo(&self, words: String) -> Result<String, String> {
+        let run = self.last_run().ok_or(NOT_RECORDED)?;
+        on_a_thread(move || run.undo(&words, UndoMode::Careful)).await?
+    }
+
+    async fn redo_preview(&self) -> Result<String, String> {
+        let run = self.last_run().ok_or(NOT_RECORDED)?;
+        on_a_thread(move || run.redo(UndoMode::DryRun)).await?
+    }
+
+    async fn redo(&self) -> Result<String, String> {
+        let run = self.last_run().ok_or(NOT_RECORDED)?;
+        on_a_thread(move || run.redo(UndoMode::Careful)).await?
     }
 
     async fn list_sessions(&self) -> Result<Vec<String>, String> {

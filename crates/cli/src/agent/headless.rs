@@ -127,17 +127,25 @@ fn print_pending(agent: &Agent) {
             output::note(&text::on_one_line(&format!("    from sub-agent {agent}")));
             continue;
         }
-        // The call is already running and asks for something more.
+        // The call is already running and asks for something more, or has run.
         if let Some(pending) = agent.question(&call.own).filter(|one| one.has_begun) {
             let line = format!("    asks: {}", pending.question);
             output::note(&text::on_one_line(&line));
         }
     }
     if let Some(call) = calls.first() {
+        let question = agent.question(&call.own);
+        let (yes, others) = match question.is_some_and(|one| one.is_review) {
+            true => ("keep", "revert, or revert:REASON"),
+            false => (
+                "approve",
+                "reject, reject:REASON, or JSON with changed arguments",
+            ),
+        };
         output::note(&format!(
-            "answer with: haft resume {} --answer {} (or reject, reject:REASON, or JSON with changed arguments)",
+            "answer with: haft resume {} --answer {} (or {others})",
             agent.session(),
-            text::shell_word(&format!("{}=approve", call.name))
+            text::shell_word(&format!("{}={yes}", call.name))
         ));
     }
 }

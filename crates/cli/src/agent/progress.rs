@@ -113,6 +113,9 @@ fn tool(event: &haft::EventKind) -> Option<String> {
         haft::EventKind::ApprovalNeeded {
             tool, arguments, ..
         } => Some(format!("? {tool} {}", brief(arguments))),
+        haft::EventKind::ReviewNeeded { tool, changes, .. } => {
+            Some(format!("? {tool} changed {} files", changes.len()))
+        }
         _ => None,
     }
 }

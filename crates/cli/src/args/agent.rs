@@ -34,7 +34,7 @@ pub(crate) struct Resume {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Answer to a pending call: approve, reject, reject:REASON or new
-    /// arguments as JSON; can be repeated
+    /// arguments as JSON; for its changes keep or revert; can be repeated
     #[arg(long, value_name = "ID=WORD")]
     pub(crate) answer: Vec<String>,
     /// Print one JSON event per line

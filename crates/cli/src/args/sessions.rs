@@ -36,9 +36,12 @@ pub(crate) enum Sessions {
     Fork {
         /// Session id, or the start of it
         session: String,
-        /// Last message to copy [default: the last one]
-        #[arg(long, value_name = "MESSAGE")]
-        at: Option<i64>,
+        /// Last message or call to copy [default: the last one]
+        #[arg(long, value_name = "MESSAGE|CALL")]
+        at: Option<String>,
+        /// Also copy the work folder as it was after the call
+        #[arg(long, value_name = "DIR", requires = "at")]
+        files: Option<std::path::PathBuf>,
     },
     /// Print a session as JSON lines, Markdown or HTML.
     #[command(

@@ -67,6 +67,7 @@ pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure>
             has_unfinished_run: AtomicBool::new(has_unfinished_run),
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
+            run_started: std::sync::Mutex::default(),
         });
         output::use_screen(true);
         let ended = haft_chat::run(live.clone(), setup, requests).await;

@@ -6,8 +6,9 @@ use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Paint};
 use crate::signals::{self, Signals};
-use crate::{log, session};
+use crate::{effects, log, session};
 use async_trait::async_trait;
+use haft::ops::effects::{Calls, Selection, UndoMode};
 use haft::ops::executor::sandbox::Network;
 use haft::{
     ApprovalAnswer as Answer, Policy, Rule, RuleDraft, RuleFile, RuleLocation, RuleOwner, Runtime,
@@ -18,8 +19,10 @@ use haft_agent::{
     Agent, Chunk, Message, Model, ModelError, ModelId, Prompt, Request, system_prompt,
 };
 use haft_chat::{QuestionContext, SinglePromptOptions, TerminalFeatures, run_single_prompt};
+use haft_config::effects::Effects;
 use haft_config::model::Model as Chosen;
 use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
+use serde_json::json;
 use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
@@ -116,6 +119,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
     let failed = |error: String| Failure::failed(error);
     let (approver, mut requests) = haft_chat::approver();
     let id = new_id();
+    let store = effects::store_in(&folder.join("state"), &Effects::default());
     let runtime = Runtime::builder()
         .dir(work)
         .session(&id)
@@ -128,6 +132,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         .commands(session::local_commands(Network::Off, &[]))
         .policy(policy().map_err(failed)?)
         .approver(approver)
+        .effects(store)
         .build()
         .map_err(|error| failed(error.to_string()))?;
     let recording = Recording::parse(RECORDING).map_err(|error| failed(error.to_string()))?;
@@ -171,6 +176,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         has_unfinished_run: AtomicBool::new(false),
         commands: AtomicU64::new(0),
         outputs: Arc::default(),
+        run_started: std::sync::Mutex::default(),
     };
     let options = SinglePromptOptions {
         terminal: TerminalFeatures::detect(
@@ -193,8 +199,48 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
     match run_single_prompt(&live, PROMPT, &options, &mut requests).await {
         // The reader of stdout closed it early.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        played => played.map_err(|error| failed(error.to_string())),
+        Err(error) => Err(failed(error.to_string())),
+        Ok(()) => show_undo(live.agent.runtime(), paint).await,
     }
+}
+
+/// Deletes the folder's files with a command, and takes that back.
+async fn show_undo(runtime: &Runtime, paint: Paint) -> Result<(), Failure> {
+    let run = async |line: &str| {
+        let reply = runtime.call("bash", json!({ "command": line })).await;
+        let text = reply.text();
+        output::raw(&format!(
+            "{} {line}\n{}\n",
+            paint.bold("$"),
+            text.trim_end()
+        ))
+    };
+    output::raw(&format!(
+        "\n{}\n",
+        paint.bold("If a command destroys something, it can be undone.")
+    ))?;
+    run("rm -rf *; ls").await?;
+    let Some(session) = runtime.effects().cloned() else {
+        return Ok(());
+    };
+    let undo = move || {
+        let last = Selection {
+            calls: Calls::Last,
+            paths: Vec::new(),
+        };
+        session.undo(&last, UndoMode::Careful)
+    };
+    output::raw(&format!("{} haft undo\n", paint.bold("$")))?;
+    match haft::ops::blocking::on_a_thread(undo).await {
+        Ok(Ok(undone)) => {
+            let files = haft::effects::files(&undone.changes);
+            output::raw(&format!("undid {}: {files}\n", undone.calls.join(", ")))?;
+        }
+        // Commands cannot be recorded on every machine.
+        Ok(Err(error)) => output::raw(&format!("not undone here: {error}\n"))?,
+        Err(error) => return Err(Failure::failed(error)),
+    }
+    run("ls; ./check.sh").await
 }
 
 /// The recording. If the user rejects a call, it switches to an answer that does not

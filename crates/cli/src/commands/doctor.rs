@@ -6,9 +6,10 @@ mod web;
 use crate::args::{Doctor, Shared};
 use crate::exit::{Exit, Failure};
 use crate::session::{self, Offer};
-use crate::{confinement, haft_sandbox, output, signals};
+use crate::{confinement, effects, haft_sandbox, output, signals};
 use haft::Runtime;
 use haft::commands::limits;
+use haft::ops::effects::Usage;
 use haft::ops::exec::{self, Exec};
 use haft::ops::executor::sandbox::{self, Enforcement, Network};
 use haft::ops::executor::{Exit as Ended, Input, Itself, Keep, Program, Prompts, Streams};
@@ -34,6 +35,7 @@ struct Findings {
     code: Option<String>,
     /// Time that a command took, or why it could not run.
     works: Result<Duration, String>,
+    effects: Kept,
     environment: environment::Environment,
     web: web::Web,
 }
@@ -83,6 +85,52 @@ fn code(settings: &Settings) -> Option<String> {
     }
 }
 
+/// Findings about the store of changes.
+struct Kept {
+    is_on: bool,
+    usage: Result<Usage, String>,
+}
+
+impl Kept {
+    fn examine(settings: &Settings) -> Self {
+        let usage = match effects::store(settings) {
+            Some(store) => store.size().map_err(|error| error.to_string()),
+            None => Err("no state folder: set HOME".to_owned()),
+        };
+        Self {
+            is_on: settings.effects.record,
+            usage,
+        }
+    }
+
+    fn line(&self) -> String {
+        let is_on = if self.is_on {
+            "recorded"
+        } else {
+            "not recorded"
+        };
+        match &self.usage {
+            Ok(usage) if usage.sets == 0 => format!("changes: {is_on}; nothing is kept"),
+            Ok(usage) => format!(
+                "changes: {is_on}; kept: {} (`haft clean` removes it)",
+                super::clean::described(usage)
+            ),
+            Err(why) => format!("changes: {is_on}; what is kept cannot be read: {why}"),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let usage = self.usage.as_ref().ok();
+        json!({
+            "record": self.is_on,
+            "sessions": usage.map(|usage| usage.sessions),
+            "calls": usage.map(|usage| usage.sets),
+            "bytes": usage.map(|usage| usage.bytes),
+            "reason": self.usage.as_ref().err(),
+        })
+    }
+}
+
 async fn examine(settings: &Settings, runtime: &Runtime) -> Result<Findings, Failure> {
     // Regardless of the mode: this reports what the machine can do.
     let enforcement = confinement::probe();
@@ -126,6 +174,7 @@ async fn examine(settings: &Settings, runtime: &Runtime) -> Result<Findings, Fai
         has_commands: runtime.exec_context().is_some(),
         code: None,
         works: attempt(runtime).await,
+        effects: Kept::examine(settings),
         environment: environment::examine(settings).await,
         web: web::examine(settings).await?,
     })
@@ -193,6 +242,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
         Err(reason) => lines.push(format!("  bash does not work: {reason}")),
     }
     lines.extend(findings.code.clone());
+    lines.push(findings.effects.line());
     lines.push(String::new());
     lines.extend(findings.environment.lines());
     lines.extend(findings.web.lines());
@@ -209,6 +259,7 @@ fn as_json(settings: &Settings, findings: &Findings) -> Value {
             "remarks": findings.remarks,
         },
         "processes": findings.processes,
+        "effects": findings.effects.json(),
         "mode": findings.mode,
         "network": findings.network,
         "work_dir": work_dir(settings),

@@ -56,7 +56,8 @@ pub(crate) fn run_task(shared: &Shared, args: &Resume) -> Result<Exit, Failure> 
         let wait = agent::ToolsWait::All;
         let agent = agent::agent(&settings, model, past, Some(&sessions), approver, wait).await?;
         let agent = agent.response_format(format).waits_for_background(true);
-        let open = match unanswered(&agent, &answers) {
+        let checked = check_kinds(&agent, &args.answer);
+        let open = match checked.and_then(|()| unanswered(&agent, &answers)) {
             Ok(open) => open,
             Err(wrong) => {
                 agent::close(&agent, &mut signals).await;
@@ -131,20 +132,21 @@ pub(crate) fn in_its_folder(
     Ok(settings)
 }
 
-/// `CALL_ID=approve|reject|reject:REASON|JSON`
+/// `CALL_ID=approve|reject|reject:REASON|JSON`, or `CALL_ID=keep|revert|revert:REASON` for
+/// the changes of a call that has run.
 fn answer(text: &str) -> Result<(String, Answer), Failure> {
     let wrong = || {
         Failure::usage(format!(
-            "--answer must be CALL_ID=approve, CALL_ID=reject, CALL_ID=reject:REASON or CALL_ID=JSON, got \"{text}\""
+            "--answer must be CALL_ID=approve, CALL_ID=reject, CALL_ID=reject:REASON or CALL_ID=JSON, or for changes CALL_ID=keep, CALL_ID=revert or CALL_ID=revert:REASON, got \"{text}\""
         ))
     };
     // Providers choose the ids, which may contain `=`.
     let splits = text.match_indices('=').map(|(at, _)| text.split_at(at));
     let mut answers = splits.filter_map(|(id, rest)| {
         let answer = match rest.strip_prefix('=')?.trim() {
-            "approve" => Answer::Approve,
-            "reject" => Answer::Reject { reason: None },
-            other => match (other.strip_prefix("reject:"), serde_json::from_str(other)) {
+            "approve" | "keep" => Answer::Approve,
+            "reject" | "revert" => Answer::Reject { reason: None },
+            other => match (reason(other), serde_json::from_str(other)) {
                 (Some(reason), _) => Answer::Reject {
                     reason: Some(reason.trim().to_owned()),
                 },
@@ -155,6 +157,37 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
         (!id.trim().is_empty()).then(|| (id.to_owned(), answer))
     });
     answers.next().ok_or_else(wrong)
+}
+
+/// Returns the reason of a rejection.
+fn reason(answer: &str) -> Option<&str> {
+    answer
+        .strip_prefix("reject:")
+        .or_else(|| answer.strip_prefix("revert:"))
+}
+
+/// Fails if an answer is of the wrong kind: the changes of a call that has run are kept or
+/// reverted, other calls are approved or rejected.
+fn check_kinds(agent: &Agent, given: &[String]) -> Result<(), Failure> {
+    for text in given {
+        let Ok((id, _)) = answer(text) else {
+            continue;
+        };
+        let Some(question) = agent.question(&id) else {
+            continue;
+        };
+        let word = text.get(id.len() + 1..).unwrap_or_default().trim();
+        let keeps = word == "keep" || word == "revert" || word.starts_with("revert:");
+        if keeps != question.is_review {
+            let hint = match question.is_review {
+                true => "it has run: use keep, revert or revert:REASON",
+                false => "it has not run yet: use approve, reject, reject:REASON or JSON",
+            };
+            let message = format!("call {id} cannot be answered with \"{word}\"");
+            return Err(Failure::usage(message).hint(hint));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the calls that stay pending. Fails if an answer matches no call, or two

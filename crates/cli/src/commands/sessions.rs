@@ -3,6 +3,7 @@
 mod delete;
 mod export;
 mod files;
+mod fork;
 mod html;
 mod list;
 mod markdown;
@@ -14,7 +15,7 @@ mod transcript;
 use crate::args::Shared;
 use crate::args::sessions::Sessions as Command;
 use crate::exit::{Exit, Failure};
-use crate::{output, record, session};
+use crate::{effects, record, session};
 use haft_config::Settings;
 use haft_store::sessions::{Error, Sessions};
 use std::path::Path;
@@ -40,14 +41,17 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
     let Some(sessions) = open(&settings, state)? else {
         return Err(Failure::usage("no sessions found"));
     };
+    let store = effects::store(&settings);
     match command {
         Command::List(_) | Command::Resume(_) => {}
-        Command::Show { session } => page::show(&sessions, session)?,
-        Command::Fork { session, at } => {
-            let id = sessions.fork(session, *at).map_err(failure)?;
-            output::text(&id)?;
+        Command::Show { session } => page::show(&sessions, store.as_ref(), session)?,
+        Command::Fork { session, at, files } => {
+            let at = at.as_deref();
+            fork::run(&sessions, store.as_ref(), session, at, files.as_deref())?;
         }
-        Command::Export { session, format } => export::run(&sessions, session, format)?,
+        Command::Export { session, format } => {
+            export::run(&sessions, store.as_ref(), session, format)?;
+        }
         Command::Output { call, session } => {
             let folders = (state, settings.paths.work_dir.as_path());
             outputs::show(&sessions, folders, call, session.as_deref())?;
@@ -61,7 +65,7 @@ pub(crate) fn run(shared: &Shared, command: &Command) -> Result<Exit, Failure> {
         Command::Delete {
             sessions: given,
             yes,
-        } => return delete::run(&sessions, state, given, *yes),
+        } => return delete::run(&sessions, store.as_ref(), state, given, *yes),
     }
     Ok(Exit::Done)
 }

@@ -134,6 +134,11 @@ fn outcome(approve: Approve, explained: &Explained) -> &'static str {
             "always refused; neither a rule nor approval can allow it"
         }
         (Verdict::Deny, _) => "always refused; approval cannot override this rule",
+        (Verdict::Review, Approve::Ask) => {
+            "runs without network; the user keeps or reverts what it changed, and it is reverted if no user can be asked"
+        }
+        (Verdict::Review, Approve::Auto) => "runs without network; what it changes is kept",
+        (Verdict::Review, Approve::Never) => "runs without network; what it changes is reverted",
         (Verdict::Ask, Approve::Ask) => "asks the user; refused if no user can be asked",
         (Verdict::Ask, Approve::Auto) => "runs as if the user had approved it",
         (Verdict::Ask, Approve::Never) => "refused as if the user had rejected it",

@@ -285,13 +285,21 @@ fn printed_events_are_recorded_before_a_kill() {
     assert!(starts > 20, "{starts}");
 }
 
-/// An orphaned command may write until it is killed, which is reported too.
+/// An orphaned command may write until it is killed, which is reported too. If changes are
+/// recorded, it cannot: nothing changes without a record.
 #[test]
 fn changes_by_a_command_after_the_kill_are_reported() {
+    for record in [false, true] {
+        changes_after_a_kill(record);
+    }
+}
+
+fn changes_after_a_kill(record: bool) {
     let command =
         "trap 'sleep 0.1; echo late > late.txt; exit' TERM; touch begun; sleep 300 & wait";
     let call = ModelReply::calling("c1", "bash", &json!({ "command": command }));
-    let bed = Bed::new(vec![call.into(), Turn::text("I see.")]);
+    let bed = Bed::new(vec![call.into(), Turn::text("I see.")])
+        .and(&format!("effects: {{ record: {record} }}\n"));
     let mut child = bed.command(&["run", "Go"]).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while !bed.work("begun").exists() {
@@ -307,8 +315,7 @@ fn changes_by_a_command_after_the_kill_are_reported() {
         "{resumed:?}"
     );
     let results = results(&bed.messages());
-    assert!(
-        results[0].1.contains("late.txt") && results[0].1.contains("begun"),
-        "{results:?}"
-    );
+    assert!(results[0].1.contains("begun"), "{results:?}");
+    assert_eq!(results[0].1.contains("late.txt"), !record, "{results:?}");
+    assert_eq!(bed.work("late.txt").exists(), !record);
 }

@@ -104,7 +104,7 @@ fn a_mistake_is_located_and_explained() {
         ),
         (
             "policy:\n  - {path: a}\n",
-            "haft.yaml:2:5: a rule must have allow, ask or deny",
+            "haft.yaml:2:5: a rule must have allow, review, ask or deny",
         ),
         (
             "policy:\n  - {deney: write}\n",

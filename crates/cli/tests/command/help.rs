@@ -12,6 +12,10 @@ const COMMANDS: &[&[&str]] = &[
     &["run"],
     &["resume"],
     &["call"],
+    &["changes"],
+    &["undo"],
+    &["redo"],
+    &["clean"],
     &["why"],
     &["tools"],
     &["mcp"],
@@ -121,6 +125,7 @@ fn every_example_works() {
         std::fs::write(logs.join("weather.log"), "started\n").unwrap();
         sessions_in(&scratch);
         store_in(&scratch);
+        changes_in(&scratch);
         let servers = r#"{"mcpServers": {"docs": {"command": "docs-server"}}}"#;
         scratch.file(".mcp.json", servers);
         // A model and a server that answer.
@@ -197,6 +202,39 @@ fn store_in(scratch: &Scratch) {
         let args = ["store", "put", path, "notes.md", "--namespace", namespace];
         let ended = scratch.haft(&args);
         assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+}
+
+/// The changes that examples name: those of two calls stand, those of two others are undone.
+fn changes_in(scratch: &Scratch) {
+    use haft_ops::effects::{Bounds, Calls, End, Selection, Skip, Store, Touch, UndoMode};
+    let bounds = Bounds {
+        max_file: 1 << 20,
+        max_session: 1 << 30,
+        keep: std::time::Duration::from_secs(3600),
+        skip: Skip::default(),
+    };
+    let store = Store::new(scratch.home(".local/state/haft/effects"), bounds);
+    let work = scratch.work("").canonicalize().unwrap();
+    let session = store.session("k3f9x2m4p7qz", &work, &[]);
+    let create = |call: &str, name: &str| {
+        let recorder = session.begin(call, "write");
+        recorder.before(&work.join(name), Touch::Content);
+        std::fs::write(work.join(name), name).unwrap();
+        assert_eq!(recorder.finish(End::Done).created, 1, "{name}");
+    };
+    for (call, name) in [("call-5", "five.txt"), ("call-6", "six.txt")] {
+        create(call, name);
+    }
+    for _ in 0..2 {
+        let last = Selection {
+            calls: Calls::Last,
+            paths: Vec::new(),
+        };
+        session.undo(&last, UndoMode::Careful).unwrap();
+    }
+    for (call, name) in [("call-7", "notes.txt"), ("call-8", "eight.txt")] {
+        create(call, name);
     }
 }
 

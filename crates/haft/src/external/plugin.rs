@@ -19,6 +19,7 @@ mod tool;
 mod trace;
 
 use super::installer::Installer;
+use super::recorded::ProgramChanges;
 use super::source::Start;
 use crate::Error;
 use crate::guest::Guest;
@@ -202,6 +203,8 @@ pub struct Programs {
     pub(crate) inert: Vec<PathBuf>,
     /// Exceptions among these folders, from which they may start programs.
     pub(crate) startable: Vec<PathBuf>,
+    /// Records what they change.
+    pub(crate) changes: Arc<ProgramChanges>,
 }
 
 impl Programs {
@@ -463,6 +466,11 @@ impl Host {
         )
     }
 
+    /// Returns the name under which it is started and its changes are recorded.
+    fn recorded_name(&self) -> String {
+        format!("plugin {}", self.plugin.label)
+    }
+
     fn failed(&self, what: impl std::fmt::Display) -> Error {
         Error::failed(format!("plugin {} {what}", self.plugin.label))
     }
@@ -474,7 +482,7 @@ impl Host {
             None => None,
         };
         let start = Start {
-            name: format!("plugin {}", self.plugin.label),
+            name: self.recorded_name(),
             program: self.plugin.program.clone(),
             shown: self.plugin.shown.clone(),
             arguments: self.plugin.arguments.clone(),

@@ -154,6 +154,7 @@ impl Programs {
         // The program keeps running between calls, so protected paths are checked after
         // each call and before commands.
         after.stay(exec_context);
+        launch.recording = self.recording(&start.name);
         let temp = launch
             .environment
             .iter()

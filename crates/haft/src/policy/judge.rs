@@ -269,7 +269,7 @@ impl Policy {
     #[must_use]
     pub fn suggest(&self, act: &PolicyInput<'_>, place: &RuleLocation) -> Option<Rule> {
         let judgement = self.judge(act);
-        if judgement.verdict != Verdict::Ask {
+        if !matches!(judgement.verdict, Verdict::Review | Verdict::Ask) {
             return None;
         }
         judgement.decisive().find_map(|part| {

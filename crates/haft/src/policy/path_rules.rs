@@ -118,7 +118,7 @@ impl PathRules {
             scope: None,
             aliases: Vec::new(),
         };
-        let closes = |rule: &Rule| rule.verdict() != Verdict::Allow && rule.paths().is_some();
+        let closes = |rule: &Rule| rule.verdict() > Verdict::Review && rule.paths().is_some();
         let any = rules.files.iter().flatten().any(closes);
         any.then(|| rules.with_aliases(scope))
     }
@@ -153,7 +153,7 @@ impl PathRules {
         let is_about = |rule: &&Rule| is_about_reading(rule) && rule.tool() == "*";
         let asks = Asks::Close(Vec::new());
         let rules = Self::without_calls(policy.filtered(is_about), asks, bases, scope);
-        let closes = |rule: &Rule| rule.verdict() != Verdict::Allow;
+        let closes = |rule: &Rule| rule.verdict() > Verdict::Review;
         let any = rules.files.iter().flatten().any(closes);
         any.then_some(rules)
     }
@@ -221,7 +221,7 @@ impl PathRules {
                 let is_approved = approved.contains(&(decided.file, decided.number));
                 (!is_approved).then_some(ExclusionReason::NeedsApproval)
             }
-            (Verdict::Ask, Asks::Open) | (Verdict::Allow, _) => None,
+            (Verdict::Ask, Asks::Open) | (Verdict::Allow | Verdict::Review, _) => None,
         }
     }
 
@@ -299,7 +299,8 @@ impl PathRules {
         match rule.verdict() {
             Verdict::Deny => true,
             Verdict::Ask => self.asks != Asks::Open,
-            Verdict::Allow => false,
+            // A review is about changes, so it closes nothing to a reader.
+            Verdict::Allow | Verdict::Review => false,
         }
     }
 }

@@ -12,6 +12,8 @@ use std::path::Path;
 pub enum Verdict {
     /// The call may run.
     Allow,
+    /// The call runs without network, and the user decides whether its changes are kept.
+    Review,
     /// The user is asked.
     Ask,
     /// The call is refused; approval cannot override this.
@@ -24,6 +26,7 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
+            Self::Review => "review",
             Self::Ask => "ask",
             Self::Deny => "deny",
         }

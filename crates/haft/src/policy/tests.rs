@@ -13,6 +13,7 @@ pub(super) fn rule(text: &str) -> Rule {
     let mut words = text.split(' ');
     let verdict = match words.next() {
         Some("allow") => Verdict::Allow,
+        Some("review") => Verdict::Review,
         Some("ask") => Verdict::Ask,
         Some("deny") => Verdict::Deny,
         other => panic!("{other:?}"),
@@ -75,7 +76,40 @@ fn lines(rules: &[&str], table: &[(&str, Verdict)]) {
     }
 }
 
-use Verdict::{Allow, Ask, Deny};
+use Verdict::{Allow, Ask, Deny, Review};
+
+#[test]
+fn a_review_is_stricter_than_allowing_and_more_lenient_than_asking() {
+    assert!(Allow < Review && Review < Ask && Ask < Deny);
+    lines(
+        &[
+            "allow bash ls",
+            "ask bash git push",
+            "deny bash dd",
+            "review bash",
+        ],
+        &[
+            ("ls", Allow),
+            ("rm -r x", Review),
+            ("ls; rm -r x", Review),
+            ("rm x; git push", Ask),
+            ("rm x; dd if=a", Deny),
+        ],
+    );
+    // A rule that reviews a command also finds it behind a path.
+    lines(&["review bash rm"], &[("/bin/rm x", Review), ("ls", Allow)]);
+    // A project can only make it stricter.
+    let both = |own: &str, theirs: &str| {
+        let files = vec![
+            file(RuleOwner::User, &[own]),
+            file(RuleOwner::Project, &[theirs]),
+        ];
+        bash(&Policy::new(files), "make")
+    };
+    assert_eq!(both("review bash", "allow bash"), Review);
+    assert_eq!(both("allow bash", "review bash"), Review);
+    assert_eq!(both("review bash", "ask bash"), Ask);
+}
 
 #[test]
 fn every_command_of_a_line_is_judged() {

@@ -1,13 +1,13 @@
 //! Admission: everything that is decided about a call before it runs.
 
-use super::approve::Granted;
+use super::approve::{Granted, Ruling};
 use super::call::merged;
 use super::{ApprovalAnswer, Call, Question, Runtime, Session};
 use crate::journal::{Intent, Journal};
 use crate::policy::{self, Decision};
 use crate::queue::Ticket;
 use crate::registry::Entry;
-use crate::{Access, Effect, Error, PreparedCall, Repair, Reply, Resource};
+use crate::{Access, Effect, Error, Judgement, PreparedCall, Repair, Reply, Resource};
 use haft_ops::FilePath;
 use serde_json::Value;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(super) struct Admission {
     pub(super) paths: Arc<[(FilePath, Access)]>,
     /// The question that the user must approve first.
     pub(super) question: Option<Question>,
+    /// The rules that put the call under review.
+    pub(super) review: Option<Judgement>,
 }
 
 fn intent(call: &Call, arguments: Option<Value>, effect: Effect) -> Intent {
@@ -159,9 +161,14 @@ impl Runtime {
             Decision::Allow(paths) => paths,
             Decision::Deny(error) => return Err(refused(error)),
         };
-        let question = self
-            .judge(call, &arguments, effect, &resources, &paths)
+        let ruling = self
+            .judge(call, &arguments, &entry, &resources, &paths)
             .map_err(refused)?;
+        let (question, review) = match ruling {
+            Ruling::Run => (None, None),
+            Ruling::Ask(question) => (Some(*question), None),
+            Ruling::Review(judgement) => (None, Some(judgement)),
+        };
         Ok(Admission {
             entry,
             prepared,
@@ -176,6 +183,7 @@ impl Runtime {
             },
             paths: paths.into(),
             question,
+            review,
         })
     }
 

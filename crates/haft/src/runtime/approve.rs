@@ -3,14 +3,17 @@
 #[cfg(test)]
 mod answers;
 mod explain;
+mod question;
 #[cfg(test)]
 mod tests;
 
 pub use explain::{Explained, Refused};
+pub use question::{ApprovalAnswer, Question};
 
 use super::{Call, Filled, Form, MAX_REASON_CHARS, OuterCall, Runtime};
 use crate::event::{EventKind, Listener};
 use crate::policy::{JudgedPart, PolicyInput, RuleLocation};
+use crate::registry::Entry;
 use crate::{
     Access, Context, DecidedBy, Effect, Error, Judgement, Policy, Resource, Rule, RuleOwner,
     Subject, Verdict,
@@ -33,59 +36,6 @@ pub enum Approve {
     Auto,
     /// Refuse all of them.
     Never,
-}
-
-/// A call that needs the user's approval.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Question {
-    /// Id of the call.
-    pub call_id: String,
-    /// Name of the tool.
-    pub tool: String,
-    /// Arguments after repair; the call runs with exactly these.
-    pub arguments: Value,
-    /// Resources that the call uses, as named in the arguments.
-    pub resources: Vec<Resource>,
-    /// Decision of the policy about each part of the call, and the rules behind it.
-    pub judgement: Judgement,
-    /// Rule that would allow such calls from now on.
-    pub suggestion: Option<Rule>,
-    /// Question from the tool itself, asked while it runs.
-    pub confirm: Option<String>,
-    /// The sub-agent that makes the call, if it is one.
-    pub agent: Option<String>,
-}
-
-impl Question {
-    /// Returns one line with the rule that requires approval and the call it is about.
-    #[must_use]
-    pub fn reason(&self) -> String {
-        reason_of(&self.tool, &self.judgement, "")
-    }
-}
-
-/// The user's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ApprovalAnswer {
-    /// Approve this call.
-    Approve,
-    /// Approve with changed arguments. The fields of the object replace those of the call;
-    /// the result is validated and checked like any call.
-    ApproveWith {
-        /// The fields to replace.
-        arguments: Value,
-    },
-    /// Approve, and allow all calls in this session that the suggested rule allows.
-    Always,
-    /// No answer is possible now: the call is not made and can be answered later.
-    Later,
-    /// Reject this call.
-    Reject {
-        /// The reason, if the user gave one.
-        reason: Option<String>,
-    },
 }
 
 /// Asks the user for approval, in whatever way the front end has. Only one call is asked
@@ -167,6 +117,16 @@ fn shown(resources: &[Resource]) -> Vec<Resource> {
     resources.iter().filter(is_shown).cloned().collect()
 }
 
+/// Decision of the rules about a call that is not refused.
+pub(super) enum Ruling {
+    /// The call runs.
+    Run,
+    /// The user is asked first.
+    Ask(Box<Question>),
+    /// It runs, and the user decides about its changes.
+    Review(Judgement),
+}
+
 /// The user's approval.
 pub(super) enum Granted {
     /// Approved exactly as requested.
@@ -176,23 +136,26 @@ pub(super) enum Granted {
 }
 
 impl Runtime {
-    /// Applies the policy to a call. Returns `None` to run it, a question for the user, or
-    /// an error if it is refused.
+    /// Applies the policy to a call.
+    ///
+    /// # Errors
+    /// When it is refused.
     pub(super) fn judge(
         &self,
         call: &Call,
         arguments: &Value,
-        effect: Effect,
+        entry: &Entry,
         resources: &[Resource],
         paths: &[(FilePath, Access)],
-    ) -> Result<Option<Question>, Error> {
+    ) -> Result<Ruling, Error> {
         let approval = &self.session.approval;
         let policy = approval.policy();
         let waits = self.session.interrupt_on.contains(&call.tool);
         if policy.is_empty() && !waits && call.answer.is_none() {
-            return Ok(None);
+            return Ok(Ruling::Run);
         }
         let names = self.names(resources, paths);
+        let effect = entry.tool.effect();
         let act = PolicyInput {
             tool: &call.tool,
             effect,
@@ -205,18 +168,26 @@ impl Runtime {
         if waits && judgement.verdict != Verdict::Deny {
             judgement = interrupted(judgement);
         }
+        if judgement.verdict == Verdict::Review && call.answer.is_none() {
+            if !effect.may_change() {
+                return Ok(Ruling::Run);
+            }
+            if self.can_review(entry) {
+                return Ok(Ruling::Review(judgement));
+            }
+        }
         let is_asked = match judgement.verdict {
             Verdict::Allow => false,
-            Verdict::Ask => approval.approve != Approve::Auto || waits,
+            Verdict::Review | Verdict::Ask => approval.approve != Approve::Auto || waits,
             Verdict::Deny => return Err(denied(&call.tool, &judgement)),
         };
         // An earlier no still counts, even if nothing would be asked now.
         if !is_asked && call.answer.is_none() {
-            return Ok(None);
+            return Ok(Ruling::Run);
         }
         let has_begun = call.answer_within.is_some() && call.answer.is_none();
         if has_begun && approval.approve != Approve::Never {
-            return Ok(None);
+            return Ok(Ruling::Run);
         }
         // No rule can override `interrupt_on`.
         let suggestion = match waits {
@@ -228,7 +199,7 @@ impl Runtime {
             (Approve::Never, ..) if is_asked => "and --approve never rejects such calls",
             (_, None, None) => "and no user can be asked here",
             _ => {
-                return Ok(Some(Question {
+                return Ok(Ruling::Ask(Box::new(Question {
                     call_id: call.id.clone(),
                     tool: call.tool.clone(),
                     arguments: arguments.clone(),
@@ -237,7 +208,8 @@ impl Runtime {
                     suggestion,
                     confirm: None,
                     agent: self.session.agent.clone(),
-                }));
+                    review: None,
+                })));
             }
         };
         let suggestion = suggestion.as_ref();
@@ -315,6 +287,7 @@ impl Runtime {
             suggestion: None,
             confirm: Some(text),
             agent: self.session.agent.clone(),
+            review: None,
         };
         let pending = PendingCall {
             call_id: cx.call_id(),
@@ -348,7 +321,11 @@ impl Runtime {
     }
 
     /// Returns the user's answer. An approver that panics means no.
-    async fn answer(&self, pending: PendingCall<'_>, question: &Question) -> ApprovalAnswer {
+    pub(super) async fn answer(
+        &self,
+        pending: PendingCall<'_>,
+        question: &Question,
+    ) -> ApprovalAnswer {
         if let Some(answer) = pending.answer {
             return answer.clone();
         }
@@ -361,11 +338,14 @@ impl Runtime {
             on_event: pending.on_event.cloned(),
             ..Call::new(pending.tool, Value::Null)
         };
-        self.emit(&call, || EventKind::ApprovalNeeded {
-            call_id: pending.call_id.to_owned(),
-            tool: pending.tool.to_owned(),
-            arguments: question.arguments.clone(),
-            question: question.confirm.clone(),
+        self.emit(&call, || match &question.review {
+            Some(review) => review.event(pending.call_id, pending.tool),
+            None => EventKind::ApprovalNeeded {
+                call_id: pending.call_id.to_owned(),
+                tool: pending.tool.to_owned(),
+                arguments: question.arguments.clone(),
+                question: question.confirm.clone(),
+            },
         });
         let answer = AssertUnwindSafe(approver.ask(question))
             .catch_unwind()
@@ -376,7 +356,7 @@ impl Runtime {
     }
 
     /// Whether a tool may use a resource without asking the user.
-    pub(crate) fn would_allow(&self, tool: &str, resource: Resource) -> bool {
+    pub(crate) fn would_allow(&self, tool: &str, resource: Resource, is_reviewed: bool) -> bool {
         let session = &self.session;
         let effect = self.effect_of(tool).unwrap_or(Effect::Execute);
         let resources = [resource];
@@ -390,7 +370,8 @@ impl Runtime {
         });
         match judgement.verdict {
             Verdict::Allow => true,
-            Verdict::Ask => session.approval.approve == Approve::Auto,
+            Verdict::Review if is_reviewed => true,
+            Verdict::Review | Verdict::Ask => session.approval.approve == Approve::Auto,
             Verdict::Deny => false,
         }
     }
@@ -462,13 +443,13 @@ fn interrupted(judgement: Judgement) -> Judgement {
 }
 
 /// A call that needs an answer.
-struct PendingCall<'a> {
-    call_id: &'a str,
-    tool: &'a str,
+pub(super) struct PendingCall<'a> {
+    pub(super) call_id: &'a str,
+    pub(super) tool: &'a str,
     /// The user's earlier answer.
-    answer: Option<&'a ApprovalAnswer>,
-    approver: Option<&'a Arc<dyn Approver>>,
-    on_event: Option<&'a Listener>,
+    pub(super) answer: Option<&'a ApprovalAnswer>,
+    pub(super) approver: Option<&'a Arc<dyn Approver>>,
+    pub(super) on_event: Option<&'a Listener>,
 }
 
 pub(super) fn not_approved(
@@ -494,7 +475,7 @@ pub(super) fn not_approved(
 }
 
 /// Returns one line: which rule asks or denies, about what, and what happened.
-fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
+pub(super) fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
     let mut decisive = judgement.decisive();
     let mut reason = match decisive.next() {
         Some(part) => describe(tool, part),
@@ -514,7 +495,7 @@ fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
 
 /// Escapes control characters, so that text from the model or the user cannot pose as
 /// separate lines.
-fn on_one_line(text: String) -> String {
+pub(super) fn on_one_line(text: String) -> String {
     match text.contains(char::is_control) {
         true => text.chars().flat_map(escaped).collect(),
         false => text,
@@ -541,6 +522,9 @@ fn describe(tool: &str, part: &JudgedPart) -> String {
     match (&part.by, part.verdict) {
         (DecidedBy::Rule(rule, place), Verdict::Deny) => {
             format!("{place} denies this call ({rule}): {about}")
+        }
+        (DecidedBy::Rule(rule, place), Verdict::Review) => {
+            format!("{place} requires a review ({rule}): {about}")
         }
         (DecidedBy::Rule(rule, place), _) => format!("{place} requires approval ({rule}): {about}"),
         (DecidedBy::NotAnalysed(place), _) => {

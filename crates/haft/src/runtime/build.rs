@@ -118,6 +118,7 @@ pub struct Builder {
     state: State,
     restored_files: Vec<Kept>,
     interrupt_on: BTreeSet<String>,
+    effects: Option<haft_ops::effects::Store>,
 }
 
 /// Creates the backing of a session from its id.
@@ -184,6 +185,7 @@ impl Builder {
             state: State::default(),
             restored_files: Vec::new(),
             interrupt_on: BTreeSet::new(),
+            effects: None,
         }
     }
 
@@ -312,6 +314,13 @@ impl Builder {
         self
     }
 
+    /// Sets whether edits repair a text that is not in the file exactly; they do by default.
+    #[must_use]
+    pub fn edit_repairs(mut self, repairs: Repairs) -> Self {
+        self.edit_repairs = repairs;
+        self
+    }
+
     /// Sets how many calls of [`Runtime::run_all`] run at once.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {
@@ -430,6 +439,14 @@ impl Builder {
     #[must_use]
     pub fn ask_first(mut self, reason: impl Into<String>, effect: Effect) -> Self {
         self.approval.asked_first.push((reason.into(), effect));
+        self
+    }
+
+    /// Records what calls change in this store, so that it can be shown and undone. Without
+    /// a store nothing is recorded.
+    #[must_use]
+    pub fn effects(mut self, store: haft_ops::effects::Store) -> Self {
+        self.effects = Some(store);
         self
     }
 
@@ -567,6 +584,7 @@ impl Builder {
             edit_repairs: self.edit_repairs,
             concurrency: self.concurrency,
             watch: self.watch,
+            effects: self.effects,
             origin,
         };
         let session = Session {

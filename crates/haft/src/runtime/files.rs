@@ -374,6 +374,7 @@ impl FileSetup {
                 dir: scope_config.work_dir.clone(),
                 inert,
                 startable: self.startable,
+                changes: Arc::default(),
             }),
         };
         Ok((commands, plugins))

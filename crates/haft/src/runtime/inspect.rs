@@ -154,6 +154,12 @@ impl Runtime {
         self.session.programs.as_ref()
     }
 
+    /// Returns the record of what calls of this session changed, if they are recorded.
+    #[must_use]
+    pub fn effects(&self) -> Option<&haft_ops::effects::Session> {
+        self.session.effects.as_ref()
+    }
+
     /// Returns the id of the session.
     #[must_use]
     pub fn session(&self) -> &str {

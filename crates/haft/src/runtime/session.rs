@@ -2,6 +2,7 @@
 
 use super::approve::Approval;
 use super::files::Files;
+use super::recording;
 use super::sibling::Origin;
 use super::{MemoryFiles, OuterCall, Runtime};
 use crate::event::EventSink;
@@ -13,8 +14,10 @@ use crate::queue::Queue;
 use crate::state::State;
 use crate::{Error, Tools, Toolset, limit};
 use haft_ops::edit::Repairs;
-use haft_ops::exec::ExecContext;
+use haft_ops::effects;
+use haft_ops::exec::{ExecContext, Sandbox};
 use haft_ops::executor::Captured;
+use haft_ops::executor::sandbox::Network;
 use haft_ops::messenger::Messenger;
 use haft_ops::processes::{MAX_ACTIVE, Processes};
 use haft_ops::spill::{self, Spill};
@@ -23,7 +26,7 @@ use haft_ops::{Backend, Scope};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// Maximum log size of one stream of a background process, in bytes: the session's limit
@@ -43,6 +46,8 @@ pub(crate) struct SharedSettings {
     pub(crate) edit_repairs: Repairs,
     pub(super) concurrency: usize,
     pub(super) watch: Option<EventSink>,
+    /// Store of recorded changes, unless recording is off.
+    pub(super) effects: Option<effects::Store>,
     /// Source of the files, for creating siblings.
     pub(super) origin: Origin,
 }
@@ -62,6 +67,13 @@ pub(crate) struct Session {
     /// Background processes, created on first use. They end with the session.
     pub(super) processes: Arc<OnceLock<Processes>>,
     pub(super) journal: Option<Arc<dyn Journal>>,
+    /// Records what calls change.
+    pub(crate) effects: Option<effects::Session>,
+    /// The sandbox of commands without network, for calls under review; created on first
+    /// use.
+    pub(super) offline: OnceLock<Arc<Sandbox>>,
+    /// Ids of the undos that reviews made.
+    pub(super) reverts: Mutex<BTreeSet<String>>,
     pub(crate) spill: Option<Spill>,
     pub(crate) state: Arc<State>,
     pub(super) queue: Queue,
@@ -98,6 +110,10 @@ pub(super) struct ExternalTools {
 impl Session {
     /// Creates a session that records nothing, saves no outputs and has made no calls.
     pub(super) fn new(shared: Arc<SharedSettings>, id: String, tools: Tools, files: Files) -> Self {
+        let effects = recording::session(&shared, &id, &files.scope);
+        if let (Some(effects), Some(programs)) = (&effects, &files.programs) {
+            programs.changes.record(effects);
+        }
         Self {
             id,
             shared,
@@ -109,6 +125,9 @@ impl Session {
             programs: files.programs,
             processes: Arc::default(),
             journal: None,
+            effects,
+            offline: OnceLock::new(),
+            reverts: Mutex::default(),
             spill: None,
             state: Arc::default(),
             queue: Queue::default(),
@@ -147,6 +166,18 @@ impl Session {
         let called = spill.called_folder().with_file_name(id);
         Some(Spill::new(spill.folder().with_file_name(id)).called(called))
     }
+
+    /// Returns the sandbox of commands without network.
+    pub(super) fn offline(&self, usual: &Arc<Sandbox>) -> Arc<Sandbox> {
+        if usual.request().network == Network::Off {
+            return Arc::clone(usual);
+        }
+        let offline = self
+            .offline
+            .get_or_init(|| Arc::new(usual.without_network()));
+        Arc::clone(offline)
+    }
+
     /// Returns how to run commands.
     ///
     /// # Errors

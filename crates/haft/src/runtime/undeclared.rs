@@ -9,7 +9,7 @@ use haft_ops::FilePath;
 impl Runtime {
     /// Applies the policy to a resource. Its path, if it is one, has been checked by the
     /// scope. Questions cannot be asked here, because an answer that only comes later would
-    /// repeat a call that has begun.
+    /// repeat a call that has begun. A call under review may use what a rule reviews.
     ///
     /// # Errors
     /// When a rule denies the resource, or asks about it.
@@ -19,6 +19,7 @@ impl Runtime {
         effect: Effect,
         resource: Resource,
         paths: &[(FilePath, Access)],
+        is_reviewed: bool,
     ) -> Result<(), Error> {
         if let Resource::Path(given, Access::Write | Access::Unlink) = &resource
             && !matches!(effect, Effect::Write | Effect::Execute)
@@ -46,7 +47,8 @@ impl Runtime {
         match judgement.verdict {
             Verdict::Allow => return Ok(()),
             Verdict::Deny => return Err(denied(tool, &judgement)),
-            Verdict::Ask => {}
+            Verdict::Review if is_reviewed => return Ok(()),
+            Verdict::Review | Verdict::Ask => {}
         }
         let call = policy.judge(&PolicyInput {
             effect,

@@ -25,6 +25,12 @@ use tokio::time::Instant;
 /// Time for the second handshake of a program, in addition to that of the first one.
 const SECOND_HANDSHAKE: Duration = Duration::from_secs(5);
 
+/// Returns the name under which the program of a server is started and its changes are
+/// recorded.
+pub(super) fn program_name(server: &str) -> String {
+    format!("MCP server {server}")
+}
+
 /// Start of a conversation with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConversationStart {
@@ -161,7 +167,7 @@ impl Connector<'_> {
             return None;
         };
         Some(Start {
-            name: format!("MCP server {}", self.remote.name),
+            name: program_name(&self.remote.name),
             program: program.clone(),
             shown: shown.clone(),
             arguments: arguments.clone(),

@@ -42,7 +42,7 @@ pub struct RemoteServer {
     pub(super) client: Client,
     pub(super) sign_in: Option<Arc<SignIn>>,
     pub(super) weak: Weak<Self>,
-    programs: OnceLock<Option<Programs>>,
+    pub(super) programs: OnceLock<Option<Programs>>,
     pub(super) state: Mutex<ConnectionState>,
     /// The last tool list.
     pub(super) cached: StdMutex<Option<Arc<CachedTools>>>,

@@ -1,7 +1,7 @@
 //! Calls of a server's tools.
 
 use super::call::{Call, Outcome};
-use super::connect::ConnectError;
+use super::connect::{self, ConnectError};
 use super::connection::Connection;
 use super::content;
 use super::server::{RemoteServer, lock};
@@ -38,6 +38,9 @@ impl RemoteServer {
                 self.remote.name
             )));
         };
+        let programs = self.programs.get().and_then(Option::as_ref);
+        let program = connect::program_name(&self.remote.name);
+        let _attributed = programs.and_then(|programs| programs.attributed(&program, cx));
         let call = Call {
             server: &self.remote.name,
             tool: &tool.own_name,

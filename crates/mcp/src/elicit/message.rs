@@ -2,7 +2,7 @@
 //! is asked.
 
 use haft::ops::text::decode::{prefix, visible};
-use haft::{Access, Form, Question, Resource};
+use haft::{Access, Form, Question, Resource, Review};
 use serde_json::Value;
 
 /// Maximum number of characters of an argument that is neither a command nor a path.
@@ -10,10 +10,16 @@ const MAX_ARGUMENT: usize = 400;
 /// Maximum number of characters of everything else; no user reads more.
 const MAX_FACT: usize = 8000;
 
+/// Maximum number of changes that are listed; all of them are counted.
+const MAX_CHANGES: usize = 100;
+
 /// Formats the question. Text from a model or a file is escaped and its lines are indented,
 /// so that no line looks like one of ours.
 pub(crate) fn approval(question: &Question) -> String {
     let tool = visible(&question.tool);
+    if let Some(review) = &question.review {
+        return changes(&tool, review);
+    }
     let mut text = match &question.confirm {
         Some(_) => format!("{tool} asks for confirmation before it continues:\n"),
         None => format!("Allow {tool} to run?\n"),
@@ -51,6 +57,24 @@ pub(crate) fn approval(question: &Question) -> String {
     }
     if question.confirm.is_none() {
         field(&mut text, "asked because", &question.reason(), MAX_FACT);
+    }
+    text
+}
+
+/// Formats the changes of a call that has run, deletions first.
+fn changes(tool: &str, review: &Review) -> String {
+    let mut text = format!("{tool} has run and changed files. Keep the changes?\n");
+    field(&mut text, "changed", &review.summary(), MAX_FACT);
+    let lines = review.lines();
+    for line in lines.iter().take(MAX_CHANGES) {
+        text.push_str(&format!("    {line}\n"));
+    }
+    if let Some(more) = lines
+        .len()
+        .checked_sub(MAX_CHANGES)
+        .filter(|more| *more > 0)
+    {
+        text.push_str(&format!("    … and {more} more\n"));
     }
     text
 }

@@ -1,11 +1,11 @@
 //! Calls that the client repeats once the user has answered.
 
 use crate::random;
-use haft::{ApprovalAnswer, Call};
+use haft::{ApprovalAnswer, Call, Reply};
 use rmcp::ErrorData;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Limits on the number of remembered calls, and on the size of their arguments.
@@ -21,7 +21,20 @@ pub(crate) struct Answers {
     within: Option<ApprovalAnswer>,
 }
 
+/// A repeated call, with everything known about it.
+#[derive(Debug, Default)]
+pub(crate) struct Repeated {
+    pub(crate) answers: Answers,
+    /// The id and the reply of the call, if it has run and its changes are decided about.
+    pub(crate) held: Option<(String, Reply)>,
+}
+
 impl Answers {
+    /// Returns the answer about the changes of a call that has run.
+    pub(crate) fn of_review(&self) -> Option<&ApprovalAnswer> {
+        self.within.as_ref()
+    }
+
     /// Adds the answers to the call.
     pub(crate) fn apply(&self, mut call: Call) -> Call {
         if let Some(answer) = &self.before {
@@ -43,14 +56,15 @@ struct PendingCall {
     answers: Answers,
     /// Whether the call was already running when it asked.
     is_within: bool,
+    held: Option<(String, Reply)>,
     until: Instant,
 }
 
 /// The calls that wait for an answer. Each can be resumed once, with the same tool and
 /// arguments, and only for a limited time.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct PendingCalls {
-    rounds: Mutex<HashMap<String, PendingCall>>,
+    rounds: Arc<Mutex<HashMap<String, PendingCall>>>,
 }
 
 impl PendingCalls {
@@ -65,6 +79,7 @@ impl PendingCalls {
         arguments: Value,
         answers: Answers,
         is_within: bool,
+        held: Option<(String, Reply)>,
         timeout: Duration,
     ) -> Option<String> {
         let state = random::id().ok()?;
@@ -74,6 +89,7 @@ impl PendingCalls {
             arguments,
             answers,
             is_within,
+            held,
             until: Instant::now() + timeout,
         };
         let mut rounds = self.rounds();
@@ -93,6 +109,12 @@ impl PendingCalls {
         Some(state)
     }
 
+    /// Forgets a call whose question was not answered. Returns its id and reply if it has
+    /// run.
+    pub(crate) fn give_up(&self, state: &str) -> Option<(String, Reply)> {
+        self.rounds().remove(state)?.held
+    }
+
     /// Returns all answers about a call, including the one it brings.
     ///
     /// # Errors
@@ -103,7 +125,7 @@ impl PendingCalls {
         tool: &str,
         arguments: &Value,
         answer: Option<ApprovalAnswer>,
-    ) -> Result<Answers, ErrorData> {
+    ) -> Result<Repeated, ErrorData> {
         let round = self.rounds().remove(state);
         let refused = |why: &str| {
             let message = format!("{why}: make the call again without requestState");
@@ -120,7 +142,8 @@ impl PendingCalls {
             true => answers.within = answer,
             false => answers.before = answer,
         }
-        Ok(answers)
+        let held = round.held;
+        Ok(Repeated { answers, held })
     }
 }
 
@@ -131,7 +154,7 @@ mod tests {
 
     fn remember(waiting: &PendingCalls, timeout: Duration) -> String {
         let arguments = json!({ "a": 1, "b": 2 });
-        let state = waiting.remember("write", arguments, Answers::default(), false, timeout);
+        let state = waiting.remember("write", arguments, Answers::default(), false, None, timeout);
         state.expect("there is randomness")
     }
 
@@ -146,7 +169,7 @@ mod tests {
         let answers = waiting
             .resume(&state, "write", &same, yes())
             .expect("known");
-        assert_eq!(answers.before, yes());
+        assert_eq!(answers.answers.before, yes());
         assert!(waiting.resume(&state, "write", &same, yes()).is_err());
         let state = remember(&waiting, minute);
         assert!(waiting.resume(&state, "edit", &same, yes()).is_err());

@@ -106,3 +106,69 @@ impl Backend for Recorded {
         self.inner.parts(path)
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test looks at the disk itself")]
+mod tests {
+    use super::*;
+    use crate::Access;
+    use crate::backend::Local;
+    use crate::effects::{Bounds, Calls, End, Selection, Skip, Store, UndoMode};
+    use crate::scope::{Mode, Scope, ScopeConfig};
+    use std::fs;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn writes_and_removals_are_recorded_with_the_folders_they_make() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let work = root.join("work");
+        fs::create_dir(&work).unwrap();
+        fs::write(work.join("a"), "before").unwrap();
+        fs::write(work.join("b"), "before").unwrap();
+        let config = ScopeConfig {
+            work_dir: work.clone(),
+            roots: Vec::new(),
+            readable: Vec::new(),
+            home: None,
+            git_configs: Vec::new(),
+            own: Vec::new(),
+            protect: Vec::new(),
+            temp: None,
+            rules: Mode::Workspace.rules(),
+        };
+        let scope = Scope::disk(config).unwrap();
+        let bounds = Bounds {
+            max_file: 1 << 20,
+            max_session: 1 << 20,
+            keep: Duration::from_secs(1),
+            skip: Skip::default(),
+        };
+        let session = Store::new(root.join("state"), bounds).session("s", &work, &[]);
+        let recorder = session.begin("call-1", "write");
+        let backend = Recorded::new(Arc::new(Local::new()), recorder.clone());
+        let path = |name: &str| scope.resolve(name, Access::Write).unwrap();
+        let write = |name: &str| {
+            let (backend, path) = (&backend, path(name));
+            async move {
+                let written = backend.write(&path, b"after".to_vec(), Expect::Anything);
+                written.await.unwrap()
+            }
+        };
+        assert!(!write("a").await.created);
+        assert_eq!(write("a").await.links_broken, 0);
+        assert!(write("new/inner/c").await.created);
+        backend.remove(&path("b")).await.unwrap();
+        let counts = recorder.finish(End::Done);
+        let found = (counts.created, counts.modified, counts.deleted);
+        assert_eq!((found, counts.complete), ((3, 1, 1), true));
+        let last = Selection {
+            calls: Calls::Last,
+            paths: Vec::new(),
+        };
+        session.undo(&last, UndoMode::Careful).unwrap();
+        assert_eq!(fs::read(work.join("a")).unwrap(), b"before");
+        assert_eq!(fs::read(work.join("b")).unwrap(), b"before");
+        assert!(!work.join("new").exists());
+    }
+}

@@ -1,4 +1,4 @@
-//! What a call changed.
+//! Changes that a call made.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 /// Everything one call changed.
 #[derive(Debug, Clone)]
 pub struct ChangeSet {
-    /// What is known without reading the changes.
+    /// The set without its changes.
     pub summary: SetSummary,
     /// Changed entries, sorted by path.
     pub changes: Vec<Change>,
@@ -65,7 +65,7 @@ pub struct Counts {
     pub attributes: u64,
     /// Whether everything was recorded.
     pub complete: bool,
-    /// What was not recorded, if anything.
+    /// Reason why something was not recorded.
     pub why: Option<String>,
 }
 

@@ -271,17 +271,20 @@ fn modified(
     now: &State,
     after: &After,
 ) -> Option<Change> {
-    // A folder that was removed and made again is the same to people.
-    if before.is_dir() && now.is_dir() && before.same_access(now) && after.content {
-        return None;
-    }
+    let home = picture.originals.get(&now.inode).filter(|_| now.is_dir());
+    let home = home.and_then(|home| picture.entry(*home));
+    let kind = match home.filter(|_| before.inode != now.inode) {
+        Some(home) => ChangeKind::Renamed {
+            from: picture.original_path(home),
+        },
+        None if !after.content => ChangeKind::Attributes,
+        // A folder that was removed and made again is the same to people.
+        None if before.is_dir() && now.is_dir() && before.same_access(now) => return None,
+        None => ChangeKind::Modified,
+    };
     Some(Change {
         path: picture.path_after(entry),
-        kind: if after.content {
-            ChangeKind::Modified
-        } else {
-            ChangeKind::Attributes
-        },
+        kind,
         entry: now.kind(),
         before: Some(before.side()),
         after: Some(now.side()),

@@ -185,17 +185,17 @@ impl<'a> Hands<'a> {
         };
         self.make_folder(place.0)?;
         if self.state(&place)?.is_none() {
-            self.make_dir(&place)?;
+            self.make_dir(&place, Mode::RWXU | Mode::RWXG | Mode::RWXO)?;
         }
         self.place_folder(id, Lookup::At(place));
         Ok(())
     }
 
-    pub(super) fn make_dir(&mut self, place: &Place) -> Result<(), UndoError> {
+    pub(super) fn make_dir(&mut self, place: &Place, mode: Mode) -> Result<(), UndoError> {
         step().map_err(|errno| self.error("change", place, errno))?;
         let dir = self.usable(place)?;
         self.recorder.before(&self.path(place), Touch::Create);
-        mkdirat(&*dir, state::name(&place.1), Mode::RWXU)
+        mkdirat(&*dir, state::name(&place.1), mode)
             .map_err(|errno| self.error("create", place, errno))
     }
 

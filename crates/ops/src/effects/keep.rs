@@ -157,6 +157,7 @@ impl Reserved {
         if opened.inode != state.inode {
             return Err(NotKept::Replaced);
         }
+        has_space()?;
         match self {
             Self::Packed { pack, offset } => {
                 let size = usize::try_from(state.size).unwrap_or_default();
@@ -177,6 +178,13 @@ impl Reserved {
             }
         }
     }
+}
+
+/// A point at which a test lets the store be full.
+pub(super) fn has_space() -> io::Result<()> {
+    #[cfg(test)]
+    super::tests::steps::has_space()?;
+    Ok(())
 }
 
 /// Name of a linked object. It identifies a version of a file, so that a file which was put

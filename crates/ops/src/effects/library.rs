@@ -26,12 +26,13 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Maximum length of a header.
 const HEAD: usize = 64 << 10;
 
-/// What is known of a set without reading all of it.
+/// Start and end of a set, which are read without the rest.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     pub(super) number: u64,
@@ -39,6 +40,11 @@ pub(super) struct Head {
     /// `None` while it is written.
     pub(super) finished: Option<Finished>,
 }
+
+/// Heads of finished sets with the length of their files. A session of thousands of calls looks
+/// at them after each.
+#[derive(Debug, Default)]
+pub(super) struct HeadCache(Mutex<HashMap<u64, (u64, Head)>>);
 
 impl Head {
     /// Whether the set has no changes, only a note that something is missing.
@@ -202,17 +208,32 @@ pub(super) fn heads(session: &Session) -> io::Result<Vec<Head>> {
 
 fn head(session: &Session, number: u64) -> io::Result<Option<Head>> {
     let path = set_path(session, number);
+    let cache = || {
+        session
+            .head_cache()
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    };
     for _ in 0..2 {
+        let length = path.symlink_metadata().map_or(0, |meta| meta.len());
+        if let Some((known, head)) = cache().get(&number)
+            && *known == length
+        {
+            return Ok(Some(head.clone()));
+        }
         let Some((header, finished)) = ends(&path)? else {
             // Written by another version, or nothing but a name.
             return Ok(None);
         };
         if finished.is_some() {
-            return Ok(Some(Head {
+            let head = Head {
                 number,
                 header,
                 finished,
-            }));
+            };
+            cache().insert(number, (length, head.clone()));
+            return Ok(Some(head));
         }
         match SetFile::take_over(path.clone(), number) {
             Ok(Some(set)) => {
@@ -312,7 +333,7 @@ pub(super) fn picture(session: &Session, head: &Head) -> io::Result<Option<Pictu
     Ok(Some(picture))
 }
 
-/// What each set undid of others: for every set, the paths of each undo that is in force. An
+/// Undos in force: for every set, the paths that each of them took back. An
 /// empty list of paths stands for all of the set.
 pub(super) fn undone(heads: &[Head]) -> HashMap<u64, Vec<Vec<Box<[u8]>>>> {
     type Mark = (u64, Vec<Box<[u8]>>, bool);

@@ -1,4 +1,4 @@
-//! Where the folders of a picture are now.
+//! Finding the folders of a picture.
 
 use super::folders::{is_missing, open_folder};
 use super::picture::{Lookup, Picture, Place, joined};

@@ -1,9 +1,10 @@
-//! What a recorder has noted so far.
+//! Notes of a recorder.
 
 use super::attributes::{self, Attributes};
 use super::change::Counts;
 use super::folders::{Folders, Key, Spot};
 use super::keep::Objects;
+use super::metadata::by_handle;
 use super::record::{Header, Kept, Record};
 use super::session::Session;
 use super::set_file::SetFile;
@@ -113,11 +114,11 @@ impl Notes {
         }
     }
 
-    pub(super) fn attributes(&mut self, path: &Path, inode: Inode, empty: Empty) -> io::Result<()> {
+    pub(super) fn attributes(&mut self, spot: &Spot, inode: Inode, empty: Empty) -> io::Result<()> {
         if !self.originals.contains(&inode) || self.attributes.contains(&inode) {
             return Ok(());
         }
-        let list = attributes::of_path(path)?;
+        let list = attributes::of_path(&by_handle(&*spot.dir).join(spot.name()))?;
         self.add_attributes(inode, list, empty);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What to undo, and what came of it.
+//! Selecting what to undo, and the result.
 
 use super::change::Change;
 use std::io;
@@ -82,7 +82,7 @@ pub enum UndoError {
     /// A selected call, or a process it started, still runs.
     #[error("still running: {0}")]
     Running(String),
-    /// What these calls kept was removed because of a limit.
+    /// A limit removed the content that these calls had kept.
     #[error("no longer kept, because of a limit: {}", .0.join(", "))]
     NoLongerKept(Vec<String>),
     /// Calls outside the selection changed the same files afterwards.

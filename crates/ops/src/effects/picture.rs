@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) inode: Inode,
-    /// Where it was when it was first seen.
+    /// Place where it was first seen.
     pub(super) parent: u32,
     pub(super) name: Box<[u8]>,
     /// Time of its last change before the call.
     pub(super) modified: Time,
-    /// Where it was after the call, and its time.
+    /// Place and time after the call; no place if it was gone.
     pub(super) after: Option<(Option<Place>, Time)>,
-    /// Where it is now, once it was looked for.
+    /// Present place.
     pub(super) now: Lookup,
 }
 
@@ -136,7 +136,7 @@ impl Picture {
         Ok(picture)
     }
 
-    /// What an inode was before any undo.
+    /// The inode that another one stands for, since an undo made it again.
     pub(super) fn canonical(&self, inode: Inode) -> Inode {
         let mut inode = inode;
         for _ in 0..=self.aliases.len() {

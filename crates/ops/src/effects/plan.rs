@@ -1,4 +1,4 @@
-//! What an undo is going to do, found out without changing anything.
+//! Planning an undo, without changing anything.
 
 use super::compare;
 use super::contents;
@@ -43,6 +43,8 @@ pub(super) struct Plan {
     pub(super) times: Vec<(u32, Time)>,
     /// Remains of an earlier attempt.
     pub(super) remains: Vec<Place>,
+    /// Names that are going to be used.
+    taken: HashSet<PathBuf>,
     pub(super) is_empty: bool,
 }
 
@@ -52,7 +54,7 @@ pub(super) struct Conflict {
     pub(super) entry: u32,
     pub(super) path: PathBuf,
     pub(super) what: &'static str,
-    /// Where its present version goes.
+    /// Path to which its present version is moved.
     pub(super) aside: Option<PathBuf>,
 }
 
@@ -73,6 +75,7 @@ pub(super) fn plan(
         left: Vec::new(),
         times: Vec::new(),
         remains: Vec::new(),
+        taken: HashSet::new(),
         is_empty: true,
     };
     plan.observe()?;
@@ -217,17 +220,18 @@ impl Plan {
                 let left = after.state.as_ref().map(|left| left.inode);
                 now.is_dir() && left == Some(now.inode)
             });
+            let what = match (&after.state, now) {
+                (Some(_), None) => "no longer there",
+                (None, Some(_)) => "created since",
+                _ => "changed since",
+            };
+            let is_in_the_way = now.is_some() && !is_own_folder && !is_foreign_folder;
+            let aside = is_in_the_way.then(|| free_name(&mut self.taken, &path));
             self.conflicts.push(Conflict {
                 entry: at,
-                what: match (&after.state, now) {
-                    (Some(_), None) => "no longer there",
-                    (None, Some(_)) => "created since",
-                    _ => "changed since",
-                },
-                aside: now
-                    .filter(|_| !is_own_folder && !is_foreign_folder)
-                    .map(|_| self.free_name(&path)),
                 path,
+                what,
+                aside,
             });
         }
         if !is_foreign_folder {
@@ -301,7 +305,7 @@ impl Plan {
             match foreign {
                 Some(name) if is_needed && attempt == Attempt::First => conflicts.push(Conflict {
                     entry: *at,
-                    aside: Some(self.free_name(&path)),
+                    aside: Some(free_name(&mut self.taken, &path)),
                     path: path.join(name),
                     what: "created since, in a folder that has to go",
                 }),
@@ -314,6 +318,8 @@ impl Plan {
     }
 
     fn find_content(&mut self, session: &Session) -> io::Result<()> {
+        let conflicts = self.conflicts.iter();
+        let conflicts: HashSet<u32> = conflicts.map(|conflict| conflict.entry).collect();
         let mut alive: HashMap<_, &State> = HashMap::new();
         for now in self.now.iter().flatten() {
             alive.insert(now.inode, now);
@@ -325,10 +331,11 @@ impl Plan {
             let Some(before) = entry.before.as_ref().filter(|state| state.is_file()) else {
                 continue;
             };
+            let has_content = entry.after.as_ref().is_some_and(|after| !after.content);
             let is_alive = alive
                 .get(&before.inode)
-                .is_some_and(|now| before.same_content(now));
-            let is_conflict = self.conflicts.iter().any(|conflict| conflict.entry == *at);
+                .is_some_and(|now| has_content || before.same_content(now));
+            let is_conflict = conflicts.contains(at);
             if before.size > 0
                 && (!is_alive || is_conflict)
                 && !contents::is_kept(session, &self.picture, before.inode)?
@@ -374,32 +381,6 @@ impl Plan {
         )
     }
 
-    /// A free name beside an entry.
-    fn free_name(&self, path: &Path) -> PathBuf {
-        use std::ffi::OsString;
-        use std::os::unix::ffi::{OsStrExt, OsStringExt};
-        let name = path.file_name().unwrap_or_default().as_bytes();
-        let taken: HashSet<&PathBuf> = self
-            .conflicts
-            .iter()
-            .filter_map(|conflict| conflict.aside.as_ref())
-            .collect();
-        for count in 1..u32::MAX {
-            let suffix = match count {
-                1 => ".before-undo".to_owned(),
-                count => format!(".before-undo-{count}"),
-            };
-            let room = 255_usize.saturating_sub(suffix.len());
-            let mut free = name.get(..room).unwrap_or(name).to_vec();
-            free.extend_from_slice(suffix.as_bytes());
-            let free = path.with_file_name(OsString::from_vec(free));
-            if free.symlink_metadata().is_err() && !taken.contains(&free) {
-                return free;
-            }
-        }
-        path.to_owned()
-    }
-
     pub(super) fn asides(&self) -> Vec<Aside> {
         let conflicts = self.conflicts.iter();
         conflicts
@@ -410,4 +391,25 @@ impl Plan {
             })
             .collect()
     }
+}
+
+/// A free name beside an entry.
+fn free_name(taken: &mut HashSet<PathBuf>, path: &Path) -> PathBuf {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    for count in 1..u32::MAX {
+        let suffix = match count {
+            1 => ".before-undo".to_owned(),
+            count => format!(".before-undo-{count}"),
+        };
+        let room = 255_usize.saturating_sub(suffix.len());
+        let mut free = name.get(..room).unwrap_or(name).to_vec();
+        free.extend_from_slice(suffix.as_bytes());
+        let free = path.with_file_name(OsString::from_vec(free));
+        if free.symlink_metadata().is_err() && taken.insert(free.clone()) {
+            return free;
+        }
+    }
+    path.to_owned()
 }

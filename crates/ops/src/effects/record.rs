@@ -87,7 +87,7 @@ pub(super) struct Header {
     pub(super) call_id: String,
     pub(super) tool: String,
     pub(super) time: Time,
-    /// What it undoes, if it is an undo.
+    /// Sets that it takes back, if it is an undo.
     pub(super) undoes: Vec<Target>,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Target {
     pub(super) paths: Vec<Box<[u8]>>,
 }
 
-/// Where content is kept.
+/// Place of kept content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kept {
     /// In a file of this name, which is the file itself: another name of its inode.
@@ -119,7 +119,7 @@ pub(super) struct Finished {
     pub(super) end: End,
     /// Created, modified, deleted, renamed, attributes.
     pub(super) counts: [u64; 5],
-    /// What was not recorded, if anything.
+    /// Reason why something was not recorded.
     pub(super) why: Option<String>,
     /// Whether a limit removed what the set had kept.
     pub(super) evicted: bool,

@@ -217,7 +217,7 @@ impl Recorder {
                 Err(error) => unreadable(&error),
             },
         };
-        // What was needed only for recording goes now, not with the last clone.
+        // Frees the notes now, not with the last clone.
         *inner = Notes {
             finished: Some(counts.clone()),
             ..Notes::new()

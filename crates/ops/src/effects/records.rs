@@ -46,7 +46,7 @@ pub(super) struct Loaded {
     pub(super) number: u64,
     pub(super) header: Option<Header>,
     pub(super) records: Vec<Record>,
-    /// Why something is missing.
+    /// Reason why something is missing.
     pub(super) why: Option<String>,
     pub(super) finished: Option<Finished>,
 }

@@ -14,8 +14,8 @@ use super::plan::Plan;
 use super::recorder::{Recorder, Touch};
 use super::session::Session;
 use super::state::{Inode, State, Time};
-use rustix::fs::FileType;
-use std::collections::HashMap;
+use rustix::fs::{FileType, Mode};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 /// Restores what the plan says. Returns folders that stay because of what others put there.
@@ -31,6 +31,9 @@ pub(super) fn restore(
     closed?;
     if session.store().is_durable() {
         restorer.hands.sync(session.work_dir());
+        for root in session.roots() {
+            restorer.hands.sync(root);
+        }
     }
     Ok(left)
 }
@@ -39,14 +42,15 @@ struct Restorer<'a> {
     session: &'a Session,
     hands: Hands<'a>,
     now: Vec<Option<State>>,
-    order: Vec<u32>,
     todo: Vec<u32>,
     conflicts: Vec<super::plan::Conflict>,
     times: Vec<(u32, Time)>,
     remains: Vec<Place>,
     left: Vec<PathBuf>,
-    /// Where original inodes are.
+    /// Places of original inodes.
     places: HashMap<Inode, Vec<Place>>,
+    /// Inodes that were moved aside.
+    aside: HashSet<Inode>,
     /// Temporary names, and what waits there.
     waiting: Vec<(Place, Inode)>,
 }
@@ -62,18 +66,18 @@ impl<'a> Restorer<'a> {
                 places.entry(now.inode).or_default().push(place);
             }
         }
-        let todo = plan.order.iter().copied();
+        let todo = plan.order.into_iter();
         let todo = todo.filter(|at| plan.todo.contains(at)).collect();
         Self {
             session,
             now: plan.now,
-            order: plan.order,
             todo,
             conflicts: plan.conflicts,
             times: plan.times,
             remains: plan.remains,
             left: Vec::new(),
             places,
+            aside: HashSet::new(),
             waiting: Vec::new(),
             hands: Hands::new(plan.picture, recorder),
         }
@@ -106,6 +110,7 @@ impl<'a> Restorer<'a> {
                     && let Some(moved) = slot.take()
                 {
                     self.places.remove(&moved.inode);
+                    self.aside.insert(moved.inode);
                 }
             }
         }
@@ -121,8 +126,12 @@ impl<'a> Restorer<'a> {
             return Ok(());
         };
         let place = (entry.folder, entry.name.clone());
+        let has_content = entry.after.as_ref().is_some_and(|after| !after.content);
         self.hands.make_folder(place.0)?;
         let here = self.hands.state(&place)?;
+        if has_content && here.as_ref().is_some_and(|here| is_one_file(here, &before)) {
+            return self.hands.attributes(&place, &before);
+        }
         match before.file_type {
             FileType::Directory => self.put_folder(&place, &before, here.as_ref()),
             FileType::RegularFile => self.put_file(&place, &before, here),
@@ -155,7 +164,7 @@ impl<'a> Restorer<'a> {
     }
 
     /// Puts an inode that is elsewhere, or was made again, in its place. Returns `false` if
-    /// there is none.
+    /// it is nowhere.
     fn put_known(&mut self, place: &Place, inode: Inode) -> Result<bool, UndoError> {
         if let Some(from) = self.take(inode)? {
             if self.is_home(&from, inode) {
@@ -170,7 +179,10 @@ impl<'a> Restorer<'a> {
     }
 
     fn is_made(&mut self, place: &Place, inode: Inode) -> Result<(), UndoError> {
-        self.hands.is_again(place, inode)?;
+        // The version that was moved aside is still there, so this is another file.
+        if !self.aside.contains(&inode) {
+            self.hands.is_again(place, inode)?;
+        }
         self.places.insert(inode, vec![place.clone()]);
         Ok(())
     }
@@ -196,7 +208,7 @@ impl<'a> Restorer<'a> {
             self.places.insert(before.inode, vec![place.clone()]);
             return Ok(());
         }
-        self.hands.make_dir(place)?;
+        self.hands.make_dir(place, Mode::RWXU)?;
         self.is_made(place, before.inode)?;
         if let Some(folder) = folder {
             self.hands.place_folder(folder, Lookup::At(place.clone()));
@@ -378,22 +390,20 @@ impl<'a> Restorer<'a> {
     fn finish_folders(&mut self) -> Result<(), UndoError> {
         let mut list: Vec<(PathBuf, Place, Option<State>, Option<Time>)> = Vec::new();
         let mut times: HashMap<u32, Time> = std::mem::take(&mut self.times).into_iter().collect();
-        for at in &self.order {
+        for at in &self.todo {
             let Some(entry) = self.hands.picture.entry(*at) else {
                 continue;
             };
             let Some(before) = entry.before.as_ref().filter(|before| before.is_dir()) else {
                 continue;
             };
-            if self.todo.contains(at) {
-                let place = (entry.folder, entry.name.clone());
-                let folder = self.hands.picture.by_inode.get(&before.inode);
-                let time = match folder {
-                    Some(folder) => times.remove(folder),
-                    None => Some(before.modified),
-                };
-                list.push((self.hands.path(&place), place, Some(before.clone()), time));
-            }
+            let place = (entry.folder, entry.name.clone());
+            let folder = self.hands.picture.by_inode.get(&before.inode);
+            let time = match folder {
+                Some(folder) => times.remove(folder),
+                None => Some(before.modified),
+            };
+            list.push((self.hands.path(&place), place, Some(before.clone()), time));
         }
         for (id, time) in times {
             if let Some(Lookup::At(place)) = self.hands.picture.folder(id).map(|folder| &folder.now)
@@ -414,6 +424,10 @@ impl<'a> Restorer<'a> {
         }
         Ok(())
     }
+}
+
+fn is_one_file(here: &State, before: &State) -> bool {
+    here.is_file() && before.is_file() && here.inode == before.inode && here.size == before.size
 }
 
 /// Notes an entry that is about to be replaced or made.

@@ -20,6 +20,14 @@ pub struct Session {
     shared: Arc<Shared>,
 }
 
+/// Limits that apply to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limits {
+    All,
+    /// Only that of the session.
+    Session,
+}
+
 #[derive(Debug)]
 struct Shared {
     store: Store,
@@ -32,6 +40,7 @@ struct Shared {
     space: Space,
     last_number: AtomicU64,
     contents: contents::Cache,
+    heads: library::HeadCache,
 }
 
 impl Session {
@@ -48,6 +57,7 @@ impl Session {
                 space: Space::default(),
                 last_number: AtomicU64::new(0),
                 contents: contents::Cache::default(),
+                heads: library::HeadCache::default(),
             }),
         }
     }
@@ -88,6 +98,10 @@ impl Session {
             .join(format!("{number:06}"))
     }
 
+    pub(super) fn head_cache(&self) -> &library::HeadCache {
+        &self.shared.heads
+    }
+
     pub(super) fn contents(&self) -> &contents::Cache {
         &self.shared.contents
     }
@@ -120,15 +134,20 @@ impl Session {
     }
 
     /// Decides whether the content of a file may be kept, and counts it.
-    pub(super) fn reserve(&self, path: &Path, state: &State) -> Result<(), Incomplete> {
+    pub(super) fn reserve(
+        &self,
+        path: &Path,
+        state: &State,
+        limits: Limits,
+    ) -> Result<(), Incomplete> {
         let bounds = self.shared.store.bounds();
         let below = path.strip_prefix(&self.shared.work_dir);
         let below = below.or_else(|_| path.strip_prefix("/")).unwrap_or(path);
-        if bounds.skip.matches(below) {
+        if limits == Limits::All && bounds.skip.matches(below) {
             return Err(Incomplete::Skipped(path.to_owned()));
         }
         let cost = state.cost();
-        if cost > bounds.max_file {
+        if limits == Limits::All && cost > bounds.max_file {
             return Err(Incomplete::TooLarge(path.to_owned()));
         }
         let has_space = self

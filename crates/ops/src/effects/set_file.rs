@@ -2,13 +2,13 @@
 
 use super::change::Counts;
 use super::compare;
-use super::keep::Objects;
+use super::keep::{self, Objects};
 use super::picture::{Lookup, Picture};
 use super::record::{Finished, Header, Kept, Part, Record};
 use super::recorder::End;
 use super::records::Loaded;
 use super::records::Records;
-use super::session::Session;
+use super::session::{Limits, Session};
 use super::state::{self, Time};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -70,7 +70,8 @@ impl SetFile {
 
     /// Appends records, all or nothing.
     pub(super) fn append(&mut self, records: &[u8]) {
-        match self.file.write_all_at(records, self.length) {
+        let written = keep::has_space().and_then(|()| self.file.write_all_at(records, self.length));
+        match written {
             Ok(()) => self.length += records.len() as u64,
             Err(error) => {
                 let _ = self.file.set_len(self.length);
@@ -192,7 +193,9 @@ impl SetFile {
             Record::LinkedAfter { inode, after }.append(out);
             if now.links > 1
                 && !has_copy
-                && session.reserve(&picture.original_path(entry), &now).is_ok()
+                && session
+                    .reserve(&picture.original_path(entry), &now, Limits::All)
+                    .is_ok()
             {
                 let copied = copies.reserve(&now).ok();
                 if let Some(Ok((kept, _))) = copied.map(|copy| copy.copy(&folder, name, &now)) {
@@ -244,7 +247,7 @@ impl SetFile {
         let changed: HashSet<_> = picture
             .entries
             .iter()
-            .filter(|entry| entry.after.as_ref().is_some_and(|after| after.content))
+            .filter(|entry| entry.after.is_some())
             .filter_map(|entry| entry.before.as_ref())
             .map(|before| before.inode)
             .collect();

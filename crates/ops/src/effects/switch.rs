@@ -1,5 +1,5 @@
-//! Who receives the changes of a program: one call, or, for a program that serves many
-//! calls, the call in progress.
+//! Attribution of a program's changes: to one call or, for a program that serves many calls,
+//! to the call in progress.
 
 use super::{End, Hold, Incomplete, Recorder, Session};
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Recording of the changes that a program makes.
 #[derive(Debug, Clone)]
 pub enum Recording {
-    /// Not recorded.
+    /// Changes are not recorded.
     Off,
     /// Everything belongs to one call.
     Call(Recorder),
@@ -30,6 +30,14 @@ impl Recording {
             Self::Off => None,
             Self::Call(recorder) => Some(Cow::Borrowed(recorder)),
             Self::Program(switch) => Some(Cow::Owned(switch.current())),
+        }
+    }
+
+    /// Announces that changes are recorded from now on, also those of a program that could
+    /// not be recorded before it was restarted.
+    pub(crate) fn begin(&self) {
+        if let Self::Program(switch) = self {
+            switch.lock().trouble = None;
         }
     }
 
@@ -84,7 +92,7 @@ struct State {
     own: Option<Recorder>,
     /// Number of such sets so far.
     gaps: u64,
-    /// Why changes cannot be recorded, for the calls to come.
+    /// Reason why changes can no longer be recorded, for the calls to come.
     trouble: Option<Incomplete>,
 }
 
@@ -179,5 +187,61 @@ impl Drop for Attribution {
 fn finish(own: Option<Recorder>) {
     if let Some(own) = own {
         own.finish(End::Done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effects::{Bounds, Skip, Store};
+    use std::time::Duration;
+
+    fn session(folder: &std::path::Path) -> Session {
+        let bounds = Bounds {
+            max_file: 1 << 20,
+            max_session: 1 << 20,
+            keep: Duration::from_secs(60),
+            skip: Skip::default(),
+        };
+        Store::new(folder.join("state"), bounds).session("s", &folder.join("work"), &[])
+    }
+
+    fn why(recorder: &Recorder) -> Option<String> {
+        recorder.counts_now().why
+    }
+
+    #[test]
+    fn changes_belong_to_the_latest_call_in_progress() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = session(folder.path());
+        let switch = Switch::new(session.clone(), "plugin");
+        let recording = Recording::Program(switch.clone());
+        let (one, two) = (session.begin("1", "t"), session.begin("2", "t"));
+        let reason = |text: &str| Incomplete::Other(text.to_owned());
+        let first = switch.begin(&one);
+        let second = switch.begin(&two);
+        recording.incomplete(reason("during both"));
+        drop(second);
+        recording.incomplete(reason("during the first"));
+        drop(first);
+        recording.incomplete(reason("between calls"));
+        assert_eq!(why(&two).unwrap(), "during both");
+        assert_eq!(why(&one).unwrap(), "during the first");
+    }
+
+    #[test]
+    fn a_program_that_is_not_recorded_makes_later_calls_incomplete_until_it_restarts() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = session(folder.path());
+        let switch = Switch::new(session.clone(), "plugin");
+        let recording = Recording::Program(switch.clone());
+        recording.unrecorded(Incomplete::SandboxOff);
+        let one = session.begin("1", "t");
+        drop(switch.begin(&one));
+        assert!(why(&one).is_some());
+        recording.begin();
+        let two = session.begin("2", "t");
+        drop(switch.begin(&two));
+        assert_eq!(why(&two), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What a recorder keeps before each kind of change.
+//! Keeping what each kind of change would lose.
 
 use super::attributes;
 use super::change::Incomplete;
@@ -6,6 +6,7 @@ use super::folders::Spot;
 use super::keep::NotKept;
 use super::notes::{Content, Empty};
 use super::recorder::{Guard, Recorder};
+use super::session::Limits;
 use super::state::State;
 use std::io;
 use std::path::Path;
@@ -54,7 +55,7 @@ impl Recorder {
                 Some(now) => {
                     inner.note(&spot);
                     if change == Change::LosesName {
-                        inner.attributes(path, now.inode, Empty::Ignored)?;
+                        inner.attributes(&spot, now.inode, Empty::Ignored)?;
                         inner.folders.forget_open();
                     }
                 }
@@ -92,7 +93,7 @@ impl Recorder {
             && let Some(now) = &spot.now
         {
             inner.note(&spot);
-            inner.attributes(path, now.inode, Empty::Recorded)?;
+            inner.attributes(&spot, now.inode, Empty::Recorded)?;
         }
         self.flush(&mut inner)
     }
@@ -144,7 +145,7 @@ impl Recorder {
                     }
                     inner = self.lock();
                 }
-                Some(lost) => inner.attributes(to, lost.inode, Empty::Ignored)?,
+                Some(lost) => inner.attributes(&new, lost.inode, Empty::Ignored)?,
                 None => {}
             }
             if is_covered {
@@ -186,7 +187,7 @@ impl Recorder {
     }
 
     /// Keeps the content of a file that existed before the call. Returns `false` if another
-    /// file is there now. Releases the lock, so that a large file holds up nobody.
+    /// file is there now. Releases the lock, so that a large file does not hold up other threads.
     fn content(
         &self,
         mut inner: Guard<'_>,
@@ -229,7 +230,7 @@ impl Recorder {
             match inner.objects.link(&*spot.dir, spot.name(), now) {
                 Ok(kept) => {
                     // They stay with the inode, but an undo may change them there.
-                    let _ = inner.attributes(path, now.inode, Empty::Ignored);
+                    let _ = inner.attributes(spot, now.inode, Empty::Ignored);
                     inner.kept(now.inode, kept);
                     let _ = self.flush(&mut inner);
                     return true;
@@ -284,9 +285,15 @@ impl Recorder {
     }
 
     fn over_limit(&self, path: &Path, now: &State) -> Option<String> {
+        let limits = if self.shared.header.undoes.is_empty() {
+            Limits::All
+        } else {
+            // Files that an undo removes are kept, however large they are.
+            Limits::Session
+        };
         self.shared
             .session
-            .reserve(path, now)
+            .reserve(path, now, limits)
             .err()
             .map(|why| why.to_string())
     }

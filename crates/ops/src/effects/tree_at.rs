@@ -14,6 +14,7 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chmodat,
     chownat, mkdirat, mknodat, openat, symlinkat, utimensat,
 };
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -36,9 +37,16 @@ pub(super) fn tree_at(session: &Session, call_id: &str, into: &Path) -> Result<T
     };
     let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
     let picture = library::pictured(session, &numbers).map_err(&fail)?;
+    let mut by_folder: HashMap<u32, Vec<u32>> = HashMap::new();
+    for (entry, at) in picture.entries.iter().zip(0..) {
+        if entry.before.is_some() {
+            by_folder.entry(entry.folder).or_default().push(at);
+        }
+    }
     let mut copier = Copier {
         session,
         picture,
+        by_folder,
         made: TreeAt::default(),
         missing: Vec::new(),
     };
@@ -55,13 +63,15 @@ pub(super) fn tree_at(session: &Session, call_id: &str, into: &Path) -> Result<T
 struct Copier<'a> {
     session: &'a Session,
     picture: Picture,
+    /// Entries that existed, by folder.
+    by_folder: HashMap<u32, Vec<u32>>,
     made: TreeAt,
     missing: Vec<PathBuf>,
 }
 
 /// A folder of the tree as it was.
 struct Task {
-    /// Where it is now, unless it is gone.
+    /// Present path, unless it is gone.
     now: Option<PathBuf>,
     /// Its number in the picture, if something in it was touched.
     folder: Option<u32>,
@@ -177,12 +187,7 @@ impl Copier<'_> {
         let Some(id) = task.folder else {
             return Ok(inner);
         };
-        let entries = self.picture.entries.iter().zip(0..);
-        let own: Vec<u32> = entries
-            .filter(|(entry, _)| entry.folder == id && entry.before.is_some())
-            .map(|(_, at)| at)
-            .collect();
-        for at in own {
+        for at in self.by_folder.remove(&id).unwrap_or_default() {
             let Some(entry) = self.picture.entry(at) else {
                 continue;
             };

@@ -3,7 +3,7 @@
 //! An undo compares first and changes nothing unless everything selected can be taken back.
 //! It is recorded as a set of its own by the same recorder, so a redo is the undo of an undo.
 //! A file `undo` in the session's folder says that one is in progress. Restoring states can be
-//! repeated, so whoever opens the session after a kill runs it again to its end.
+//! repeated, so the next process that opens the session after a kill runs it again to its end.
 
 use super::library::{self, Head};
 use super::outcome::{Calls, Selection, UndoError, UndoMode, Undone};

@@ -67,13 +67,14 @@ impl Plan {
                     _ => vec![change.path],
                 })
                 .collect();
-            let before = paths.len();
+            let mut is_involved = false;
             for conflict in &self.conflicts {
                 if touched.iter().any(|path| conflict.path.starts_with(path)) {
                     paths.insert(conflict.path.clone());
+                    is_involved = true;
                 }
             }
-            if paths.len() > before || touched.iter().any(|path| paths.contains(path)) {
+            if is_involved {
                 calls.push(head.header.call_id.clone());
             }
         }

@@ -99,6 +99,14 @@ impl Sandbox {
         }
     }
 
+    /// Returns the same confinement without network.
+    #[must_use]
+    pub fn without_network(&self) -> Self {
+        let mut request = self.request.clone();
+        request.network = sandbox::Network::Off;
+        Self::new(self.helper.clone(), request, self.moved_out.clone()).with_monitor(&self.monitor)
+    }
+
     /// Uses the monitor that the session's other sandboxes share.
     #[must_use]
     pub fn with_monitor(self, monitor: &Arc<Monitor>) -> Self {

@@ -60,9 +60,10 @@ fn run(socket: &UnixStream, recording: &Recording) {
     match handle::receive(socket) {
         Ok(listener) => {
             let listener = raw::Listener::new(listener);
+            recording.begin();
             handler::serve(&listener, recording);
         }
-        // Either the supervisor says why, or there was no command.
+        // Either the supervisor says why, or the command was never started.
         Err(_) => {
             let mut reason = String::new();
             let mut socket = socket;

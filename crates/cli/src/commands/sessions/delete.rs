@@ -4,6 +4,7 @@ use super::{failure, outputs};
 use crate::ask;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use haft::ops::effects::{Clean, Store};
 use haft::ops::text::decode::visible;
 use haft_store::sessions::Sessions;
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::path::Path;
 /// Deletes the given sessions. If one of them is unknown, none is deleted.
 pub(super) fn run(
     sessions: &Sessions,
+    store: Option<&Store>,
     state: &Path,
     given: &[String],
     yes: bool,
@@ -35,6 +37,10 @@ pub(super) fn run(
         };
         outputs::remove(state, &deleted);
         for id in &deleted.sessions {
+            // Their recorded changes are deleted too.
+            if let Some(Err(error)) = store.map(|store| store.clean(&Clean::Session(id.clone()))) {
+                output::note(&format!("cannot remove what is kept of {id}: {error}"));
+            }
             output::text(&format!("deleted {id}"))?;
         }
     }

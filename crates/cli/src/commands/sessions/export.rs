@@ -4,6 +4,7 @@ use super::transcript::{self, moment};
 use super::{failure, html, markdown};
 use crate::exit::Failure;
 use crate::output;
+use haft::ops::effects::Store;
 use haft_store::sessions::{
     Info, RecordItem, RecordedCall, RecordedEvent, Sessions, StoredMessage,
 };
@@ -14,7 +15,12 @@ use std::ops::ControlFlow;
 const VERSION: u64 = 1;
 
 /// Prints a session in the given format.
-pub(super) fn run(sessions: &Sessions, id: &str, format: &str) -> Result<(), Failure> {
+pub(super) fn run(
+    sessions: &Sessions,
+    store: Option<&Store>,
+    id: &str,
+    format: &str,
+) -> Result<(), Failure> {
     let mut printed = Ok(());
     let mut print = |text: String| {
         printed = match format {
@@ -28,11 +34,12 @@ pub(super) fn run(sessions: &Sessions, id: &str, format: &str) -> Result<(), Fai
     };
     match format {
         "md" => {
-            transcript::walk(sessions, id, |piece| print(markdown::of(&piece))).map_err(failure)?;
+            transcript::walk(sessions, store, id, |piece| print(markdown::of(&piece)))
+                .map_err(failure)?;
         }
         "html" => {
             let mut begun = false;
-            transcript::walk(sessions, id, |piece| {
+            transcript::walk(sessions, store, id, |piece| {
                 if !begun {
                     begun = true;
                     print(html::begin(&piece))?;

@@ -74,6 +74,11 @@ pub(super) fn of(piece: &Part) -> String {
                 safe(text)
             )
         }
+        Part::Changes { summary, lines } => format!(
+            "<details class=\"changed\"><summary>changed: {}</summary><pre>{}</pre></details>\n",
+            safe(summary),
+            safe(&lines.join("\n"))
+        ),
         Part::Unknown { call_id, note } => {
             format!("<p class=\"unknown\">call {}: {note}</p>\n", safe(call_id))
         }

@@ -27,6 +27,10 @@ pub(super) fn of(piece: &Part) -> String {
             let word = if *is_error { "Failed:" } else { "Result:" };
             format!("{word}\n\n{}\n", fenced("text", text))
         }
+        Part::Changes { summary, lines } => {
+            let lines: String = lines.iter().map(|line| format!("    {line}\n")).collect();
+            format!("**changed:** {summary}\n\n{lines}\n")
+        }
         Part::Unknown { call_id, note } => format!("*Call {}: {note}.*\n\n", on_a_line(call_id)),
     }
 }

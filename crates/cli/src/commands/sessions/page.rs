@@ -4,6 +4,7 @@ use super::failure;
 use super::transcript::{self, Part, moment};
 use crate::exit::Failure;
 use crate::output;
+use haft::ops::effects::Store;
 use haft::ops::text::decode::visible;
 use haft_store::sessions::Sessions;
 use std::ops::ControlFlow;
@@ -15,9 +16,9 @@ const MAX_LINES: usize = 20;
 const MAX_ARGUMENT_CHARS: usize = 400;
 
 /// Prints a session.
-pub(super) fn show(sessions: &Sessions, id: &str) -> Result<(), Failure> {
+pub(super) fn show(sessions: &Sessions, store: Option<&Store>, id: &str) -> Result<(), Failure> {
     let mut printed = Ok(());
-    transcript::walk(sessions, id, |part| {
+    transcript::walk(sessions, store, id, |part| {
         printed = output::raw(&shown(&part));
         match printed {
             Ok(()) => ControlFlow::Continue(()),
@@ -77,6 +78,16 @@ fn shown(part: &Part) -> String {
             }
             if lines.len() > MAX_LINES {
                 out.push_str(&format!("    … {} more lines\n", lines.len() - MAX_LINES));
+            }
+            out
+        }
+        Part::Changes { summary, lines } => {
+            let mut out = format!("  Δ {}\n", on_a_line(summary));
+            for line in lines.iter().take(MAX_LINES) {
+                out.push_str(&format!("    {}\n", on_a_line(line)));
+            }
+            if lines.len() > MAX_LINES {
+                out.push_str(&format!("    … {} more\n", lines.len() - MAX_LINES));
             }
             out
         }

@@ -1,6 +1,7 @@
 //! Splits a recorded session into parts to show: messages, calls and results. Records
 //! that do not have the expected form are shown unchanged.
 
+use haft::ops::effects::{SetState, Store};
 use haft::truncate::format_size;
 use haft_store::sessions::{Info, RecordItem, RecordedCall, SessionKind, Sessions, StoredMessage};
 use serde_json::Value;
@@ -27,6 +28,11 @@ pub(super) enum Part {
         text: String,
         is_error: bool,
     },
+    /// Changes that a call made.
+    Changes {
+        summary: String,
+        lines: Vec<String>,
+    },
     /// A call without a recorded outcome.
     Unknown {
         call_id: String,
@@ -42,6 +48,7 @@ pub(super) fn moment(time: SystemTime) -> String {
 /// Visits the parts of a session and of its sub-agents.
 pub(super) fn walk(
     sessions: &Sessions,
+    store: Option<&Store>,
     id: &str,
     mut visit: impl FnMut(Part) -> ControlFlow<()>,
 ) -> Result<(), haft_store::sessions::Error> {
@@ -49,15 +56,23 @@ pub(super) fn walk(
     let busy = in_use(sessions)?;
     let mut kind = SessionKind::Agent;
     let mut is_running = false;
+    let mut changes = Vec::new();
     sessions.walk(id, |entry| {
         let parts = match entry {
             RecordItem::Session(info) => {
+                changes = changes_of(store, &info.id);
                 kind = info.kind;
                 is_running = busy.contains(&info.id);
                 vec![Part::Session(info)]
             }
-            RecordItem::Message(message) => message_parts(&message),
-            RecordItem::Call(call) => call_parts(&call, kind, is_running),
+            RecordItem::Message(message) => message_parts(&message, &mut changes),
+            RecordItem::Call(call) => {
+                let mut parts = call_parts(&call, kind, is_running);
+                if kind != SessionKind::Agent || call.reply.is_none() {
+                    parts.extend(take_changes(&mut changes, &call.call_id));
+                }
+                parts
+            }
             _ => Vec::new(),
         };
         for part in parts {
@@ -65,6 +80,44 @@ pub(super) fn walk(
         }
         ControlFlow::Continue(())
     })
+}
+
+/// Returns what the calls of a session changed, by the id of the call.
+fn changes_of(store: Option<&Store>, id: &str) -> Vec<(String, Part)> {
+    let session = store.and_then(|store| store.find(id).ok().flatten());
+    let Some(session) = session else {
+        return Vec::new();
+    };
+    let sets = session.sets().unwrap_or_default().into_iter();
+    sets.map(|set| {
+        let changes = haft::effects::in_order(&set.changes);
+        let lines = changes.into_iter();
+        let lines = lines.map(|change| haft::effects::change_line(session.work_dir(), change));
+        let state = match set.summary.state {
+            SetState::Undone => " (undone)",
+            SetState::Interrupted => " (interrupted)",
+            SetState::Running => " (running)",
+            SetState::NoLongerKept => " (no longer kept)",
+            SetState::Done => "",
+        };
+        let mut summary = haft::effects::counts_words(&set.summary.counts);
+        summary.push_str(state);
+        if let Some(why) = &set.summary.counts.why {
+            summary.push_str(&format!("; not everything was recorded: {why}"));
+        }
+        let lines = lines.collect();
+        (set.summary.call_id, Part::Changes { summary, lines })
+    })
+    .collect()
+}
+
+/// Takes out what a call changed.
+fn take_changes(changes: &mut Vec<(String, Part)>, call_id: &str) -> Vec<Part> {
+    let (taken, rest) = std::mem::take(changes)
+        .into_iter()
+        .partition::<Vec<_>, _>(|(id, _)| id == call_id);
+    *changes = rest;
+    taken.into_iter().map(|(_, part)| part).collect()
 }
 
 /// Returns the sessions that a process has open.
@@ -80,7 +133,7 @@ fn in_use(sessions: &Sessions) -> Result<Vec<String>, haft_store::sessions::Erro
 }
 
 /// Returns the parts of a message.
-fn message_parts(message: &StoredMessage) -> Vec<Part> {
+fn message_parts(message: &StoredMessage, changes: &mut Vec<(String, Part)>) -> Vec<Part> {
     let words = |who, number, text: String| Part::Words {
         who,
         message: number,
@@ -133,6 +186,7 @@ fn message_parts(message: &StoredMessage) -> Vec<Part> {
                         .and_then(Value::as_bool)
                         .unwrap_or(false),
                 });
+                parts.extend(take_changes(changes, &string(&result, "call_id")));
             }
         }
         role => {

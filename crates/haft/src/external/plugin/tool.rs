@@ -142,6 +142,8 @@ impl AnyTool for PluginTool {
 impl PluginTool {
     async fn call(self: Arc<Self>, arguments: Arc<Value>, cx: Context) -> Result<Reply, Error> {
         let arguments = Arc::unwrap_or_clone(arguments);
+        let programs = &self.host.programs;
+        let _attributed = programs.attributed(&self.host.recorded_name(), &cx);
         tokio::select! {
             biased;
             reply = self.host.converse(&self.definition.name, arguments, &cx) => reply,

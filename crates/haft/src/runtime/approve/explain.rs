@@ -116,6 +116,14 @@ impl Runtime {
         if waits && judgement.verdict != Verdict::Deny {
             judgement = interrupted(judgement);
         }
+        if judgement.verdict == Verdict::Review {
+            judgement.verdict = match effect.may_change() {
+                false => Verdict::Allow,
+                true if self.can_review(&entry) => Verdict::Review,
+                // Unrecorded changes cannot be reverted.
+                true => Verdict::Ask,
+            };
+        }
         let refusal = prepared.refusal(&self.offered());
         Ok(Explained {
             refusal: refusal.as_ref().map(Refused::from),

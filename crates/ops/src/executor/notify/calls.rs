@@ -106,10 +106,10 @@ pub(super) enum Last {
     Kept,
 }
 
-/// What a call does with a file.
+/// Effect of a call on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Creates it.
+    /// Creates anything but a symbolic link.
     Create,
     /// Creates it as a symbolic link.
     CreateLink,

@@ -6,7 +6,7 @@ use super::raw::{Listener, Notification};
 use super::resolve::{self, Resolver, Slash};
 use super::target;
 use crate::effects::{Incomplete, Recorder, Recording, Touch};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 use std::io;
@@ -24,15 +24,22 @@ const PANICKED: &str = "a call of the command could not be handled";
 /// earlier, because without an answer every call of the command would fail.
 pub(super) fn serve(listener: &Listener, recording: &Recording) {
     let mut resolver = Resolver::new();
+    let waiting = Waiting::of_this_kernel();
     loop {
-        match wait(listener) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => return recording.unrecorded(broken(&error)),
+        if waiting == Waiting::First {
+            match wait(listener, None) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return recording.unrecorded(broken(&error)),
+            }
         }
         let call = match listener.receive() {
             Ok(call) => call,
-            Err(error) if is_passing(&error) => continue,
+            // The process that called has ended, or the last one has.
+            Err(error) if is_passing(&error) => match wait(listener, Some(&Timespec::default())) {
+                Ok(false) => return,
+                _ => continue,
+            },
             Err(error) => return recording.unrecorded(broken(&error)),
         };
         let handled =
@@ -56,11 +63,35 @@ pub(super) fn serve(listener: &Listener, recording: &Recording) {
     }
 }
 
-/// Waits for a notification. Returns `false` once no process can make one.
-fn wait(listener: &Listener) -> io::Result<bool> {
+/// When to wait for a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waiting {
+    /// Before receiving it. Otherwise an older kernel would wait for ever after the last
+    /// process has ended.
+    First,
+    /// By receiving it, which saves a system call each time. Linux 6.11.
+    ByReceiving,
+}
+
+impl Waiting {
+    fn of_this_kernel() -> Self {
+        let release = rustix::system::uname();
+        let mut numbers = release.release().to_str().unwrap_or("").split(['.', '-']);
+        let mut next = || numbers.next().and_then(|text| text.parse::<u32>().ok());
+        match (next(), next()) {
+            (Some(major), Some(minor)) if (major, minor) >= (6, 11) => Self::ByReceiving,
+            _ => Self::First,
+        }
+    }
+}
+
+/// Waits for a notification, at most for a time. Returns `false` once no process can make
+/// one.
+fn wait(listener: &Listener, limit: Option<&Timespec>) -> io::Result<bool> {
     loop {
         let mut fds = [PollFd::new(listener, PollFlags::IN)];
-        match poll(&mut fds, None) {
+        match poll(&mut fds, limit) {
+            Ok(0) => return Ok(true),
             Ok(_) => {}
             Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
@@ -142,13 +173,12 @@ impl Change<'_> {
             return Ok(());
         };
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || has(libc::O_TRUNC);
-        match kind(&path) {
-            None if !has(libc::O_CREAT) => {}
-            Some(FileType::RegularFile) if !writes || is_new => {}
-            None | Some(FileType::RegularFile) => self.recorder.before(&path, Touch::Content),
-            // Opening anything else changes no file.
-            Some(_) => {}
-        }
+        // Without looking at what is there: the recorder does.
+        let touch = match !writes || is_new {
+            true => Touch::Create,
+            false => Touch::Content,
+        };
+        self.recorder.before(&path, touch);
         Ok(())
     }
 
@@ -246,7 +276,7 @@ impl Change<'_> {
         };
         let is_unix = i32::from(u16::from_ne_bytes(*family)) == libc::AF_UNIX;
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-        // An empty path is a name that is no file.
+        // Without a path, the socket has only a name in memory.
         if !is_unix || path.is_empty() {
             return Ok(());
         }

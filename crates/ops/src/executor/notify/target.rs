@@ -23,7 +23,7 @@ const PAGE: u64 = 4096;
 /// Maximum number of processes whose folders in `/proc` stay open.
 const MAX_OPEN: usize = 64;
 
-/// What the kernel appends to the path of a file that has lost its name.
+/// Suffix that the kernel adds to the path of a file that has lost its name.
 const DELETED: &[u8] = b" (deleted)";
 
 /// Folders in `/proc` of the processes that made calls. An open one never refers to a later

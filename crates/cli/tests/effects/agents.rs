@@ -1,0 +1,123 @@
+//! Undoing turns and whole sessions of agents, and the note to the model.
+
+use crate::bed::Bed;
+use haft_testing::model::{ModelReply, Turn};
+use serde_json::json;
+
+fn bash(line: &str) -> serde_json::Value {
+    json!({ "command": line })
+}
+
+/// One turn with a call, one with two calls, an end; then an answer to another prompt.
+fn script() -> Vec<Turn> {
+    let second = ModelReply::calling("b2", "bash", &bash("echo 2 > two")).call(
+        "w3",
+        "write",
+        &json!({ "path": "three", "content": "3" }),
+    );
+    vec![
+        ModelReply::calling("b1", "bash", &bash("rm victim; echo 1 > one")).into(),
+        second.into(),
+        Turn::text("Done."),
+        Turn::text("I see."),
+    ]
+}
+
+fn ran() -> (Bed, String) {
+    let bed = Bed::with_model(script(), "");
+    bed.put("victim", "alive\n");
+    let ended = bed.haft(&["run", "Go", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    (bed, ended.out)
+}
+
+#[test]
+fn events_count_changes_and_a_turn_is_undone_as_a_whole() {
+    let (bed, events) = ran();
+    let events = crate::bed::lines(&events);
+    let end = |id: &str| {
+        let mut all = events.iter();
+        let found = all.find(|event| event["type"] == "tool_end" && event["call_id"] == id);
+        found.unwrap()["details"]["effects"].clone()
+    };
+    assert_eq!(
+        (&end("b1")["deleted"], &end("b1")["created"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(end("w3")["created"], 1);
+    let ids: Vec<_> = bed
+        .changes(&[])
+        .iter()
+        .map(|set| set["call_id"].clone())
+        .collect();
+    assert_eq!(ids, ["b1", "b2", "w3"]);
+    bed.says(&["undo", "--turn"]);
+    assert_eq!((bed.read("two"), bed.read("three")), (None, None));
+    assert_eq!(bed.read("one").unwrap(), "1\n");
+    bed.says(&["undo", "--turn"]);
+    assert_eq!(
+        (bed.read("one"), bed.read("victim").unwrap()),
+        (None, "alive\n".to_owned())
+    );
+    assert_eq!(bed.haft(&["undo", "--turn"]).code, Some(1));
+}
+
+#[test]
+fn a_session_is_undone_as_a_whole() {
+    let (bed, _) = ran();
+    let session = bed.changes(&[])[0]["session"].as_str().unwrap().to_owned();
+    bed.says(&["undo", "--session", &session]);
+    let names: Vec<String> = bed.tree().into_keys().collect();
+    assert_eq!(names, ["victim"]);
+    let unknown = bed.haft(&["undo", "--session", "nosuchsession"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+}
+
+#[test]
+fn the_model_is_told_what_the_user_undid() {
+    let (bed, _) = ran();
+    bed.says(&["undo", "b1"]);
+    assert_eq!(bed.read("victim").unwrap(), "alive\n");
+    bed.says(&["resume", "Go on"]);
+    let server = bed.server.as_ref().unwrap();
+    let sent = server.received().last().unwrap().json().to_string();
+    assert!(sent.contains("the user undid b1: 2 files"), "{sent}");
+    // The note is sent once.
+    assert_eq!(sent.matches("the user undid").count(), 1, "{sent}");
+}
+
+#[test]
+fn a_session_shows_what_its_calls_changed() {
+    let (bed, _) = ran();
+    let session = bed.changes(&[])[0]["session"].as_str().unwrap().to_owned();
+    let shown = bed.says(&["sessions", "show", &session]);
+    assert!(shown.contains("Δ 1 deleted, 1 created"), "{shown}");
+    assert!(shown.contains("deleted    victim"), "{shown}");
+    for format in ["html", "md"] {
+        let page = bed.says(&["sessions", "export", &session, "--format", format]);
+        assert!(page.contains("1 deleted, 1 created"), "{format}: {page}");
+    }
+    bed.says(&["sessions", "delete", &session, "--yes"]);
+    assert_eq!(bed.changes(&[]).len(), 0);
+}
+
+#[test]
+fn a_fork_takes_the_files_along() {
+    let (bed, _) = ran();
+    let session = bed.changes(&[])[0]["session"].as_str().unwrap().to_owned();
+    let folder = bed.path("copy");
+    let into = folder.to_str().unwrap();
+    let fork = ["sessions", "fork", &session, "--at", "b1", "--files", into];
+    let id = bed.says(&fork);
+    assert_ne!(id.trim(), session);
+    let mut names: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["one"]);
+    // The work folder is as it was.
+    assert_eq!(bed.read("three").unwrap(), "3");
+    let again = bed.haft(&fork);
+    assert_ne!(again.code, Some(0), "the folder exists: {again:?}");
+}

@@ -1,0 +1,132 @@
+//! Clients of `haft mcp`: their calls are recorded, and they are asked by elicitation.
+
+use crate::bed::Bed;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+struct Client {
+    server: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(bed: &Bed, capabilities: &Value) -> Self {
+        let mut command = bed.command(&["mcp"]);
+        let mut server = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let input = server.stdin.take().unwrap();
+        let output = BufReader::new(server.stdout.take().unwrap());
+        let mut client = Self {
+            server,
+            input,
+            output,
+        };
+        client.send(
+            &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": capabilities,
+            "clientInfo": { "name": "test", "version": "1" } } }),
+        );
+        assert_eq!(client.receive()["id"], 0);
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").unwrap();
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
+    }
+
+    fn call(&mut self, id: u64, line: &str) {
+        self.send(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "bash", "arguments": { "command": line } } }),
+        );
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        self.server.wait().unwrap();
+    }
+}
+
+const SPOIL: &str = "rm victim.txt; echo new > new.txt";
+
+#[test]
+fn the_user_of_a_client_keeps_or_reverts() {
+    for (content, keeps) in [
+        (json!({ "decision": "keep" }), true),
+        (json!({ "decision": "revert", "reason": "not that" }), false),
+        (json!({}), false),
+    ] {
+        let bed = Bed::new();
+        bed.user("policy:\n  - { review: bash }\n");
+        bed.put("victim.txt", "alive\n");
+        let mut client = Client::start(&bed, &json!({ "elicitation": {} }));
+        client.call(1, SPOIL);
+        let asked = client.receive();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let message = asked["params"]["message"].as_str().unwrap();
+        let deleted = message.find("deleted    victim.txt");
+        assert!(deleted < message.find("created    new.txt"), "{message}");
+        let decision = &asked["params"]["requestedSchema"]["properties"]["decision"];
+        assert_eq!(decision["enum"], json!(["keep", "revert"]), "{asked}");
+        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": {
+            "action": "accept", "content": content } }));
+        let answer = client.receive();
+        assert_eq!(
+            (&answer["id"], &answer["result"]["isError"]),
+            (&1.into(), &(!keeps).into())
+        );
+        let word = if keeps { "kept" } else { "reverted, because" };
+        assert!(answer.to_string().contains(word), "{answer}");
+        client.end();
+        assert_eq!(bed.read("victim.txt").is_none(), keeps);
+        assert_eq!(bed.read("new.txt").is_some(), keeps);
+    }
+}
+
+#[test]
+fn a_client_that_cannot_ask_gets_a_reverted_call() {
+    let bed = Bed::new();
+    bed.user("policy:\n  - { review: bash }\n");
+    bed.put("victim.txt", "alive\n");
+    let mut client = Client::start(&bed, &json!({}));
+    client.call(1, SPOIL);
+    let answer = client.receive();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert!(answer.to_string().contains("reverted, because"), "{answer}");
+    assert!(
+        answer.to_string().contains("no user can be asked"),
+        "{answer}"
+    );
+    client.end();
+    assert_eq!(bed.read("victim.txt").unwrap(), "alive\n");
+    assert_eq!(bed.read("new.txt"), None);
+}
+
+#[test]
+fn calls_of_a_client_are_undone_by_the_user() {
+    let bed = Bed::new();
+    bed.put("victim.txt", "alive\n");
+    let mut client = Client::start(&bed, &json!({}));
+    client.call(1, SPOIL);
+    assert_eq!(client.receive()["result"]["isError"], false);
+    // While the client is connected.
+    assert_eq!(bed.changes(&[]).len(), 1);
+    bed.says(&["undo"]);
+    assert_eq!(bed.read("victim.txt").unwrap(), "alive\n");
+    client.call(2, "cat victim.txt");
+    assert!(client.receive().to_string().contains("alive"));
+    client.end();
+}

@@ -1,0 +1,9 @@
+#![expect(clippy::disallowed_methods, reason = "tests make their own files")]
+
+mod bed;
+mod killing;
+mod measure;
+mod random;
+mod recording;
+pub(super) mod steps;
+mod undoing;
