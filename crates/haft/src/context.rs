@@ -95,16 +95,6 @@ impl Context {
         self.session.shared.edit_repairs
     }
 
-    /// Returns the style in which the toolset writes paths.
-    pub(crate) fn paths(&self) -> crate::toolset::Paths {
-        self.session.shared.toolset.paths
-    }
-
-    /// Returns whether edits repair a text that is not in the file exactly.
-    pub(crate) fn edit_repairs(&self) -> haft_ops::edit::Repairs {
-        self.session.shared.edit_repairs
-    }
-
     /// Returns the scope: the roots and path rules of this session.
     #[must_use]
     pub fn scope(&self) -> &Scope {

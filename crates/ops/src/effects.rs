@@ -1,5 +1,4 @@
 //! Effects: what a call changed on disk, kept so that it can be shown and undone.
-//! Unfinished: no call is recorded yet, and undo has known defects and no tests.
 //!
 //! A [`Recorder`] hears of a change *before* it happens and never learns whether it
 //! succeeded. So it keeps states, not operations: the state of every touched entry before its
@@ -58,3 +57,6 @@ pub use recorder::{End, Recorder, Touch};
 pub use session::Session;
 pub use store::{Clean, SessionInfo, Store, Usage};
 pub use switch::{Attribution, Recording, Switch};
+
+#[cfg(test)]
+mod tests;

@@ -314,13 +314,6 @@ impl Builder {
         self
     }
 
-    /// Sets whether edits repair a text that is not in the file exactly; they do by default.
-    #[must_use]
-    pub fn edit_repairs(mut self, repairs: Repairs) -> Self {
-        self.edit_repairs = repairs;
-        self
-    }
-
     /// Sets how many calls of [`Runtime::run_all`] run at once.
     #[must_use]
     pub fn concurrency(mut self, calls: usize) -> Self {

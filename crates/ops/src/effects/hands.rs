@@ -415,5 +415,7 @@ impl<'a> Hands<'a> {
 
 /// A point at which a test lets an undo be killed or fail.
 pub(super) fn step() -> rustix::io::Result<()> {
+    #[cfg(test)]
+    super::tests::steps::step()?;
     Ok(())
 }

@@ -69,6 +69,18 @@ impl Store {
         }
     }
 
+    /// A store whose undo does not wait for the disk, for tests with thousands of them.
+    #[cfg(test)]
+    pub(super) fn hasty(folder: PathBuf, bounds: Bounds) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                folder,
+                bounds,
+                is_durable: false,
+            }),
+        }
+    }
+
     /// Whether an undo waits until it is on disk.
     pub(super) fn is_durable(&self) -> bool {
         self.shared.is_durable

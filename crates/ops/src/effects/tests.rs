@@ -2,7 +2,6 @@
 
 mod bed;
 mod killing;
-mod measure;
 mod random;
 mod recording;
 pub(super) mod steps;

@@ -44,7 +44,7 @@ pub fn are_numbered(text: &str) -> bool {
         let body = rest.trim_start_matches(|c: char| c.is_ascii_digit());
         let number = rest
             .strip_suffix(body)
-            .and_then(|digits| digits.parse().ok());
+            .and_then(|digits| digits.parse::<u64>().ok());
         let Some(number) = number.filter(|number| expected.is_none_or(|next| next == *number))
         else {
             return false;
