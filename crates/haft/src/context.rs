@@ -511,11 +511,13 @@ impl Context {
         OuterCall {
             clock: self.clock.clone(),
             position: self.position.clone(),
+            recording: self.recording.as_ref().map(Recording::of_inner_call),
         }
     }
 
     /// Calls another tool of this session on behalf of this call, under the same policy.
-    /// The inner call is recorded separately and is cancelled with this one.
+    /// The inner call has its own entry in the journal, what it changes belongs to this call,
+    /// and it is cancelled with this one.
     pub async fn call_tool(&self, tool: &str, arguments: Value) -> Reply {
         if self.within.len() >= MAX_DEPTH || self.within.iter().any(|name| name == tool) {
             return Reply::error(format!(

@@ -1,7 +1,7 @@
 //! One call, as a front end makes it.
 
 use super::clock::Clock;
-use super::{ApprovalAnswer, Approver};
+use super::{ApprovalAnswer, Approver, Recording};
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
 use crate::queue::Position;
@@ -47,6 +47,8 @@ pub struct Call {
 pub(crate) struct OuterCall {
     pub(crate) clock: Clock,
     pub(crate) position: Position,
+    /// Records what the calls change that it makes in its own session.
+    pub(crate) recording: Option<Recording>,
 }
 
 impl Call {

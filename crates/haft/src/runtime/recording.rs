@@ -14,11 +14,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The recording of one call. Clones share it.
+/// The recording of one call and of the calls that it makes. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Recording(Arc<Inner>);
+pub(crate) struct Recording {
+    shared: Arc<Shared>,
+    /// Whether the call that has this was made by another one, whose recording it is.
+    is_inner: bool,
+}
 
-struct Inner {
+struct Shared {
     recorder: Recorder,
     /// The rules that put the call under review, if any.
     review: Option<Judgement>,
@@ -56,14 +60,22 @@ pub(super) fn session(
 }
 
 impl Recording {
+    /// Returns the recording for a call that this one makes.
+    pub(crate) fn of_inner_call(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            is_inner: true,
+        }
+    }
+
     /// Returns the recorder of the call.
     pub(crate) fn recorder(&self) -> &Recorder {
-        &self.0.recorder
+        &self.shared.recorder
     }
 
     /// Whether the user decides about the changes after the call.
     pub(crate) fn is_reviewed(&self) -> bool {
-        self.0.review.is_some()
+        self.shared.review.is_some()
     }
 
     /// Notes how a command of the call ended.
@@ -73,22 +85,25 @@ impl Recording {
         }
     }
 
-    /// Notes that the call did not come to its own end.
+    /// Notes that the call did not come to its own end. The call that made an inner one may
+    /// still do so.
     pub(crate) fn interrupt(&self) {
-        self.0.is_interrupted.store(true, Ordering::Relaxed);
+        if !self.is_inner {
+            self.shared.is_interrupted.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Notes a background process of the call.
     pub(crate) fn process_started(&self, id: &str) {
-        lock(&self.0.started).push(id.to_owned());
+        lock(&self.shared.started).push(id.to_owned());
     }
 
     /// Returns how the commands of this call run. Those of a call under review have no
     /// network and end with the call.
     pub(crate) fn exec_context(&self, session: &Session, mut usual: ExecContext) -> ExecContext {
-        usual.recording = haft_ops::effects::Recording::Call(self.0.recorder.clone());
+        usual.recording = haft_ops::effects::Recording::Call(self.shared.recorder.clone());
         if usual.sandbox.is_none() {
-            self.0.recorder.incomplete(match session.is_remote() {
+            self.shared.recorder.incomplete(match session.is_remote() {
                 true => Incomplete::OtherMachine,
                 false => Incomplete::SandboxOff,
             });
@@ -96,7 +111,7 @@ impl Recording {
         if !self.is_reviewed() {
             return usual;
         }
-        let mut part = lock(&self.0.part);
+        let mut part = lock(&self.shared.part);
         let part = part.get_or_insert_with(|| usual.part());
         let sandbox = usual
             .sandbox
@@ -111,14 +126,14 @@ impl Recording {
 
     /// Ends everything that a call under review started.
     async fn end_processes(&self, processes: Option<&Processes>) {
-        let started = std::mem::take(&mut *lock(&self.0.started));
+        let started = std::mem::take(&mut *lock(&self.shared.started));
         for id in started {
             if let Some(processes) = processes {
                 // It may have been forgotten, which means that it has ended.
                 let _ = processes.kill(&id).await;
             }
         }
-        let part = lock(&self.0.part).take();
+        let part = lock(&self.shared.part).take();
         if let Some(part) = part {
             part.executor.close().await;
         }
@@ -137,17 +152,25 @@ impl Runtime {
         if !entry.tool.effect().may_change() && entry.origin == ToolOrigin::Toolset {
             return None;
         }
-        let journal = self.session.journal.as_ref();
-        let recorded_as = journal.and_then(|journal| journal.recorded_as(&call.id));
-        let id = recorded_as.as_deref().unwrap_or(&call.id);
-        let recorder = self.session.effects.as_ref()?.begin(id, &call.tool);
-        Some(Recording(Arc::new(Inner {
+        let outer = call.outer.as_ref();
+        if let Some(outer) = outer.and_then(|outer| outer.recording.as_ref())
+            && (review.is_none() || outer.is_reviewed())
+        {
+            return Some(outer.clone());
+        }
+        let id = self.recorded_id(call);
+        let recorder = self.session.effects.as_ref()?.begin(&id, &call.tool);
+        let shared = Shared {
             recorder,
             review,
             is_interrupted: AtomicBool::new(false),
             started: Mutex::default(),
             part: Mutex::default(),
-        })))
+        };
+        Some(Recording {
+            shared: Arc::new(shared),
+            is_inner: false,
+        })
     }
 
     /// Ends the recording of a call and reports its changes. If the call is under review, the
@@ -158,19 +181,20 @@ impl Runtime {
         recording: Option<Recording>,
         mut reply: Reply,
     ) -> Reply {
-        let Some(recording) = recording else {
+        let Some(recording) = recording.filter(|recording| !recording.is_inner) else {
             return reply;
         };
         let session = &self.session;
-        let inner = &recording.0;
+        let shared = &recording.shared;
         if recording.is_reviewed() {
             recording.end_processes(session.processes.get()).await;
         }
-        let end = match inner.is_interrupted.load(Ordering::Relaxed) || call.cancel.is_cancelled() {
+        let end = match shared.is_interrupted.load(Ordering::Relaxed) || call.cancel.is_cancelled()
+        {
             true => End::Interrupted,
             false => End::Done,
         };
-        let recorder = inner.recorder.clone();
+        let recorder = shared.recorder.clone();
         // Comparing reads the changed files. Processes that the call left running keep the
         // set open.
         let counts = haft_ops::blocking::on_a_thread(move || recorder.finish(end)).await;
@@ -181,7 +205,7 @@ impl Runtime {
         if let Some(json) = effects::counts_json(&counts) {
             reply.details.insert("effects".to_owned(), json);
         }
-        match &inner.review {
+        match &shared.review {
             Some(judgement) if counts.total() > 0 || !counts.complete => {
                 self.review(call, judgement.clone(), counts, reply).await
             }
