@@ -55,7 +55,9 @@ fn after(
             content = !before.same_content(now) || is_replaced;
             let may_be_same =
                 !is_replaced && before.is_file() && now.is_file() && before.size == now.size;
-            if may_be_same && is_doubtful(before, now, started) && is_small(now, budget) {
+            if may_be_same && was_never_opened(picture, before, now) {
+                content = false;
+            } else if may_be_same && is_doubtful(before, now, started) && is_small(now, budget) {
                 opened = open_now(picture, entry);
                 if let Some(file) = &mut opened {
                     content = !is_kept_content(picture, session, before.inode, file, content)?;
@@ -85,6 +87,11 @@ fn after(
         content,
         hash,
     }))
+}
+
+/// Whether the call only set attributes of a file, its times for example.
+fn was_never_opened(picture: &Picture, before: &State, now: &State) -> bool {
+    before.inode == now.inode && !picture.contents.contains_key(&before.inode)
 }
 
 fn is_small(now: &State, budget: &(u32, u64)) -> bool {

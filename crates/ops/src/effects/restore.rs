@@ -310,6 +310,19 @@ impl<'a> Restorer<'a> {
             .is_some_and(|before| before.inode == inode)
     }
 
+    /// Whether an equal link, FIFO, socket or device has the place of an original one.
+    fn has_equal(&mut self, original: &State) -> Result<bool, UndoError> {
+        if original.is_dir() || original.is_file() {
+            return Ok(false);
+        }
+        let home = self.hands.picture.originals.get(&original.inode);
+        let Some(home) = home.and_then(|at| self.hands.entry_place(*at)) else {
+            return Ok(false);
+        };
+        let there = self.hands.state(&home)?;
+        Ok(there.is_some_and(|there| there.same_content(original)))
+    }
+
     /// Finds where an original inode is now: best where it was before.
     fn take(&mut self, inode: Inode) -> Result<Option<Place>, UndoError> {
         let mut places = self.places.get(&inode).cloned().unwrap_or_default();
@@ -373,8 +386,9 @@ impl<'a> Restorer<'a> {
             };
             let is_expected = inode.is_none_or(|inode| inode == there.inode);
             // The only name of something that existed before is never removed.
-            let is_precious = self.hands.picture.originals.contains_key(&there.inode)
-                && (there.is_dir() || there.links <= 1);
+            let is_precious = (there.is_dir() || there.links <= 1)
+                && self.hands.picture.originals.contains_key(&there.inode)
+                && !self.has_equal(&there)?;
             if is_expected && !is_precious {
                 let is_gone = self.hands.remove(&place)?;
                 if !is_gone {

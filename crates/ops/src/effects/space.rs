@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Bytes that a session uses, once they were counted.
 #[derive(Debug, Default)]
@@ -64,15 +65,33 @@ pub(super) fn usage(folder: &Path) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Takes the lock of a session. `None`: another process has it.
-pub(super) fn lock(session: &Session) -> io::Result<Option<File>> {
+/// Time between two attempts to take a lock.
+const STEP: Duration = Duration::from_millis(5);
+
+/// The lock of a session.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    /// A process that was forked meanwhile has the file open too; closing would not do.
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Takes the lock of a session, waiting for a time. `None`: another process has it.
+pub(super) fn lock(session: &Session, patience: Duration) -> io::Result<Option<Lock>> {
     crate::private::folder(session.folder())?;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     let file = crate::private::file(&options, &session.folder().join("lock"))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(_) => Ok(None),
+    let start = Instant::now();
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(Lock(file))),
+            Err(_) if start.elapsed() < patience => std::thread::sleep(STEP),
+            Err(_) => return Ok(None),
+        }
     }
 }
 
@@ -81,7 +100,7 @@ pub(super) fn lock(session: &Session) -> io::Result<Option<File>> {
 pub(super) fn evict(session: &Session, most: u64) -> io::Result<u64> {
     let folder = session.folder();
     let mut used = usage(folder)?;
-    let Some(_lock) = lock(session)? else {
+    let Some(_lock) = lock(session, Duration::ZERO)? else {
         return Ok(used);
     };
     for number in numbers(folder)? {

@@ -20,6 +20,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time to wait for another undo of the same session. Most take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Turns an error of the store into one of an undo.
 pub(super) fn store_error(session: &Session) -> impl Fn(io::Error) -> UndoError {
@@ -58,13 +62,13 @@ pub(super) fn redo(session: &Session, how: UndoMode) -> Result<Undone, UndoError
 }
 
 /// Locks the session, and completes an undo that was killed. A dry run needs no lock.
-fn locked(session: &Session, how: UndoMode) -> Result<Option<File>, UndoError> {
+fn locked(session: &Session, how: UndoMode) -> Result<Option<space::Lock>, UndoError> {
     let fail = store_error(session);
     if how == UndoMode::DryRun {
         recover(session).map_err(&fail)?;
         return Ok(None);
     }
-    let lock = space::lock(session).map_err(&fail)?;
+    let lock = space::lock(session, PATIENCE).map_err(&fail)?;
     let lock = lock.ok_or(UndoError::Busy)?;
     complete(session).map_err(&fail)?;
     Ok(Some(lock))
@@ -136,6 +140,10 @@ fn run(
     let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
     let picture = library::pictured(session, &numbers).map_err(&fail)?;
     let plan = plan::plan(session, picture, paths, Attempt::First).map_err(&fail)?;
+    // An undo that found everything as it should be can be redone all the same.
+    if plan.is_empty && tool == "undo" {
+        return Err(UndoError::Nothing);
+    }
     plan.check(session, heads, &numbers, how)?;
     let mut undone = Undone {
         calls: selected
@@ -250,7 +258,7 @@ pub(super) fn recover(session: &Session) -> io::Result<()> {
     if !journal_path(session).exists() {
         return Ok(());
     }
-    match space::lock(session)? {
+    match space::lock(session, Duration::ZERO)? {
         Some(_lock) => complete(session),
         None => Ok(()),
     }

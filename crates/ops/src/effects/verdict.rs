@@ -19,9 +19,6 @@ impl Plan {
         selected: &[u64],
         how: UndoMode,
     ) -> Result<(), UndoError> {
-        if self.is_empty {
-            return Err(UndoError::Nothing);
-        }
         if !self.conflicts.is_empty() && how != UndoMode::Force {
             return Err(self.refuse(session, heads, selected));
         }
