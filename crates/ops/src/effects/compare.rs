@@ -55,10 +55,16 @@ fn after(
             content = !before.same_content(now) || is_replaced;
             let may_be_same =
                 !is_replaced && before.is_file() && now.is_file() && before.size == now.size;
-            if may_be_same && was_never_opened(picture, before, now) {
+            let was_opened = picture.contents.contains_key(&before.inode);
+            if may_be_same && before.inode == now.inode && !was_opened {
+                // Only its attributes were set, its times for example.
                 content = false;
-            } else if may_be_same && is_doubtful(before, now, started) && is_small(now, budget) {
-                opened = open_now(picture, entry);
+            } else if may_be_same && is_doubtful(before, now, was_opened, started) {
+                if is_small(now, budget) {
+                    opened = open_now(picture, entry);
+                } else {
+                    content = true;
+                }
                 if let Some(file) = &mut opened {
                     content = !is_kept_content(picture, session, before.inode, file, content)?;
                 }
@@ -89,19 +95,16 @@ fn after(
     }))
 }
 
-/// Whether the call only set attributes of a file, its times for example.
-fn was_never_opened(picture: &Picture, before: &State, now: &State) -> bool {
-    before.inode == now.inode && !picture.contents.contains_key(&before.inode)
-}
-
 fn is_small(now: &State, budget: &(u32, u64)) -> bool {
     budget.0 > 0 && now.size <= budget.1
 }
 
-/// Whether size and time do not tell if the content is the same.
-fn is_doubtful(before: &State, now: &State, started: Time) -> bool {
+/// Whether size and time do not tell if the content is the same. A program can set the time
+/// of a file that it wrote to what it was.
+fn is_doubtful(before: &State, now: &State, was_opened: bool, started: Time) -> bool {
     before.modified != now.modified
         || before.inode != now.inode
+        || (was_opened && before.changed != now.changed)
         || before.modified.seconds >= started.seconds.saturating_sub(STEP_SECONDS)
 }
 
@@ -121,6 +124,23 @@ fn is_kept_content(
         return Ok(!differs);
     };
     same_bytes(&mut *source.reader(), file)
+}
+
+/// Whether a file that looks as before is as before. A program can set the time of a file that
+/// it wrote to what it was, so one that was opened for writing is read.
+pub(super) fn is_as_before(
+    picture: &Picture,
+    session: &Session,
+    entry: &Entry,
+    before: &State,
+) -> io::Result<bool> {
+    if !before.is_file() || !picture.contents.contains_key(&before.inode) {
+        return Ok(true);
+    }
+    match &mut open_now(picture, entry) {
+        Some(file) => is_kept_content(picture, session, before.inode, file, false),
+        None => Ok(false),
+    }
 }
 
 fn same_bytes(one: &mut dyn Read, other: &mut dyn Read) -> io::Result<bool> {

@@ -169,8 +169,33 @@ impl Folders {
             self.by_inode.insert(state.inode, *id);
             return Ok(*id);
         }
+        self.number(state, parent, name, out)
+    }
+
+    /// Adds a folder that is about to be moved to a place.
+    pub(super) fn arrives(
+        &mut self,
+        state: &State,
+        parent: u32,
+        name: &[u8],
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        if !self.by_inode.contains_key(&state.inode) {
+            self.number(state, parent, name, out)?;
+        }
+        Ok(())
+    }
+
+    fn number(
+        &mut self,
+        state: &State,
+        parent: u32,
+        name: &[u8],
+        out: &mut Vec<u8>,
+    ) -> io::Result<u32> {
         let id = self.next;
         self.next = id.checked_add(1).ok_or(Errno::OVERFLOW)?;
+        let key = self.key(parent, name);
         self.by_inode.insert(state.inode, id);
         self.by_place.insert(key, id);
         Record::Folder {

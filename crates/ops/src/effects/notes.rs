@@ -8,7 +8,7 @@ use super::metadata::by_handle;
 use super::record::{Header, Kept, Record};
 use super::session::Session;
 use super::set_file::SetFile;
-use super::state::Inode;
+use super::state::{Inode, State};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -112,6 +112,25 @@ impl Notes {
             .append(&mut self.out);
             self.folders.forget_open();
         }
+    }
+
+    /// Notes everything in a folder that comes from where nothing is recorded: it is new here.
+    pub(super) fn arrives(&mut self, from: &Path, folder: &State, to: &Spot) -> io::Result<()> {
+        self.folders
+            .arrives(folder, to.folder, &to.name, &mut self.out)?;
+        let mut open = vec![from.to_owned()];
+        while let Some(folder) = open.pop() {
+            for name in super::disk::names(&folder)? {
+                let path = folder.join(name);
+                if let Some(spot) = self.spot(&path)? {
+                    self.note_new(&spot);
+                    if spot.now.is_some_and(|now| now.is_dir()) {
+                        open.push(path);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn attributes(&mut self, spot: &Spot, inode: Inode, empty: Empty) -> io::Result<()> {

@@ -83,7 +83,7 @@ pub(super) fn plan(
     plan.is_empty = selected.is_empty();
     for at in plan.order.clone() {
         if selected.contains(&at) {
-            plan.decide(at, attempt)?;
+            plan.decide(session, at, attempt)?;
         }
     }
     plan.look_inside(attempt)?;
@@ -195,12 +195,12 @@ impl Plan {
         selected
     }
 
-    fn decide(&mut self, at: u32, attempt: Attempt) -> io::Result<()> {
+    fn decide(&mut self, session: &Session, at: u32, attempt: Attempt) -> io::Result<()> {
         let Some(entry) = self.picture.entry(at) else {
             return Ok(());
         };
         let now = self.state(at);
-        if self.is_restored(entry, now) {
+        if self.is_restored(session, entry, now)? {
             return Ok(());
         }
         let Some(after) = &entry.after else {
@@ -240,18 +240,21 @@ impl Plan {
         Ok(())
     }
 
-    fn is_restored(&self, entry: &Entry, now: Option<&State>) -> bool {
-        match (&entry.before, now) {
-            (None, None) => true,
-            (Some(before), Some(now)) => {
-                let is_same = before.inode == now.inode || (!before.is_dir() && before.links <= 1);
-                is_same
-                    && before.same_content(now)
-                    && before.same_access(now)
-                    && compare::has_same_attributes(&self.picture, entry, before, now)
-            }
-            _ => false,
-        }
+    fn is_restored(
+        &self,
+        session: &Session,
+        entry: &Entry,
+        now: Option<&State>,
+    ) -> io::Result<bool> {
+        let (Some(before), Some(now)) = (&entry.before, now) else {
+            return Ok(entry.before.is_none() && now.is_none());
+        };
+        let is_same = before.inode == now.inode || (!before.is_dir() && before.links <= 1);
+        Ok(is_same
+            && before.same_content(now)
+            && before.same_access(now)
+            && compare::has_same_attributes(&self.picture, entry, before, now)
+            && compare::is_as_before(&self.picture, session, entry, before)?)
     }
 
     /// Whether an entry is as the calls left it.

@@ -6,6 +6,7 @@
 //! depends on what is there, not on what was done.
 
 use super::attributes;
+use super::compare;
 use super::contents::{self, Linked};
 use super::hands::Hands;
 use super::outcome::UndoError;
@@ -134,7 +135,7 @@ impl<'a> Restorer<'a> {
         }
         match before.file_type {
             FileType::Directory => self.put_folder(&place, &before, here.as_ref()),
-            FileType::RegularFile => self.put_file(&place, &before, here),
+            FileType::RegularFile => self.put_file(at, &place, &before, here),
             _ => self.put_special(&place, &before, here.as_ref()),
         }
     }
@@ -218,6 +219,7 @@ impl<'a> Restorer<'a> {
 
     fn put_file(
         &mut self,
+        at: u32,
         place: &Place,
         before: &State,
         here: Option<State>,
@@ -230,8 +232,11 @@ impl<'a> Restorer<'a> {
             }
             here = self.hands.state(place)?;
         }
+        let looks_same = here.as_ref().is_some_and(|here| here.same_content(before));
+        if looks_same && self.is_as_before(at, place, before)? {
+            return self.hands.attributes(place, before);
+        }
         match here {
-            Some(here) if here.same_content(before) => self.hands.attributes(place, before),
             // Other names of the file need the content too.
             Some(here) if here.links > 1 => {
                 let source = self.source(place, before)?;
@@ -240,6 +245,15 @@ impl<'a> Restorer<'a> {
             }
             _ => self.make_file(place, before),
         }
+    }
+
+    fn is_as_before(&self, at: u32, place: &Place, before: &State) -> Result<bool, UndoError> {
+        let picture = &self.hands.picture;
+        let Some(entry) = picture.entry(at) else {
+            return Ok(true);
+        };
+        compare::is_as_before(picture, self.session, entry, before)
+            .map_err(|error| self.hands.error("read", place, error))
     }
 
     /// Puts a file with the kept content in place of whatever is there, in one step.

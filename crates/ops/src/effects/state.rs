@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) gid: u32,
     pub(super) size: u64,
     pub(super) modified: Time,
+    /// Time of the last change of content or attributes, which no program can set.
+    pub(super) changed: Time,
     pub(super) links: u32,
     pub(super) device: u64,
     /// Target of a symbolic link.
@@ -98,6 +100,10 @@ fn numbers(dir: impl AsFd, name: &OsStr, flags: AtFlags) -> rustix::io::Result<S
                     seconds: stat.stx_mtime.tv_sec,
                     nanos: stat.stx_mtime.tv_nsec,
                 },
+                changed: Time {
+                    seconds: stat.stx_ctime.tv_sec,
+                    nanos: stat.stx_ctime.tv_nsec,
+                },
                 links: stat.stx_nlink,
                 device: rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
                 target: None,
@@ -127,6 +133,10 @@ fn older(dir: impl AsFd, name: &OsStr, flags: AtFlags) -> rustix::io::Result<Sta
         modified: Time {
             seconds: stat.st_mtime,
             nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+        },
+        changed: Time {
+            seconds: stat.st_ctime,
+            nanos: u32::try_from(stat.st_ctime_nsec).unwrap_or_default(),
         },
         links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
         device: stat.st_rdev,
@@ -209,8 +219,8 @@ impl State {
         encoder.number(state.uid.into());
         encoder.number(state.gid.into());
         encoder.number(state.size);
-        encoder.signed(state.modified.seconds);
-        encoder.number(state.modified.nanos.into());
+        state.modified.encode(encoder);
+        state.changed.encode(encoder);
         encoder.number(state.links.into());
         encoder.number(state.device);
         encoder.bytes(state.target.as_deref().unwrap_or_default());
@@ -230,10 +240,8 @@ impl State {
             uid: decoder.small()?,
             gid: decoder.small()?,
             size: decoder.number()?,
-            modified: Time {
-                seconds: decoder.signed()?,
-                nanos: decoder.small()?,
-            },
+            modified: Time::decode(decoder)?,
+            changed: Time::decode(decoder)?,
             links: decoder.small()?,
             device: decoder.number()?,
             target: None,

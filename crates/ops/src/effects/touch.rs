@@ -7,7 +7,7 @@ use super::keep::NotKept;
 use super::notes::{Content, Empty};
 use super::recorder::{Guard, Recorder};
 use super::session::Limits;
-use super::state::State;
+use super::state::{self, State};
 use std::io;
 use std::path::Path;
 use std::sync::PoisonError;
@@ -150,6 +150,8 @@ impl Recorder {
             }
             if is_covered {
                 inner.moved(&old, &new);
+            } else if moved.is_dir() && moved.inode.dev == state::of(&*new.dir)?.inode.dev {
+                inner.arrives(from, moved, &new)?;
             }
             inner.folders.forget_open();
             return self.flush(&mut inner);

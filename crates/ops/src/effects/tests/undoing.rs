@@ -181,6 +181,28 @@ fn a_file_that_got_the_same_content_gets_its_old_time_back() {
 }
 
 #[test]
+fn a_changed_file_whose_time_was_set_back_is_restored() {
+    let bed = Bed::new();
+    fs::write(bed.path("a"), "before").unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+    let set_time = || {
+        let file = fs::File::options().write(true).open(bed.path("a")).unwrap();
+        file.set_modified(old).unwrap();
+    };
+    set_time();
+    let before = bed.tree();
+    let call = bed.call("call-1");
+    call.write("a", b"behind").unwrap();
+    set_time();
+    assert_eq!(call.done().modified, 1);
+    let after = bed.tree();
+    bed.undo().unwrap();
+    assert_eq!(bed.tree(), before);
+    bed.session.redo(UndoMode::Careful).unwrap();
+    assert_eq!(bed.tree(), after);
+}
+
+#[test]
 fn a_folder_that_others_removed_is_made_again_by_force() {
     let bed = Bed::new();
     fs::create_dir_all(bed.path("d/e")).unwrap();
