@@ -1,11 +1,12 @@
 //! Finding what calls changed: the store of the state folder, and the sessions in it.
 
 pub(crate) mod plan;
+pub(crate) mod words;
 
 use crate::exit::Failure;
 use crate::record;
-use haft::effects::stands;
-use haft::ops::effects::{Bounds, ChangeSet, Session, SetSummary, Skip, Store};
+use haft::effects::{printed_path, shown_path, stands};
+use haft::ops::effects::{Bounds, Change, ChangeKind, ChangeSet, Session, SetSummary, Skip, Store};
 use haft_config::Settings;
 use haft_config::effects::Effects;
 use haft_store::sessions::{Filter, Sessions};
@@ -74,6 +75,17 @@ impl Changed {
         }
     }
 
+    /// Returns the calls within which a session works, innermost first, each with its
+    /// session. A session that no sub-agent works in has none.
+    fn ancestors<'a>(&'a self, id: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let parent = |id: &str| {
+            let (session, call) = self.parents.get(id)?;
+            Some((session.as_str(), call.as_str()))
+        };
+        // Bounded, because the record might be broken.
+        std::iter::successors(parent(id), move |(id, _)| parent(id)).take(64)
+    }
+
     /// Returns the session that a session belongs to: itself, or that of the agent which
     /// started it.
     pub(crate) fn outermost<'a>(&'a self, id: &'a str) -> &'a str {
@@ -82,15 +94,7 @@ impl Changed {
 
     /// Returns the outermost session and call that a call belongs to.
     pub(crate) fn outermost_call<'a>(&'a self, id: &'a str, call: &'a str) -> (&'a str, &'a str) {
-        let (mut id, mut call) = (id, call);
-        // Bounded, because the record might be broken.
-        for _ in 0..64 {
-            match self.parents.get(id) {
-                Some(parent) => (id, call) = (&parent.0, &parent.1),
-                None => break,
-            }
-        }
-        (id, call)
+        self.ancestors(id).last().unwrap_or((id, call))
     }
 
     /// Returns the sessions that changed something, newest first: of this folder, or of
@@ -132,18 +136,72 @@ impl Changed {
         })
     }
 
-    /// Finds a call: in the newest session of this folder that has one with this id.
-    pub(crate) fn call(&self, id: &str) -> Result<Option<(Session, SetSummary)>, Failure> {
-        for everywhere in [false, true] {
-            for session in self.sessions(everywhere)? {
+    /// Finds the sets of a call and of the sub-agents that it started, in the newest session
+    /// of this folder that has any, or else of another folder.
+    pub(crate) fn call(&self, id: &str) -> Result<Vec<(Session, SetSummary)>, Failure> {
+        let mut sessions = self.sessions(false)?;
+        sessions.extend(self.sessions(true)?);
+        let mut root = None;
+        for session in &sessions {
+            let mut within = self.ancestors(session.id());
+            let outer = within.find(|(_, call)| *call == id).map(|(outer, _)| outer);
+            let is_own = || -> Result<bool, Failure> {
                 let sets = session.summaries().map_err(unreadable)?;
-                let found = sets.into_iter().rev().find(|set| set.call_id == id);
-                if let Some(set) = found {
-                    return Ok(Some((session, set)));
+                Ok(sets.iter().any(|set| set.call_id == id))
+            };
+            if outer.is_some() || is_own()? {
+                root = Some(outer.unwrap_or(session.id()).to_owned());
+                break;
+            }
+        }
+        let Some(root) = root else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for session in self.sessions(true)? {
+            let is_within = self.ancestors(session.id()).any(|one| one == (&root, id));
+            if session.id() != root && !is_within {
+                continue;
+            }
+            let sets = session.summaries().map_err(unreadable)?;
+            let sets = sets.into_iter();
+            match is_within {
+                true => found.extend(sets.map(|set| (session.clone(), set))),
+                false => {
+                    let own = sets.rev().find(|set| set.call_id == id);
+                    found.extend(own.map(|set| (session.clone(), set)));
                 }
             }
         }
-        Ok(None)
+        Ok(found)
+    }
+
+    /// Returns the absolute path that a word of the user means. The word may be a path as
+    /// haft prints it.
+    pub(crate) fn path(&self, word: &str) -> Result<PathBuf, Failure> {
+        let mut whole = PathBuf::new();
+        for part in self.work_dir.join(word).components() {
+            match part {
+                std::path::Component::ParentDir => _ = whole.pop(),
+                std::path::Component::CurDir => {}
+                part => whole.push(part),
+            }
+        }
+        let needs_search = word.contains(['\\', char::REPLACEMENT_CHARACTER]);
+        if !needs_search || whole.symlink_metadata().is_ok() {
+            return Ok(whole);
+        }
+        for (_, set) in Self::sets(&self.sessions(false)?)?.into_iter().rev() {
+            let mut paths = set.changes.iter().flat_map(changed_paths);
+            let is_meant = |path: &&Path| {
+                printed_path(&self.work_dir, path) == word
+                    || shown_path(&self.work_dir, path) == word
+            };
+            if let Some(path) = paths.find(is_meant) {
+                return Ok(path.to_owned());
+            }
+        }
+        Ok(whole)
     }
 
     /// Finds the newest set in this folder of which this holds.
@@ -193,10 +251,45 @@ impl Changed {
         Ok(all)
     }
 
+    /// Returns some sets with their changes, oldest first.
+    pub(crate) fn sets_of(
+        wanted: &[(Session, SetSummary)],
+    ) -> Result<Vec<(Session, ChangeSet)>, Failure> {
+        let mut sessions: Vec<Session> = Vec::new();
+        for (session, _) in wanted {
+            if !sessions.iter().any(|known| known.id() == session.id()) {
+                sessions.push(session.clone());
+            }
+        }
+        let mut sets = Self::sets(&sessions)?;
+        sets.retain(|(session, set)| {
+            let is_it = |(other, summary): &(Session, SetSummary)| {
+                other.id() == session.id() && summary.number == set.summary.number
+            };
+            wanted.iter().any(is_it)
+        });
+        Ok(sets)
+    }
+
     /// Returns the work folder.
     pub(crate) fn work_dir(&self) -> &Path {
         &self.work_dir
     }
+}
+
+/// Returns the path of a change, and the one before if it was renamed.
+pub(crate) fn changed_paths(change: &Change) -> impl Iterator<Item = &Path> {
+    let from = match &change.kind {
+        ChangeKind::Renamed { from } => Some(from.as_path()),
+        _ => None,
+    };
+    std::iter::once(change.path.as_path()).chain(from)
+}
+
+/// Whether a change is at or below one of the paths; all changes if there are no paths.
+pub(crate) fn is_within(change: &Change, paths: &[PathBuf]) -> bool {
+    let is_below = |path: &Path| paths.iter().any(|wanted| path.starts_with(wanted));
+    paths.is_empty() || changed_paths(change).any(is_below)
 }
 
 /// Returns the session that started each sub-agent's session. Without a record there are

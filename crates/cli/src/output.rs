@@ -215,6 +215,11 @@ impl Paint {
         }
     }
 
+    /// Paints nothing.
+    pub(crate) fn never() -> Self {
+        Self { on: false }
+    }
+
     pub(crate) fn bold(self, text: &str) -> String {
         self.with("1", text)
     }

@@ -14,6 +14,7 @@ use haft_ops::text::size::size;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Names of the tools under which an undo and a redo are recorded.
@@ -117,6 +118,42 @@ pub fn shown_path(work_dir: &Path, path: &Path) -> String {
     }
 }
 
+/// Returns such a path for people: on one line, safe to print, and different for different
+/// paths. Characters that do not print and bytes that are not UTF-8 are escaped.
+#[must_use]
+pub fn printed_path(work_dir: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(work_dir).unwrap_or(path);
+    if below.as_os_str().is_empty() {
+        return ".".to_owned();
+    }
+    let mut shown = String::new();
+    for chunk in below.as_os_str().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => shown.push_str("\\\\"),
+                '\n' => shown.push_str("\\n"),
+                '\t' => shown.push_str("\\t"),
+                c => shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+            }
+        }
+        let bytes = chunk.invalid().iter();
+        shown.extend(bytes.map(|byte| format!("\\x{byte:02x}")));
+    }
+    shown
+}
+
+/// Returns what was not recorded and why, as a sentence on one line; `None` if everything
+/// was.
+#[must_use]
+pub fn gap(counts: &Counts) -> Option<String> {
+    if counts.complete {
+        return None;
+    }
+    let why = counts.why.as_deref().unwrap_or("unknown reason");
+    let why = visible(why).replace('\n', "\\n");
+    Some(format!("not everything was recorded: {why}"))
+}
+
 /// Returns the name of a kind of change.
 #[must_use]
 pub fn kind_name(kind: &ChangeKind) -> &'static str {
@@ -132,7 +169,7 @@ pub fn kind_name(kind: &ChangeKind) -> &'static str {
 /// Returns one line about a change, without control characters.
 #[must_use]
 pub fn change_line(work_dir: &Path, change: &Change) -> String {
-    let name = |path: &Path| visible(&shown_path(work_dir, path)).replace(['\n', '\t'], " ");
+    let name = |path: &Path| printed_path(work_dir, path);
     let slash = match change.entry {
         EntryKind::Dir => "/",
         _ => "",
@@ -160,7 +197,7 @@ fn about(change: &Change) -> String {
     let mut words = Vec::new();
     let target = |side: &Side| {
         let target = side.target.as_ref()?;
-        Some(format!("link to {}", visible(&target.to_string_lossy())))
+        Some(format!("link to {}", printed_path(Path::new(""), target)))
     };
     let one = |side: &Side| match side.entry {
         EntryKind::Dir => None,
@@ -318,12 +355,15 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "deleted    /other/c  (2.0KB)",
+                "deleted    /other/c  (2KB)",
                 "modified   d  (1B → 2B)",
                 "renamed    old → new  (3B)",
-                "created    a b  (3B)",
+                r"created    a\nb  (3B)",
             ]
         );
+        let odd = std::ffi::OsStr::from_bytes(b"/w/a\xff\\\x1b[2J\xe2\x80\xae");
+        let printed = printed_path(Path::new("/w"), Path::new(odd));
+        assert_eq!(printed, r"a\xff\\\x1b[2J\u{202e}");
         assert_eq!(files(&changes), "4 files");
     }
 

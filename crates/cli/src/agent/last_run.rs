@@ -1,12 +1,16 @@
 //! Shows, undoes and redoes the changes of a chat's last run.
 
-use crate::effects::plan::{Plan, Wanted, absolute, failure, undo_line};
-use crate::effects::{Changed, unreadable};
+use crate::commands::changes::as_text;
+use crate::effects::plan::{Plan, Preview, Wanted};
+use crate::effects::words::{done_lines, failure, preview_lines};
+use crate::effects::{Changed, is_within};
 use crate::exit::Failure;
+use crate::output::Paint;
 use haft::effects::{self, Diff, stands};
-use haft::ops::effects::{ChangeSet, EntryKind, Session, SetState, UndoMode, Undone};
+use haft::ops::effects::{
+    ChangeKind, ChangeSet, EntryKind, Session, SetState, SetSummary, UndoError, UndoMode,
+};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// Maximum number of lines of a preview.
@@ -43,79 +47,30 @@ impl LastRun {
 
     /// Returns one line: `3 files changed, +12 −4 · /changes · /undo`.
     pub(super) fn summary(&self) -> Option<String> {
-        let sets = self.sets().ok()?;
-        let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
-        let (mut added, mut removed) = (0, 0);
-        for (session, set) in &sets {
-            if !stands(&set.summary) && set.summary.state != SetState::Running {
-                continue;
-            }
-            for change in &set.changes {
-                if change.entry != EntryKind::Dir {
-                    paths.insert(change.path.clone());
-                }
-                if let Diff::Lines {
-                    added: more,
-                    removed: fewer,
-                    ..
-                } = effects::diff(session, &set.summary, change)
-                {
-                    added += more;
-                    removed += fewer;
-                }
-            }
-        }
-        let count = paths.len();
-        let plural = if count == 1 { "" } else { "s" };
-        (count > 0).then(|| {
-            format!("{count} file{plural} changed, +{added} −{removed} · /changes · /undo")
-        })
+        let mut sets = self.sets().ok()?;
+        sets.retain(|(_, set)| stands(&set.summary) || set.summary.state == SetState::Running);
+        summary(&sets)
     }
 
     /// Returns a diff: of the last run, or of what the words name.
     pub(super) fn shown(&self, words: &str) -> Result<String, String> {
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let mut sets = self.sets().map_err(message)?;
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for word in &words {
-            match self.changed.call(word).map_err(message)? {
-                Some((session, wanted)) => {
-                    let all = session.sets().map_err(unreadable).map_err(message)?;
-                    let found = all
-                        .into_iter()
-                        .find(|set| set.summary.number == wanted.number);
-                    sets = found.map(|set| (session, set)).into_iter().collect();
-                }
-                None => paths.push(absolute(&self.changed, word)),
+        let (mut calls, mut paths) = (Vec::new(), Vec::new());
+        for word in words.split_whitespace() {
+            let found = self.changed.call(word).map_err(message)?;
+            match found.is_empty() {
+                true => paths.push(self.changed.path(word).map_err(message)?),
+                false => calls.extend(found),
             }
         }
+        let sets = match calls.is_empty() {
+            true => self.sets(),
+            false => Changed::sets_of(&calls),
+        };
         let mut out = String::new();
-        for (session, set) in &sets {
-            let changes = effects::in_order(&set.changes).into_iter();
-            let changes: Vec<_> = changes
-                .filter(|change| {
-                    paths.is_empty() || paths.iter().any(|path| change.path.starts_with(path))
-                })
-                .collect();
-            if changes.is_empty() {
-                continue;
-            }
-            let counts = effects::counts_words(&set.summary.counts);
-            out.push_str(&format!(
-                "{} {}: {counts}\n",
-                set.summary.call_id, set.summary.tool
-            ));
-            for change in changes {
-                let line = effects::change_line(session.work_dir(), change);
-                out.push_str(&format!("  {line}\n"));
-                match effects::diff(session, &set.summary, change) {
-                    Diff::Lines { text, .. } => {
-                        let rows = text.lines().map(|row| format!("    {row}\n"));
-                        out.extend(rows);
-                    }
-                    Diff::Opaque(why) => out.push_str(&format!("    {why}\n")),
-                    Diff::Same => {}
-                }
+        for (session, mut set) in sets.map_err(message)? {
+            set.changes.retain(|change| is_within(change, &paths));
+            if !set.changes.is_empty() || paths.is_empty() {
+                out.push_str(&as_text(&session, &set, Paint::never(), false));
             }
         }
         match out.is_empty() {
@@ -132,24 +87,29 @@ impl LastRun {
             let sets = sets.into_iter().filter(|(_, set)| stands(&set.summary));
             let sets: Vec<_> = sets.map(|(session, set)| (session, set.summary)).collect();
             match sets.is_empty() {
-                // The run before: a second /undo goes further back.
+                // A second /undo goes further back, call by call.
                 true => Wanted::Sets(self.last_of_session().map_err(message)?),
                 false => Wanted::Sets(sets),
             }
         } else {
             Wanted::Given(&words)
         };
+        let work_dir = self.changed.work_dir();
         let plan = Plan::new(&self.changed, wanted, &[]).map_err(message)?;
-        let undone = match how {
-            UndoMode::DryRun => plan.preview(),
-            how => plan.run(how),
+        let lines = match how {
+            UndoMode::DryRun => plan
+                .preview()
+                .map(|preview| preview_lines(work_dir, &preview, MAX_LINES)),
+            how => plan
+                .run(how)
+                .map(|undone| done_lines(work_dir, "undid", &undone, plan.unrecorded())),
         };
-        let undone = undone.map_err(|error| message(failure(self.changed.work_dir(), error)))?;
-        Ok(self.described("undid", &undone, how))
+        let lines = lines.map_err(|error| self.failed(error))?;
+        Ok(lines.join("\n"))
     }
 
     /// Returns the last call of this session whose changes stand.
-    fn last_of_session(&self) -> Result<Vec<(Session, haft::ops::effects::SetSummary)>, Failure> {
+    fn last_of_session(&self) -> Result<Vec<(Session, SetSummary)>, Failure> {
         let mut sets = Changed::sets(&self.changed.family(&self.session)?)?;
         sets.retain(|(_, set)| stands(&set.summary));
         let last = sets.pop().map(|(session, set)| (session, set.summary));
@@ -162,28 +122,82 @@ impl LastRun {
             .changed
             .last(|set| set.tool == "undo" && set.state != SetState::Undone);
         let (session, _) = last.map_err(message)?.ok_or("nothing to redo")?;
-        let undone = session
-            .redo(how)
-            .map_err(|error| message(failure(self.changed.work_dir(), error)))?;
-        Ok(self.described("redid", &[(session, undone)], how))
+        let undone = session.redo(how).map_err(|error| self.failed(error))?;
+        let undone = vec![(session, undone)];
+        let work_dir = self.changed.work_dir();
+        let lines = match how {
+            UndoMode::DryRun => {
+                let preview = Preview {
+                    undone,
+                    ..Preview::default()
+                };
+                preview_lines(work_dir, &preview, MAX_LINES)
+            }
+            _ => done_lines(work_dir, "redid", &undone, &[]),
+        };
+        Ok(lines.join("\n"))
     }
 
-    fn described(&self, did: &str, undone: &[(Session, Undone)], how: UndoMode) -> String {
-        if how != UndoMode::DryRun {
-            let lines = undone.iter().map(|(_, one)| {
-                let files = effects::files(&one.changes);
-                format!("{did} {}: {files}", one.calls.join(", "))
-            });
-            return lines.collect::<Vec<_>>().join("\n");
+    fn failed(&self, error: UndoError) -> String {
+        match error {
+            UndoError::Nothing => "nothing to undo".to_owned(),
+            error => message(failure(self.changed.work_dir(), error)),
         }
-        let changes: Vec<_> = undone.iter().flat_map(|(_, one)| &one.changes).collect();
-        let lines = changes.iter().take(MAX_LINES);
-        let mut lines: Vec<String> = lines
-            .map(|change| undo_line(self.changed.work_dir(), change))
-            .collect();
-        if changes.len() > MAX_LINES {
-            lines.push(format!("… and {} more", changes.len() - MAX_LINES));
+    }
+}
+
+/// Counts files and lines: `3 files changed, 1 deleted, +12 −4 · /changes · /undo`.
+fn summary(sets: &[(Session, ChangeSet)]) -> Option<String> {
+    let (mut files, mut folders) = (BTreeSet::new(), BTreeSet::new());
+    let mut deleted = BTreeSet::new();
+    let (mut added, mut removed) = (0, 0);
+    for (session, set) in sets {
+        for change in &set.changes {
+            match change.entry {
+                EntryKind::Dir => folders.insert(&change.path),
+                _ => files.insert(&change.path),
+            };
+            match change.kind {
+                ChangeKind::Deleted if change.entry != EntryKind::Dir => {
+                    deleted.insert(&change.path);
+                }
+                _ => _ = deleted.remove(&change.path),
+            }
+            if let Diff::Lines {
+                added: more,
+                removed: fewer,
+                ..
+            } = effects::diff(session, &set.summary, change)
+            {
+                added += more;
+                removed += fewer;
+            }
         }
-        lines.join("\n")
+    }
+    let counted = |count: usize, noun: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {noun}{plural} changed")
+    };
+    let mut words = match (files.len(), folders.len()) {
+        (0, 0) => Vec::new(),
+        (0, folders) => vec![counted(folders, "folder")],
+        (files, _) => vec![counted(files, "file")],
+    };
+    if !deleted.is_empty() {
+        words.push(format!("{} deleted", deleted.len()));
+    }
+    if !files.is_empty() {
+        words.push(format!("+{added} −{removed}"));
+    }
+    let mut gaps = sets
+        .iter()
+        .filter_map(|(_, set)| effects::gap(&set.summary.counts));
+    match (words.is_empty(), gaps.next()) {
+        (true, None) => None,
+        (true, Some(gap)) => Some(gap),
+        (false, gap) => {
+            let gap = gap.map(|gap| format!(" · {gap}")).unwrap_or_default();
+            Some(format!("{} · /changes · /undo{gap}", words.join(", ")))
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use crate::args::Shared;
 use crate::args::effects::Changes;
-use crate::effects::{Changed, plan::absolute};
+use crate::effects::{Changed, is_within};
 use crate::exit::{Exit, Failure};
 use crate::output::Paint;
+use crate::text::on_one_line;
 use crate::{output, session};
 use haft::effects::{self, Diff};
-use haft::ops::effects::{Change, ChangeKind, ChangeSet, Session, SetState};
+use haft::ops::effects::{ChangeKind, ChangeSet, Session, SetState};
 use haft::ops::text::decode::visible;
 use haft::ops::text::moment;
 use std::path::PathBuf;
@@ -17,22 +18,18 @@ pub(crate) fn run(shared: &Shared, args: &Changes) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let changed = Changed::open(&settings)?;
     let (sets, paths) = find(&changed, &args.what)?;
-    let is_meant = |change: &Change| {
-        let below = |path: &PathBuf| paths.iter().any(|wanted| path.starts_with(wanted));
-        paths.is_empty()
-            || below(&change.path)
-            || matches!(&change.kind, ChangeKind::Renamed { from } if below(from))
-    };
     let mut shown = 0;
     for (session, mut set) in sets {
-        set.changes.retain(is_meant);
+        set.changes.retain(|change| is_within(change, &paths));
         if set.changes.is_empty() && !paths.is_empty() {
             continue;
         }
         shown += 1;
         match (args.json, args.stat) {
             (true, _) => output::json(&effects::set_json(&session, &set))?,
-            (_, is_stat) => output::raw(&as_text(&session, &set, is_stat))?,
+            (_, is_stat) => {
+                output::raw(&as_text(&session, &set, Paint::for_stdout(), is_stat))?;
+            }
         }
     }
     if shown == 0 && !args.json {
@@ -46,7 +43,9 @@ type Found = (Vec<(Session, ChangeSet)>, Vec<PathBuf>);
 
 /// Finds the sets that the words mean: a session or a call, then paths.
 fn find(changed: &Changed, words: &[String]) -> Result<Found, Failure> {
-    let paths = |words: &[String]| words.iter().map(|path| absolute(changed, path)).collect();
+    let paths = |words: &[String]| -> Result<Vec<PathBuf>, Failure> {
+        words.iter().map(|path| changed.path(path)).collect()
+    };
     let newest = || match changed.newest()? {
         Some(id) => Changed::sets(&changed.family(&id)?),
         None => Ok(Vec::new()),
@@ -55,26 +54,23 @@ fn find(changed: &Changed, words: &[String]) -> Result<Found, Failure> {
         return Ok((newest()?, Vec::new()));
     };
     if let Some(id) = changed.session(first)? {
-        return Ok((Changed::sets(&changed.family(&id)?)?, paths(rest)));
+        return Ok((Changed::sets(&changed.family(&id)?)?, paths(rest)?));
     }
-    if let Some((session, wanted)) = changed.call(first)? {
-        let mut sets = Changed::sets(&[session])?;
-        sets.retain(|(_, set)| set.summary.number == wanted.number);
-        return Ok((sets, paths(rest)));
+    let found = changed.call(first)?;
+    if !found.is_empty() {
+        return Ok((Changed::sets_of(&found)?, paths(rest)?));
     }
-    let all: Vec<PathBuf> = paths(words);
+    let all = paths(words)?;
     let sets = newest()?;
     let is_known = all.first().is_some_and(|path| {
         let mut changes = sets.iter().flat_map(|(_, set)| &set.changes);
-        path.symlink_metadata().is_ok() || changes.any(|change| {
-            change.path.starts_with(path)
-                || matches!(&change.kind, ChangeKind::Renamed { from } if from.starts_with(path))
-        })
+        path.symlink_metadata().is_ok()
+            || changes.any(|change| is_within(change, std::slice::from_ref(path)))
     });
     if !is_known {
         return Err(Failure::usage(format!(
             "no session, call or changed file: {}",
-            visible(first)
+            on_one_line(&visible(first))
         ))
         .hint("`haft changes --stat` lists the changes of the newest session"));
     }
@@ -82,8 +78,7 @@ fn find(changed: &Changed, words: &[String]) -> Result<Found, Failure> {
 }
 
 /// Formats a set as a diff, or as one line per file.
-fn as_text(session: &Session, set: &ChangeSet, is_stat: bool) -> String {
-    let paint = Paint::for_stdout();
+pub(crate) fn as_text(session: &Session, set: &ChangeSet, paint: Paint, is_stat: bool) -> String {
     let summary = &set.summary;
     let state = match summary.state {
         SetState::Done => String::new(),
@@ -97,10 +92,8 @@ fn as_text(session: &Session, set: &ChangeSet, is_stat: bool) -> String {
         moment::to_seconds(summary.time),
         effects::counts_words(&summary.counts),
     );
-    if !summary.counts.complete {
-        let why = summary.counts.why.as_deref().unwrap_or("unknown reason");
-        let why = format!("not everything was recorded: {}", visible(why));
-        out.push_str(&format!("{}\n", paint.yellow(&why)));
+    if let Some(gap) = effects::gap(&summary.counts) {
+        out.push_str(&format!("  {}\n", paint.yellow(&gap)));
     }
     for change in effects::in_order(&set.changes) {
         let diff = effects::diff(session, summary, change);

@@ -3,11 +3,12 @@
 use crate::args::Shared;
 use crate::args::effects::{Redo, Undo};
 use crate::effects::Changed;
-use crate::effects::plan::{Plan, Wanted, failure, turn, undo_line};
+use crate::effects::plan::{Plan, Preview, Wanted, turn};
+use crate::effects::words::{done_lines, failure, preview_lines};
 use crate::exit::{Exit, Failure};
 use crate::{ask, output, session};
-use haft::effects::{files, shown_path};
-use haft::ops::effects::{Session, SetState, UndoError, UndoMode, Undone};
+use haft::effects::printed_path;
+use haft::ops::effects::{SetState, UndoError, UndoMode};
 use std::path::Path;
 
 /// Maximum number of files that a question lists.
@@ -34,14 +35,13 @@ pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
         None => (Wanted::Given(&args.what), &[]),
     };
     let plan = Plan::new(&changed, wanted, paths)?;
-    let previewed = plan.preview();
-    match (&previewed, args.force) {
-        (Ok(undone), _) if args.dry_run => {
-            output::text(&lines(work_dir, undone, usize::MAX).join("\n"))?;
+    match (plan.preview(), args.force) {
+        (Ok(preview), _) if args.dry_run => {
+            output::text(&preview_lines(work_dir, &preview, usize::MAX).join("\n"))?;
             return Ok(Exit::Done);
         }
-        (Ok(undone), _) => {
-            if !confirmed(work_dir, undone, "Undo this? [y/N] ")? {
+        (Ok(preview), _) => {
+            if !confirmed(work_dir, &preview, "Undo this? [y/N] ")? {
                 return Ok(Exit::Failed);
             }
         }
@@ -49,7 +49,7 @@ pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
         (Err(UndoError::Changed { paths }), true) if !args.dry_run => {
             if output::can_ask() {
                 for one in paths {
-                    let path = crate::text::on_one_line(&shown_path(work_dir, &one.path));
+                    let path = printed_path(work_dir, &one.path);
                     output::note(&format!("  {path}: {}", one.what));
                 }
                 if !ask::confirm("Move these aside and undo? [y/N] ")? {
@@ -58,20 +58,12 @@ pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
                 }
             }
         }
-        (Err(UndoError::Nothing), _) => {
-            return Err(Failure::failed("nothing to undo")
-                .hint("`haft changes` shows what the newest session changed"));
-        }
-        (Err(_), _) => {}
+        (Err(error), _) => return Err(failure(work_dir, error)),
     }
-    if let (Err(error), true) | (Err(error @ UndoError::NotKept { .. }), _) =
-        (previewed, !args.force || args.dry_run)
-    {
-        return Err(failure(work_dir, error));
-    }
-    let how = mode(args.force);
-    let undone = plan.run(how).map_err(|error| failure(work_dir, error))?;
-    report(work_dir, "undid", &undone)
+    let undone = plan
+        .run(mode(args.force))
+        .map_err(|error| failure(work_dir, error))?;
+    report(&done_lines(work_dir, "undid", &undone, plan.unrecorded()))
 }
 
 /// Takes the last undo back.
@@ -79,30 +71,34 @@ pub(crate) fn redo(shared: &Shared, args: &Redo) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
     let changed = Changed::open(&settings)?;
     let work_dir = changed.work_dir();
+    let nothing =
+        || Failure::failed("nothing to redo").hint("`haft redo` takes the last undo back, once");
     let last = changed.last(|set| set.tool == "undo" && set.state != SetState::Undone)?;
     let Some((session, _)) = last else {
-        return Err(Failure::failed("nothing to redo").hint("`haft redo` takes the last undo back"));
+        return Err(nothing());
     };
-    let previewed = session.redo(UndoMode::DryRun);
-    match previewed {
+    match session.redo(UndoMode::DryRun) {
         Ok(undone) => {
-            let undone = [(session.clone(), undone)];
+            let preview = Preview {
+                undone: vec![(session.clone(), undone)],
+                ..Preview::default()
+            };
             if args.dry_run {
-                output::text(&lines(work_dir, &undone, usize::MAX).join("\n"))?;
+                output::text(&preview_lines(work_dir, &preview, usize::MAX).join("\n"))?;
                 return Ok(Exit::Done);
             }
-            if !confirmed(work_dir, &undone, "Redo this? [y/N] ")? {
+            if !confirmed(work_dir, &preview, "Redo this? [y/N] ")? {
                 return Ok(Exit::Failed);
             }
         }
-        Err(UndoError::Nothing) => return Err(Failure::failed("nothing to redo")),
+        Err(UndoError::Nothing) => return Err(nothing()),
         Err(UndoError::Changed { .. }) if args.force && !args.dry_run => {}
         Err(error) => return Err(failure(work_dir, error)),
     }
     let undone = session
         .redo(mode(args.force))
         .map_err(|error| failure(work_dir, error))?;
-    report(work_dir, "redid", &[(session, undone)])
+    report(&done_lines(work_dir, "redid", &[(session, undone)], &[]))
 }
 
 fn mode(force: bool) -> UndoMode {
@@ -114,15 +110,11 @@ fn mode(force: bool) -> UndoMode {
 
 /// Shows a preview and asks, if there is a terminal. Without a terminal it goes ahead,
 /// because an undo can be redone.
-fn confirmed(
-    work_dir: &Path,
-    undone: &[(Session, Undone)],
-    question: &str,
-) -> Result<bool, Failure> {
+fn confirmed(work_dir: &Path, preview: &Preview, question: &str) -> Result<bool, Failure> {
     if !output::can_ask() {
         return Ok(true);
     }
-    for line in lines(work_dir, undone, MAX_LINES) {
+    for line in preview_lines(work_dir, preview, MAX_LINES) {
         output::note(&line);
     }
     let yes = ask::confirm(question)?;
@@ -132,36 +124,8 @@ fn confirmed(
     Ok(yes)
 }
 
-/// Describes what an undo does, one line per file.
-fn lines(work_dir: &Path, undone: &[(Session, Undone)], most: usize) -> Vec<String> {
-    let changes: Vec<_> = undone.iter().flat_map(|(_, one)| &one.changes).collect();
-    let mut lines: Vec<String> = changes
-        .iter()
-        .take(most)
-        .map(|change| undo_line(work_dir, change))
-        .collect();
-    if changes.len() > most {
-        lines.push(format!("… and {} more", changes.len() - most));
-    }
-    lines
-}
-
 /// Prints what was done.
-fn report(work_dir: &Path, verb: &str, undone: &[(Session, Undone)]) -> Result<Exit, Failure> {
-    let name = |path: &Path| crate::text::on_one_line(&shown_path(work_dir, path));
-    for (_, one) in undone {
-        let calls = one.calls.join(", ");
-        output::text(&format!("{verb} {calls}: {}", files(&one.changes)))?;
-        for aside in &one.aside {
-            let (path, now) = (name(&aside.path), aside.now.display());
-            output::text(&format!("moved aside: {path}, now {now}"))?;
-        }
-        for left in &one.left {
-            let left = name(left);
-            output::text(&format!(
-                "left: {left}, because it has files that the call did not make"
-            ))?;
-        }
-    }
+fn report(lines: &[String]) -> Result<Exit, Failure> {
+    output::text(&lines.join("\n"))?;
     Ok(Exit::Done)
 }

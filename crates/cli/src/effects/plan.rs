@@ -1,26 +1,41 @@
 //! Choosing calls to undo, and undoing them. Calls of sub-agents are recorded in sessions of
 //! their own, so one undo may have several steps.
 
-use super::{Changed, recorded, unreadable};
+use super::words::call_name;
+use super::{Changed, is_within, recorded, unreadable};
 use crate::exit::Failure;
-use haft::effects::{shown_path, stands};
+use crate::text::on_one_line;
+use haft::effects::{UNDO_TOOLS, stands};
 use haft::ops::effects::{
-    Calls, Change, ChangeKind, Selection, Session, SetSummary, UndoError, UndoMode, Undone,
+    Calls, Selection, Session, SetState, SetSummary, UndoError, UndoMode, Undone,
 };
+use haft::ops::text::decode::visible;
 use haft_config::Settings;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Calls to undo, newest first.
 pub(crate) struct Plan {
     steps: Vec<Step>,
-    /// Absolute paths to which the undo is limited; empty for all.
-    paths: Vec<PathBuf>,
+    /// Selected calls of which something was not recorded.
+    unrecorded: Vec<SetSummary>,
 }
 
 /// Calls of one session.
 struct Step {
     session: Session,
     calls: Vec<String>,
+    /// Absolute paths to which the undo is limited; empty for all.
+    paths: Vec<PathBuf>,
+}
+
+/// What an undo would do.
+#[derive(Default)]
+pub(crate) struct Preview {
+    pub(crate) undone: Vec<(Session, Undone)>,
+    /// Calls whose undo depends on the steps before, so that its files are not known yet.
+    pub(crate) after: Vec<String>,
+    /// Calls of which something was not recorded and will stay.
+    pub(crate) unrecorded: Vec<SetSummary>,
 }
 
 /// Calls that an undo is about, before they are looked up.
@@ -29,9 +44,12 @@ pub(crate) enum Wanted<'a> {
     Given(&'a [String]),
     /// A whole session; `None` for the newest one.
     Session(Option<&'a str>),
-    /// These sets, newest first.
+    /// These sets.
     Sets(Vec<(Session, SetSummary)>),
 }
+
+/// A set to undo, and the paths to which that is limited.
+type Selected = (Session, SetSummary, Vec<PathBuf>);
 
 impl Plan {
     /// Looks up the calls. `paths` limit the undo.
@@ -40,63 +58,84 @@ impl Plan {
         wanted: Wanted<'_>,
         paths: &[String],
     ) -> Result<Self, Failure> {
-        let mut paths: Vec<PathBuf> = paths.iter().map(|path| absolute(changed, path)).collect();
-        let mut sets: Vec<(Session, SetSummary)> = match wanted {
-            Wanted::Sets(sets) => sets,
+        let paths = paths.iter().map(|path| changed.path(path));
+        let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>()?;
+        let limited = |sets: Vec<(Session, SetSummary)>| -> Vec<Selected> {
+            let sets = sets.into_iter();
+            sets.map(|(session, set)| (session, set, paths.clone()))
+                .collect()
+        };
+        let sets = match wanted {
+            Wanted::Sets(sets) => limited(sets),
             Wanted::Session(id) => {
                 let id = match id {
                     Some(given) => changed.session(given)?,
                     None => changed.last_standing()?.map(|(_, set)| set.session),
                 };
                 let family = id.map(|id| changed.family(&id)).transpose()?;
-                standing(&family.unwrap_or_default())?
+                limited(standing(&family.unwrap_or_default())?)
             }
-            Wanted::Given(words) => {
-                let mut sets = Vec::new();
-                for word in words {
-                    match changed.call(word)? {
-                        Some(found) => sets.push(found),
-                        None => paths.push(absolute(changed, word)),
-                    }
-                }
-                match (sets.is_empty(), paths.is_empty()) {
-                    (true, true) => sets.extend(changed.last_standing()?),
-                    (true, false) => sets.extend(last_of(changed, &paths)?),
-                    _ => {}
-                }
-                sets
-            }
+            Wanted::Given([]) => limited(changed.last_standing()?.into_iter().collect()),
+            Wanted::Given(words) => given(changed, words)?,
         };
-        sets.sort_by(|(_, one), (_, other)| {
+        Self::of(sets)
+    }
+
+    /// Puts the sets in order, and those of one session together.
+    fn of(mut sets: Vec<Selected>) -> Result<Self, Failure> {
+        sets.sort_by(|(_, one, _), (_, other, _)| {
             (other.time, other.number).cmp(&(one.time, one.number))
         });
+        let is_incomplete = |set: &&Selected| !set.1.counts.complete;
+        let unrecorded = sets.iter().filter(is_incomplete);
+        let unrecorded: Vec<SetSummary> = unrecorded.map(|(_, set, _)| set.clone()).collect();
+        // The counts of a call that still runs are not known yet.
+        sets.retain(|(_, set, _)| set.counts.total() > 0 || set.state == SetState::Running);
+        if let (true, Some(set)) = (sets.is_empty(), unrecorded.first()) {
+            return Err(Failure::failed(format!(
+                "nothing was changed, because nothing of {} can be undone: {}",
+                call_name(&set.call_id),
+                haft::effects::gap(&set.counts).unwrap_or_default()
+            ))
+            .hint("`haft undo CALL` undoes an earlier call; `haft changes` lists them"));
+        }
         let mut steps: Vec<Step> = Vec::new();
-        for (session, set) in sets {
+        for (session, set, paths) in sets {
             match steps.last_mut() {
-                Some(step) if step.session.id() == session.id() => step.calls.push(set.call_id),
+                Some(step) if step.session.id() == session.id() && step.paths == paths => {
+                    step.calls.push(set.call_id);
+                }
                 _ => steps.push(Step {
                     session,
                     calls: vec![set.call_id],
+                    paths,
                 }),
             }
         }
-        Ok(Self { steps, paths })
+        Ok(Self { steps, unrecorded })
     }
 
     /// Returns what would be done.
-    pub(crate) fn preview(&self) -> Result<Vec<(Session, Undone)>, UndoError> {
-        let mut all = Vec::new();
-        for (number, step) in self.steps.iter().enumerate() {
-            match step.undo(&self.paths, UndoMode::DryRun) {
-                Ok(undone) => all.push((step.session.clone(), undone)),
+    pub(crate) fn preview(&self) -> Result<Preview, UndoError> {
+        let mut preview = Preview {
+            unrecorded: self.unrecorded.clone(),
+            ..Preview::default()
+        };
+        for step in &self.steps {
+            match step.undo(UndoMode::DryRun) {
+                Ok(undone) => preview.undone.push((step.session.clone(), undone)),
                 // An earlier step changes what a later one finds.
-                Err(UndoError::Changed { .. }) if number > 0 => {}
+                Err(UndoError::Changed { .. } | UndoError::LaterCalls { .. })
+                    if !preview.undone.is_empty() =>
+                {
+                    preview.after.extend(step.calls.iter().cloned());
+                }
                 Err(error) => return Err(error),
             }
         }
-        match all.is_empty() {
+        match preview.undone.is_empty() {
             true => Err(UndoError::Nothing),
-            false => Ok(all),
+            false => Ok(preview),
         }
     }
 
@@ -104,7 +143,7 @@ impl Plan {
     pub(crate) fn run(&self, how: UndoMode) -> Result<Vec<(Session, Undone)>, UndoError> {
         let mut all: Vec<(Session, Undone)> = Vec::new();
         for step in &self.steps {
-            match step.undo(&self.paths, how) {
+            match step.undo(how) {
                 Ok(undone) => all.push((step.session.clone(), undone)),
                 Err(error) => {
                     for (session, _) in all.iter().rev() {
@@ -121,29 +160,74 @@ impl Plan {
             false => Ok(all),
         }
     }
+
+    /// Returns the selected calls of which something was not recorded.
+    pub(crate) fn unrecorded(&self) -> &[SetSummary] {
+        &self.unrecorded
+    }
 }
 
 impl Step {
-    fn undo(&self, paths: &[PathBuf], how: UndoMode) -> Result<Undone, UndoError> {
+    fn undo(&self, how: UndoMode) -> Result<Undone, UndoError> {
         let selection = Selection {
             calls: Calls::Ids(self.calls.clone()),
-            paths: paths.to_vec(),
+            paths: self.paths.clone(),
         };
         self.session.undo(&selection, how)
     }
 }
 
-/// Returns the absolute form of a path, without `.` and `..`.
-pub(crate) fn absolute(changed: &Changed, path: &str) -> PathBuf {
-    let mut whole = PathBuf::new();
-    for part in changed.work_dir().join(path).components() {
-        match part {
-            std::path::Component::ParentDir => _ = whole.pop(),
-            std::path::Component::CurDir => {}
-            part => whole.push(part),
+/// Looks up words of the command line: calls, then paths. Without calls, each path stands
+/// for what the last call did to it.
+fn given(changed: &Changed, words: &[String]) -> Result<Vec<Selected>, Failure> {
+    let (mut calls, mut paths) = (Vec::new(), Vec::new());
+    for word in words {
+        let found = changed.call(word)?;
+        if found.is_empty() {
+            paths.push((word, changed.path(word)?));
+            continue;
+        }
+        // The undos of a sub-agent's calls are in its session too.
+        let is_open = |(_, set): &&(Session, SetSummary)| {
+            set.state != SetState::Undone
+                && (set.call_id == *word || !UNDO_TOOLS.contains(&set.tool.as_str()))
+        };
+        let open: Vec<_> = found.iter().filter(is_open).cloned().collect();
+        if open.is_empty() {
+            return Err(
+                Failure::failed(format!("already undone: {}", call_name(word)))
+                    .hint("`haft redo` takes the last undo back"),
+            );
+        }
+        calls.extend(open);
+    }
+    if !calls.is_empty() {
+        let paths: Vec<PathBuf> = paths.into_iter().map(|(_, path)| path).collect();
+        let calls = calls.into_iter();
+        return Ok(calls
+            .map(|(session, set)| (session, set, paths.clone()))
+            .collect());
+    }
+    let mut selected = Vec::new();
+    for (word, path) in paths {
+        let name = on_one_line(&visible(word));
+        match last_of(changed, &path)? {
+            Some((session, set)) => selected.push((session, set, vec![path])),
+            None if path.symlink_metadata().is_ok() => {
+                return Err(Failure::failed(format!(
+                    "nothing to undo: no call whose changes stand has changed {name}"
+                )));
+            }
+            None => {
+                return Err(
+                    Failure::usage(format!("no call or changed file: {name}")).hint(
+                        "`haft changes --stat` lists the calls and files of the newest session",
+                    ),
+                );
+            }
         }
     }
-    whole
+    Ok(selected)
 }
 
 /// Returns the calls of sessions whose changes still stand.
@@ -157,24 +241,15 @@ fn standing(sessions: &[Session]) -> Result<Vec<(Session, SetSummary)>, Failure>
     Ok(all)
 }
 
-/// Returns the last call that changed one of the paths.
-fn last_of(changed: &Changed, paths: &[PathBuf]) -> Result<Option<(Session, SetSummary)>, Failure> {
-    let is_meant = |path: &Path| paths.iter().any(|wanted| path.starts_with(wanted));
-    let about = |change: &Change| {
-        is_meant(&change.path)
-            || matches!(&change.kind, ChangeKind::Renamed { from } if is_meant(from))
-    };
-    for session in changed.sessions(false)? {
-        let sets = session.sets().map_err(unreadable)?;
-        let found = sets
-            .into_iter()
-            .rev()
-            .find(|set| stands(&set.summary) && set.changes.iter().any(about));
-        if let Some(set) = found {
-            return Ok(Some((session, set.summary)));
-        }
-    }
-    Ok(None)
+/// Returns the last call that changed something at or below a path and stands.
+fn last_of(changed: &Changed, path: &PathBuf) -> Result<Option<(Session, SetSummary)>, Failure> {
+    let paths = std::slice::from_ref(path);
+    let sets = Changed::sets(&changed.sessions(false)?)?;
+    let mut sets = sets.into_iter().rev();
+    let found = sets.find(|(_, set)| {
+        stands(&set.summary) && set.changes.iter().any(|change| is_within(change, paths))
+    });
+    Ok(found.map(|(session, set)| (session, set.summary)))
 }
 
 /// Returns the calls of the turn that the last standing call belongs to.
@@ -210,55 +285,4 @@ fn calls_of_turn(settings: &Settings, session: &str, call: &str) -> Option<Vec<S
         ids.collect::<Vec<String>>()
     });
     calls.find(|ids| ids.iter().any(|id| id == call))
-}
-
-/// Describes a change that an undo makes.
-pub(crate) fn undo_line(work_dir: &Path, change: &Change) -> String {
-    let name = |path: &Path| crate::text::on_one_line(&shown_path(work_dir, path));
-    let path = name(&change.path);
-    match &change.kind {
-        ChangeKind::Created => format!("restore  {path}"),
-        ChangeKind::Deleted => format!("remove   {path}"),
-        ChangeKind::Modified => format!("restore  {path}"),
-        ChangeKind::Renamed { from } => format!("rename   {} → {path}", name(from)),
-        ChangeKind::Attributes => format!("restore  {path} (attributes)"),
-    }
-}
-
-/// Converts the reason why nothing was undone.
-pub(crate) fn failure(work_dir: &Path, error: UndoError) -> Failure {
-    let name = |path: &PathBuf| crate::text::on_one_line(&shown_path(work_dir, path));
-    let list = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join("\n  ");
-    match error {
-        UndoError::Changed { paths } => {
-            let lines = paths
-                .iter()
-                .map(|one| format!("{}: {}", name(&one.path), one.what));
-            let lines: Vec<String> = lines.collect();
-            Failure::failed(format!(
-                "nothing was changed, because these are not as the call left them:\n  {}",
-                lines.join("\n  ")
-            ))
-            .hint("--force moves the present versions aside and says where")
-        }
-        UndoError::NotKept { paths } => Failure::failed(format!(
-            "nothing was changed, because the content before was not kept:\n  {}",
-            list(&paths)
-        ))
-        .hint("`haft undo PATH…` takes back the rest"),
-        UndoError::LaterCalls { calls, paths } => Failure::failed(format!(
-            "nothing was changed, because later calls changed the same files ({}):\n  {}",
-            calls.join(", "),
-            list(&paths)
-        ))
-        .hint(format!(
-            "undo those too, by adding them: {}",
-            calls.join(" ")
-        )),
-        UndoError::Running(call) => {
-            Failure::failed(format!("call {call}, or a process it started, still runs"))
-                .hint("wait until it has ended, or stop it")
-        }
-        error => Failure::failed(error.to_string()),
-    }
 }

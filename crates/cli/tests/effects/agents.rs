@@ -121,3 +121,63 @@ fn a_fork_takes_the_files_along() {
     let again = bed.haft(&fork);
     assert_ne!(again.code, Some(0), "the folder exists: {again:?}");
 }
+
+/// A sub-agent that deletes one file and writes another, then a call of the agent itself.
+fn with_a_sub_agent() -> Bed {
+    let go = json!({ "request": "Go" });
+    let script: Vec<Turn> = vec![
+        ModelReply::calling("p1", "worker", &go).into(),
+        ModelReply::calling("s1", "execute", &bash("rm victim")).into(),
+        ModelReply::calling(
+            "s2",
+            "write_file",
+            &json!({ "file_path": "/new", "content": "n" }),
+        )
+        .into(),
+        Turn::text("Spoiled."),
+        ModelReply::calling("b2", "execute", &bash("echo 2 > two")).into(),
+        Turn::text("Done."),
+    ];
+    let worker = "{ name: worker, description: Works., tools: [execute, write_file] }";
+    let settings = format!("tools: {{ toolset: deepagents }}\nsubagents: [{worker}]\n");
+    let bed = Bed::with_model(script, &settings);
+    bed.put("victim", "alive\n");
+    let ended = bed.haft(&["run", "Go", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(bed.read("victim"), None, "{ended:?}");
+    bed
+}
+
+#[test]
+fn what_a_sub_agent_changed_belongs_to_the_call_that_started_it() {
+    let bed = with_a_sub_agent();
+    let ids = |more: &[&str]| -> Vec<serde_json::Value> {
+        let sets = bed.changes(more);
+        sets.iter().map(|set| set["call_id"].clone()).collect()
+    };
+    assert_eq!(ids(&[]), ["s1", "s2", "b2"]);
+    assert_eq!(ids(&["p1"]), ["s1", "s2"]);
+    assert_eq!(ids(&["s1"]), ["s1"]);
+    bed.says(&["undo", "p1"]);
+    assert_eq!(bed.read("victim").unwrap(), "alive\n");
+    assert_eq!(
+        (bed.read("new"), bed.read("two").unwrap()),
+        (None, "2\n".to_owned())
+    );
+    let again = bed.haft(&["undo", "p1"]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(again.err.contains("already undone: p1"), "{again:?}");
+}
+
+#[test]
+fn turns_and_sessions_contain_what_sub_agents_changed() {
+    let bed = with_a_sub_agent();
+    bed.says(&["undo", "--turn"]);
+    assert_eq!((bed.read("two"), bed.read("victim")), (None, None));
+    bed.says(&["undo", "--turn"]);
+    assert_eq!(bed.read("victim").unwrap(), "alive\n");
+    let bed = with_a_sub_agent();
+    bed.says(&["undo", "--session"]);
+    let names: Vec<String> = bed.tree().into_keys().collect();
+    assert_eq!(names, ["victim"]);
+}

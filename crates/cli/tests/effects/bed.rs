@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 pub(crate) struct Bed {
     base: haft_testing::bed::Bed,
@@ -111,6 +112,16 @@ fn add(root: &Path, folder: &Path, tree: &mut Tree) {
             about.mode() & 0o7777
         };
         tree.insert(name.into_owned(), (kind, mode, content));
+    }
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn within(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

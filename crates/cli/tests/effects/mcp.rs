@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-struct Client {
+pub(crate) struct Client {
     server: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Client {
-    fn start(bed: &Bed, capabilities: &Value) -> Self {
-        let mut command = bed.command(&["mcp"]);
+    pub(crate) fn start(bed: &Bed, flags: &[&str], capabilities: &Value) -> Self {
+        let mut command = bed.command(&[&["mcp"], flags].concat());
         let mut server = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -47,6 +47,20 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
     }
 
+    /// Calls a tool and returns the result.
+    pub(crate) fn calls(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.send(
+            &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "arguments": arguments } }),
+        );
+        loop {
+            let message = self.receive();
+            if message["id"] == 1 {
+                return message["result"].clone();
+            }
+        }
+    }
+
     fn call(&mut self, id: u64, line: &str) {
         self.send(
             &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
@@ -54,7 +68,7 @@ impl Client {
         );
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         drop(self.input);
         self.server.wait().unwrap();
     }
@@ -72,7 +86,7 @@ fn the_user_of_a_client_keeps_or_reverts() {
         let bed = Bed::new();
         bed.user("policy:\n  - { review: bash }\n");
         bed.put("victim.txt", "alive\n");
-        let mut client = Client::start(&bed, &json!({ "elicitation": {} }));
+        let mut client = Client::start(&bed, &[], &json!({ "elicitation": {} }));
         client.call(1, SPOIL);
         let asked = client.receive();
         assert_eq!(asked["method"], "elicitation/create", "{asked}");
@@ -101,7 +115,7 @@ fn a_client_that_cannot_ask_gets_a_reverted_call() {
     let bed = Bed::new();
     bed.user("policy:\n  - { review: bash }\n");
     bed.put("victim.txt", "alive\n");
-    let mut client = Client::start(&bed, &json!({}));
+    let mut client = Client::start(&bed, &[], &json!({}));
     client.call(1, SPOIL);
     let answer = client.receive();
     assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -119,7 +133,7 @@ fn a_client_that_cannot_ask_gets_a_reverted_call() {
 fn calls_of_a_client_are_undone_by_the_user() {
     let bed = Bed::new();
     bed.put("victim.txt", "alive\n");
-    let mut client = Client::start(&bed, &json!({}));
+    let mut client = Client::start(&bed, &[], &json!({}));
     client.call(1, SPOIL);
     assert_eq!(client.receive()["result"]["isError"], false);
     // While the client is connected.

@@ -197,6 +197,8 @@ fn changes_after_haft_was_killed_are_reported_by_the_next_session() {
     let _turn = turn::shared();
     in_each(beds_at(&[Level::Full]), |bed| {
         repository(bed);
+        // Otherwise there are none.
+        bed.user("tools:\n  protect: [deploy]\neffects: { record: false }\n");
         bed.free("git init -q --bare --template= in.git");
         let evil = format!("{EVIL}; mv in.git/HEAD h; mkdir -p n/objects n/refs; touch n/HEAD");
         let mut server = bed.serve();
@@ -225,6 +227,24 @@ fn changes_after_haft_was_killed_are_reported_by_the_next_session() {
         assert_eq!((out(&next), err(&next)), ("hello\n".into(), String::new()));
         let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 0, "{}", bed.name());
+    });
+}
+
+#[test]
+fn a_recorded_command_cannot_write_once_haft_was_killed() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        repository(bed);
+        let mut server = bed.serve();
+        server.bash(&at_the_end(EVIL));
+        server.signal(Signal::KILL);
+        server.ended(Duration::from_secs(20));
+        bed.nothing_left();
+        let next = call(bed, "echo hello");
+        assert_eq!((out(&next), err(&next)), ("hello\n".into(), String::new()));
+        for path in ["work/trapped", "work/.git/commondir", "work/deploy"] {
+            assert!(!bed.has(path), "{}: {path}", bed.name());
+        }
     });
 }
 

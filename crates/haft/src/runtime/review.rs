@@ -50,9 +50,8 @@ impl Review {
     #[must_use]
     pub fn summary(&self) -> String {
         let mut words = effects::counts_words(&self.counts);
-        if !self.counts.complete {
-            let why = self.counts.why.as_deref().unwrap_or("unknown reason");
-            words.push_str(&format!("; not everything was recorded: {why}"));
+        if let Some(gap) = effects::gap(&self.counts) {
+            words.push_str(&format!("; {gap}"));
         }
         on_one_line(words)
     }

@@ -2,27 +2,33 @@
 
 use super::{Backend, Content, Entry, Expect, Part, Stat, Visitor, Written};
 use crate::blocking::{self, Weight};
-use crate::effects::{Recorder, Touch};
+use crate::effects::{Incomplete, Recorder, Touch};
 use crate::{FilePath, Result};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A backend that tells a recorder about every write and removal on disk before it happens.
+/// A backend that tells a recorder about every write and removal before it happens.
 pub struct Recorded {
     inner: Arc<dyn Backend>,
     recorder: Recorder,
 }
 
 impl Recorded {
-    /// Records the changes made through `inner`. Files that are not on disk are not recorded.
+    /// Records the changes made through `inner`. Those of files that are not on disk cannot
+    /// be recorded and make the set incomplete.
     #[must_use]
     pub fn new(inner: Arc<dyn Backend>, recorder: Recorder) -> Self {
         Self { inner, recorder }
     }
 
     fn recorded<'a>(&self, path: &'a FilePath) -> Option<&'a Path> {
-        let real = self.inner.on_disk(path)?;
+        let Some(real) = self.inner.on_disk(path) else {
+            let path = path.virtual_path().display();
+            let why = format!("{path} is not on disk, and only files on disk are recorded");
+            self.recorder.incomplete(Incomplete::Other(why));
+            return None;
+        };
         self.recorder.covers(real).then_some(real)
     }
 }

@@ -1,7 +1,7 @@
 //! Copies a session up to some point, and the work folder as it was then.
 
 use super::failure;
-use crate::effects::{plan, unreadable};
+use crate::effects::{unreadable, words};
 use crate::exit::Failure;
 use crate::output;
 use haft::ops::effects::Store;
@@ -46,7 +46,7 @@ pub(super) fn run(
     })?;
     let tree = copied
         .tree_at(&call, folder)
-        .map_err(|error| plan::failure(copied.work_dir(), error))?;
+        .map_err(|error| words::failure(copied.work_dir(), error))?;
     let id = sessions.fork(&found, Some(message)).map_err(failure)?;
     output::text(&id)?;
     output::note(&format!(

@@ -102,8 +102,8 @@ fn changes_of(store: Option<&Store>, id: &str) -> Vec<(String, Part)> {
         };
         let mut summary = haft::effects::counts_words(&set.summary.counts);
         summary.push_str(state);
-        if let Some(why) = &set.summary.counts.why {
-            summary.push_str(&format!("; not everything was recorded: {why}"));
+        if let Some(gap) = haft::effects::gap(&set.summary.counts) {
+            summary.push_str(&format!("; {gap}"));
         }
         let lines = lines.collect();
         (set.summary.call_id, Part::Changes { summary, lines })
