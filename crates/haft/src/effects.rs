@@ -54,10 +54,29 @@ pub fn counts_words(counts: &Counts) -> String {
     let words: Vec<String> = words
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    match words.is_empty() {
-        true => "nothing changed".to_owned(),
-        false => words.join(", "),
+    match (words.is_empty(), counts.complete) {
+        (true, true) => "nothing changed".to_owned(),
+        (true, false) => "nothing recorded".to_owned(),
+        (false, _) => words.join(", "),
     }
+}
+
+/// Replaces undos and redos among calls by the calls that they were about.
+#[must_use]
+pub fn origins(sets: &[SetSummary], calls: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut open: Vec<&str> = calls.iter().rev().map(String::as_str).collect();
+    while let Some(call) = open.pop() {
+        let is_it =
+            |set: &&SetSummary| set.call_id == call && UNDO_TOOLS.contains(&set.tool.as_str());
+        match sets.iter().find(is_it) {
+            // An undo is about earlier sets, so this ends.
+            Some(undo) => open.extend(undo.undoes.iter().rev().map(String::as_str)),
+            None if found.iter().any(|known| known == call) => {}
+            None => found.push(call.to_owned()),
+        }
+    }
+    found
 }
 
 /// Returns a number of entries with the right noun: `1 file`, `3 files`. Folders count as
@@ -149,9 +168,14 @@ pub fn gap(counts: &Counts) -> Option<String> {
     if counts.complete {
         return None;
     }
+    Some(format!("not everything was recorded: {}", why(counts)))
+}
+
+/// Returns the reason why something was not recorded, on one line.
+#[must_use]
+pub fn why(counts: &Counts) -> String {
     let why = counts.why.as_deref().unwrap_or("unknown reason");
-    let why = visible(why).replace('\n', "\\n");
-    Some(format!("not everything was recorded: {why}"))
+    visible(why).replace('\n', "\\n")
 }
 
 /// Returns the name of a kind of change.

@@ -99,7 +99,7 @@ impl LastRun {
         let lines = match how {
             UndoMode::DryRun => plan
                 .preview()
-                .map(|preview| preview_lines(work_dir, &preview, MAX_LINES)),
+                .map(|preview| preview_lines(work_dir, "undo", &preview, MAX_LINES)),
             how => plan
                 .run(how)
                 .map(|undone| done_lines(work_dir, "undid", &undone, plan.unrecorded())),
@@ -131,7 +131,7 @@ impl LastRun {
                     undone,
                     ..Preview::default()
                 };
-                preview_lines(work_dir, &preview, MAX_LINES)
+                preview_lines(work_dir, "redo", &preview, MAX_LINES)
             }
             _ => done_lines(work_dir, "redid", &undone, &[]),
         };

@@ -37,11 +37,11 @@ pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
     let plan = Plan::new(&changed, wanted, paths)?;
     match (plan.preview(), args.force) {
         (Ok(preview), _) if args.dry_run => {
-            output::text(&preview_lines(work_dir, &preview, usize::MAX).join("\n"))?;
+            output::text(&preview_lines(work_dir, "undo", &preview, usize::MAX).join("\n"))?;
             return Ok(Exit::Done);
         }
         (Ok(preview), _) => {
-            if !confirmed(work_dir, &preview, "Undo this? [y/N] ")? {
+            if !confirmed(work_dir, "undo", &preview)? {
                 return Ok(Exit::Failed);
             }
         }
@@ -84,10 +84,10 @@ pub(crate) fn redo(shared: &Shared, args: &Redo) -> Result<Exit, Failure> {
                 ..Preview::default()
             };
             if args.dry_run {
-                output::text(&preview_lines(work_dir, &preview, usize::MAX).join("\n"))?;
+                output::text(&preview_lines(work_dir, "redo", &preview, usize::MAX).join("\n"))?;
                 return Ok(Exit::Done);
             }
-            if !confirmed(work_dir, &preview, "Redo this? [y/N] ")? {
+            if !confirmed(work_dir, "redo", &preview)? {
                 return Ok(Exit::Failed);
             }
         }
@@ -110,14 +110,14 @@ fn mode(force: bool) -> UndoMode {
 
 /// Shows a preview and asks, if there is a terminal. Without a terminal it goes ahead,
 /// because an undo can be redone.
-fn confirmed(work_dir: &Path, preview: &Preview, question: &str) -> Result<bool, Failure> {
+fn confirmed(work_dir: &Path, verb: &str, preview: &Preview) -> Result<bool, Failure> {
     if !output::can_ask() {
         return Ok(true);
     }
-    for line in preview_lines(work_dir, preview, MAX_LINES) {
+    for line in preview_lines(work_dir, verb, preview, MAX_LINES) {
         output::note(&line);
     }
-    let yes = ask::confirm(question)?;
+    let yes = ask::confirm(&format!("Go ahead with the {verb}? [y/N] "))?;
     if !yes {
         output::note("nothing was changed");
     }

@@ -93,9 +93,9 @@ impl Plan {
         sets.retain(|(_, set, _)| set.counts.total() > 0 || set.state == SetState::Running);
         if let (true, Some(set)) = (sets.is_empty(), unrecorded.first()) {
             return Err(Failure::failed(format!(
-                "nothing was changed, because nothing of {} can be undone: {}",
+                "nothing was changed, because nothing that {} did was recorded: {}",
                 call_name(&set.call_id),
-                haft::effects::gap(&set.counts).unwrap_or_default()
+                haft::effects::why(&set.counts)
             ))
             .hint("`haft undo CALL` undoes an earlier call; `haft changes` lists them"));
         }
@@ -123,6 +123,8 @@ impl Plan {
         };
         for step in &self.steps {
             match step.undo(UndoMode::DryRun) {
+                // Its paths were restored before.
+                Ok(undone) if undone.changes.is_empty() => {}
                 Ok(undone) => preview.undone.push((step.session.clone(), undone)),
                 // An earlier step changes what a later one finds.
                 Err(UndoError::Changed { .. } | UndoError::LaterCalls { .. })
@@ -245,11 +247,25 @@ fn standing(sessions: &[Session]) -> Result<Vec<(Session, SetSummary)>, Failure>
 fn last_of(changed: &Changed, path: &PathBuf) -> Result<Option<(Session, SetSummary)>, Failure> {
     let paths = std::slice::from_ref(path);
     let sets = Changed::sets(&changed.sessions(false)?)?;
-    let mut sets = sets.into_iter().rev();
-    let found = sets.find(|(_, set)| {
-        stands(&set.summary) && set.changes.iter().any(|change| is_within(change, paths))
-    });
-    Ok(found.map(|(session, set)| (session, set.summary)))
+    for (session, set) in sets.into_iter().rev() {
+        let is_about = set.changes.iter().any(|change| is_within(change, paths));
+        if !is_about || !stands(&set.summary) {
+            continue;
+        }
+        let step = Step {
+            session,
+            calls: vec![set.summary.call_id.clone()],
+            paths: paths.to_vec(),
+        };
+        // Of a set that stands, some paths may have been restored before.
+        let is_restored = step
+            .undo(UndoMode::DryRun)
+            .is_ok_and(|undone| undone.changes.is_empty());
+        if !is_restored {
+            return Ok(Some((step.session, set.summary)));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the calls of the turn that the last standing call belongs to.

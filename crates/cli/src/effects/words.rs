@@ -3,7 +3,7 @@
 use crate::effects::plan::Preview;
 use crate::exit::Failure;
 use crate::text::on_one_line;
-use haft::effects::{files, in_order, printed_path};
+use haft::effects::{files, in_order, origins, printed_path};
 use haft::ops::effects::{Change, ChangeKind, EntryKind, Session, SetSummary, UndoError, Undone};
 use haft::ops::text::decode::visible;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,23 @@ fn call_names(ids: &[String]) -> String {
     names.join(", ")
 }
 
-/// Describes what an undo would do, one line per file; what it removes comes first. At most
-/// `most` files are listed, and all are counted.
-pub(crate) fn preview_lines(work_dir: &Path, preview: &Preview, most: usize) -> Vec<String> {
+/// Returns the calls that an undo or a redo is about, for people.
+fn subject(undone: &[(Session, Undone)]) -> String {
+    let calls = undone.iter().flat_map(|(session, one)| {
+        let sets = session.summaries().unwrap_or_default();
+        origins(&sets, &one.calls)
+    });
+    call_names(&calls.collect::<Vec<_>>())
+}
+
+/// Describes what an undo or a redo would do, one line per file; what it removes comes first.
+/// At most `most` files are listed, and all are counted.
+pub(crate) fn preview_lines(
+    work_dir: &Path,
+    verb: &str,
+    preview: &Preview,
+    most: usize,
+) -> Vec<String> {
     let changes: Vec<Change> = preview
         .undone
         .iter()
@@ -42,12 +56,11 @@ pub(crate) fn preview_lines(work_dir: &Path, preview: &Preview, most: usize) -> 
     let counts: Vec<String> = counts
         .map(|(count, verb)| format!("{verb} {count}"))
         .collect();
-    let calls: Vec<String> = preview
-        .undone
-        .iter()
-        .flat_map(|(_, one)| one.calls.clone())
-        .collect();
-    let mut lines = vec![format!("{}: {}", call_names(&calls), counts.join(", "))];
+    let mut lines = vec![format!(
+        "{verb} {}: {}",
+        subject(&preview.undone),
+        counts.join(", ")
+    )];
     let ordered = in_order(&changes);
     let listed = ordered.iter().take(most);
     lines.extend(listed.map(|change| format!("  {}", undo_line(work_dir, change))));
@@ -71,8 +84,9 @@ pub(crate) fn done_lines(
 ) -> Vec<String> {
     let name = |path: &Path| printed_path(work_dir, path);
     let mut lines = Vec::new();
-    for (_, one) in undone {
-        let calls = call_names(&one.calls);
+    for step in undone {
+        let (_, one) = step;
+        let calls = subject(std::slice::from_ref(step));
         lines.push(format!("{verb} {calls}: {}", files(&one.changes)));
         for aside in &one.aside {
             let (path, now) = (name(&aside.path), name(&aside.now));

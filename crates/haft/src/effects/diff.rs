@@ -1,6 +1,6 @@
 //! The difference that one change made to a file.
 
-use haft_ops::effects::{Change, ChangeKind, EntryKind, Session, SetSummary, Version};
+use haft_ops::effects::{Change, ChangeKind, EntryKind, Session, SetState, SetSummary, Version};
 use haft_ops::text::diff::unified_bytes;
 use haft_ops::text::size::size;
 use std::io::Read;
@@ -61,11 +61,18 @@ pub fn diff(session: &Session, set: &SetSummary, change: &Change) -> Diff {
     };
     let before = read(Version::Before, &change.before);
     let Some(before) = before else {
-        return Diff::Opaque(format!("content before was not kept, {}", sizes(change)));
+        let why = match (change.kept, set.state) {
+            (true, SetState::Undone) => "restored by an undo",
+            _ => "content before was not kept",
+        };
+        return Diff::Opaque(format!("{why}, {}", sizes(change)));
     };
     let Some(after) = read(Version::After, &change.after) else {
         return Diff::Opaque(format!("changed again since, {}", sizes(change)));
     };
+    if before == after {
+        return Diff::Same;
+    }
     if is_binary(&before) || is_binary(&after) {
         return Diff::Opaque(format!("binary file, {}", sizes(change)));
     }

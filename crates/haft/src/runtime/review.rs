@@ -176,14 +176,15 @@ impl Runtime {
         };
         // The changes are read only if there is a new undo.
         let found = haft_ops::blocking::on_a_thread(move || {
-            if !session.summaries()?.iter().any(is_new) {
-                return Ok(Vec::new());
+            let summaries = session.summaries()?;
+            if !summaries.iter().any(is_new) {
+                return Ok((summaries, Vec::new()));
             }
             let mut sets = session.sets()?;
             sets.retain(|set| is_new(&set.summary));
-            std::io::Result::Ok(sets)
+            std::io::Result::Ok((summaries, sets))
         });
-        let Ok(Ok(sets)) = found.await else {
+        let Ok(Ok((summaries, sets))) = found.await else {
             return (known, Vec::new());
         };
         let own = lock(&self.session.reverts).clone();
@@ -193,7 +194,8 @@ impl Runtime {
             last = last.max(set.summary.number);
             let is_old = since.is_some_and(|since| set.summary.time <= since);
             if !is_old && !own.contains(&set.summary.call_id) {
-                notes.push(undo_note(&set));
+                let calls = effects::origins(&summaries, &set.summary.undoes);
+                notes.push(undo_note(&set, &calls));
             }
         }
         (last, notes)
@@ -335,15 +337,14 @@ async fn find(session: &Session, id: &str) -> Option<Arc<ChangeSet>> {
 }
 
 /// Tells the model about an undo.
-fn undo_note(set: &ChangeSet) -> String {
-    let summary = &set.summary;
-    let did = match summary.tool.as_str() {
+fn undo_note(set: &ChangeSet, calls: &[String]) -> String {
+    let did = match set.summary.tool.as_str() {
         "redo" => "redid",
         _ => "undid",
     };
-    let calls = match summary.undoes.is_empty() {
+    let calls = match calls.is_empty() {
         true => "changes".to_owned(),
-        false => haft_ops::text::few(&summary.undoes, 10),
+        false => haft_ops::text::few(calls, 10),
     };
     let files = effects::files(&set.changes);
     on_one_line(format!("[haft: the user {did} {calls}: {files}]"))
