@@ -10,6 +10,7 @@ mod agents;
 mod bed;
 mod limits;
 mod mcp;
+mod mistakes;
 mod programs;
 mod reviews;
 mod shown;
