@@ -363,7 +363,7 @@ impl App {
                 self.print(&lines);
             }
             TaskResult::Ask(question, answer) => {
-                self.requests.add(Request::Question(*question, answer));
+                self.requests.add(Request::Question(question, answer));
             }
             TaskResult::Completions(completions) => self.show_completions(completions),
         }

@@ -132,7 +132,7 @@ pub trait Driver: Send + Sync {
 
 /// A request to the user, and the channel for the answer.
 pub(crate) enum Request {
-    Question(Question, oneshot::Sender<Answer>),
+    Question(Box<Question>, oneshot::Sender<Answer>),
     Form(Form, oneshot::Sender<Filled>),
 }
 
@@ -195,7 +195,9 @@ impl Approver for ChatApprover {
     async fn ask(&self, question: &Question) -> Answer {
         let (answer, answered) = oneshot::channel();
         // If the chat has ended, the question can be answered later.
-        let _ = self.0.send(Request::Question(question.clone(), answer));
+        let _ = self
+            .0
+            .send(Request::Question(Box::new(question.clone()), answer));
         answered.await.unwrap_or(Answer::Later)
     }
 

@@ -385,7 +385,7 @@ impl LineChat {
                     None => [&keys, "Run it? [y/N]"],
                 };
                 self.show(lines, &question.call_id, &keys)?;
-                self.open_request = Some(OpenRequest::Question(Box::new(question), answer));
+                self.open_request = Some(OpenRequest::Question(question, answer));
             }
             Request::Form(form, filled) => match FormState::new(form) {
                 Ok(form_state) => {

@@ -235,8 +235,8 @@ impl Changed {
         Ok(newest)
     }
 
-    /// Finds the last call whose changes still stand.
-    pub(crate) fn last_standing(&self) -> Result<Option<(Session, SetSummary)>, Failure> {
+    /// Finds the last call whose changes stand, or that still changes something.
+    pub(crate) fn last_call(&self) -> Result<Option<(Session, SetSummary)>, Failure> {
         self.last(stands)
     }
 

@@ -95,11 +95,15 @@ pub fn files(changes: &[Change]) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Whether a set was made by a call and its changes still stand.
+/// Whether an undo can be about a set: a call made it, and its changes stand. Those of a call
+/// that still runs do too, but it cannot be undone yet.
 #[must_use]
 pub fn stands(set: &SetSummary) -> bool {
     !UNDO_TOOLS.contains(&set.tool.as_str())
-        && matches!(set.state, SetState::Done | SetState::Interrupted)
+        && matches!(
+            set.state,
+            SetState::Done | SetState::Interrupted | SetState::Running
+        )
 }
 
 /// Returns the name of a state, as in `haft changes --json`.

@@ -196,7 +196,7 @@ impl App {
                 let call = question.call_id.clone();
                 let approval = ApprovalPrompt {
                     has_more: question::has_more(&question, columns),
-                    question,
+                    question: *question,
                     answer,
                     stage: Stage::Keys,
                 };

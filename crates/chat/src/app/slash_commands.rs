@@ -44,7 +44,7 @@ impl App {
                 let driver = Arc::clone(&self.driver);
                 let undo = async move { driver.undo(again).await };
                 self.ask_first(
-                    "undo",
+                    "Undo this",
                     async |driver| driver.undo_preview(words).await,
                     undo,
                 );
@@ -52,7 +52,11 @@ impl App {
             "/redo" => {
                 let driver = Arc::clone(&self.driver);
                 let redo = async move { driver.redo().await };
-                self.ask_first("redo", async |driver| driver.redo_preview().await, redo);
+                self.ask_first(
+                    "Redo this",
+                    async |driver| driver.redo_preview().await,
+                    redo,
+                );
             }
             "/sessions" => self
                 .run_in_background(async |driver| Ok(session_list(&driver.list_sessions().await?))),

@@ -48,7 +48,7 @@ impl LastRun {
     /// Returns one line: `3 files changed, +12 −4 · /changes · /undo`.
     pub(super) fn summary(&self) -> Option<String> {
         let mut sets = self.sets().ok()?;
-        sets.retain(|(_, set)| stands(&set.summary) || set.summary.state == SetState::Running);
+        sets.retain(|(_, set)| stands(&set.summary));
         summary(&sets)
     }
 

@@ -70,12 +70,12 @@ impl Plan {
             Wanted::Session(id) => {
                 let id = match id {
                     Some(given) => changed.session(given)?,
-                    None => changed.last_standing()?.map(|(_, set)| set.session),
+                    None => changed.last_call()?.map(|(_, set)| set.session),
                 };
                 let family = id.map(|id| changed.family(&id)).transpose()?;
-                limited(standing(&family.unwrap_or_default())?)
+                limited(calls_of(&family.unwrap_or_default())?)
             }
-            Wanted::Given([]) => limited(changed.last_standing()?.into_iter().collect()),
+            Wanted::Given([]) => limited(changed.last_call()?.into_iter().collect()),
             Wanted::Given(words) => given(changed, words)?,
         };
         Self::of(sets)
@@ -232,8 +232,8 @@ fn given(changed: &Changed, words: &[String]) -> Result<Vec<Selected>, Failure> 
     Ok(selected)
 }
 
-/// Returns the calls of sessions whose changes still stand.
-fn standing(sessions: &[Session]) -> Result<Vec<(Session, SetSummary)>, Failure> {
+/// Returns the calls of sessions that an undo can be about.
+fn calls_of(sessions: &[Session]) -> Result<Vec<(Session, SetSummary)>, Failure> {
     let mut all = Vec::new();
     for session in sessions {
         let sets = session.summaries().map_err(unreadable)?;
@@ -268,19 +268,19 @@ fn last_of(changed: &Changed, path: &PathBuf) -> Result<Option<(Session, SetSumm
     Ok(None)
 }
 
-/// Returns the calls of the turn that the last standing call belongs to.
+/// Returns the calls of the turn that the last call belongs to.
 pub(crate) fn turn(
     settings: &Settings,
     changed: &Changed,
 ) -> Result<Vec<(Session, SetSummary)>, Failure> {
-    let Some((session, last)) = changed.last_standing()? else {
+    let Some((session, last)) = changed.last_call()? else {
         return Ok(Vec::new());
     };
     let (outermost, call) = changed.outermost_call(session.id(), &last.call_id);
     let Some(calls) = calls_of_turn(settings, outermost, call) else {
         return Ok(vec![(session.clone(), last)]);
     };
-    let mut sets = standing(&changed.family(outermost)?)?;
+    let mut sets = calls_of(&changed.family(outermost)?)?;
     sets.retain(|(session, set)| {
         let (_, call) = changed.outermost_call(session.id(), &set.call_id);
         calls.iter().any(|known| known == call)

@@ -224,9 +224,12 @@ fn a_running_process_is_shown_and_keeps_its_call_from_being_undone() {
     let sets = bed.changes(&[]);
     assert_eq!(sets[0]["state"], "running", "{sets:?}");
     assert_eq!(change(&sets[0], "victim.txt")["kind"], "deleted");
-    let refused = bed.haft(&["undo", sets[0]["call_id"].as_str().unwrap()]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.err.contains("still running"), "{refused:?}");
+    let id = sets[0]["call_id"].as_str().unwrap();
+    for words in [&["undo"][..], &["undo", id], &["undo", "--session"]] {
+        let refused = bed.haft(words);
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.err.contains("still running"), "{refused:?}");
+    }
     // It ends with the session, and what it did can then be undone.
     client.end();
     bed.says(&["undo"]);
