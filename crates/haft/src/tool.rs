@@ -221,6 +221,12 @@ pub trait AnyTool: Send + Sync {
     fn installer(&self) -> Option<Installer> {
         None
     }
+    /// Whether a tool that is not part of the toolset can run under review: it makes all its
+    /// changes through the session, or in a process that is started for the call and can be
+    /// run without network.
+    fn is_reviewable(&self) -> bool {
+        false
+    }
 }
 
 /// Statements of another server about its tool, beyond the definition.
@@ -398,6 +404,10 @@ impl AnyTool for Redefined {
 
     fn installer(&self) -> Option<Installer> {
         self.tool.installer()
+    }
+
+    fn is_reviewable(&self) -> bool {
+        self.tool.is_reviewable()
     }
 }
 

@@ -19,7 +19,7 @@ while read -r line; do
 done
 "#;
 
-fn executable(bed: &Bed, path: &str, text: &str) {
+pub(crate) fn executable(bed: &Bed, path: &str, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let path = bed.write(path, text);
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -74,6 +74,33 @@ fn reviewed_commands_have_no_network_even_if_it_is_on() {
 }
 
 #[test]
+fn programs_that_are_tools_are_reviewed_like_commands() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let script = format!(
+        "#!/bin/bash\nrm victim.txt; echo new > new.txt; echo ran\n\
+         (exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && echo reached\nexit 0\n"
+    );
+    for (policy, is_reviewed) in [("review", true), ("allow", false)] {
+        let bed = Bed::new();
+        bed.user(&format!(
+            "network: on\npolicy:\n  - {{ {policy}: spoil }}\n"
+        ));
+        planted(&bed);
+        let folder = "home/.config/haft/tools";
+        crate::programs::executable(&bed, &format!("{folder}/spoil"), &script);
+        let page = "---\ndescription: Spoils.\n---\n";
+        bed.write(&format!("{folder}/spoil.md"), page);
+        let reply = bed.call("spoil", &json!({}));
+        let said = text(&reply);
+        assert!(said.contains("ran"), "{reply}");
+        assert_eq!(said.contains("reached"), !is_reviewed, "{reply}");
+        assert_eq!(said.contains("reverted, because"), is_reviewed, "{reply}");
+        assert_eq!(is_spoiled(&bed), !is_reviewed, "{reply}");
+    }
+}
+
+#[test]
 fn processes_end_before_the_question() {
     let bed = Bed::new();
     bed.user(REVIEWS);

@@ -264,6 +264,10 @@ impl AnyTool for Executable {
     fn installer(&self) -> Option<Installer> {
         Some(self.installer)
     }
+
+    fn is_reviewable(&self) -> bool {
+        true
+    }
 }
 
 impl Executable {

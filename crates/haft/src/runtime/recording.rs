@@ -217,16 +217,21 @@ impl Runtime {
     /// them.
     pub(super) fn can_review(&self, entry: &Entry) -> bool {
         let session = &self.session;
-        // Programs that other people wrote have their own network and processes.
-        if session.effects.is_none() || entry.origin != ToolOrigin::Toolset {
+        let (tool, is_own) = (&entry.tool, entry.origin == ToolOrigin::Toolset);
+        // Other programs have their own network and processes.
+        if session.effects.is_none() || !(is_own || tool.is_reviewable()) {
             return false;
         }
-        match entry.tool.effect() {
+        let exec_context = match (tool.installer(), &session.programs) {
+            (Some(installer), Some(programs)) => Some(&**programs.of(installer)),
+            _ => session.exec_context.as_ref(),
+        };
+        let is_sandboxed = exec_context.is_some_and(|context| context.sandbox.is_some());
+        match tool.effect() {
             Effect::Write => session.scope.is_on_disk(),
-            Effect::Execute => session
-                .exec_context
-                .as_ref()
-                .is_some_and(|exec_context| exec_context.sandbox.is_some() && !session.is_remote()),
+            Effect::Execute if is_own => is_sandboxed && !session.is_remote(),
+            // Its changes may also be those of file tools.
+            Effect::Execute => is_sandboxed && session.scope.is_on_disk(),
             _ => false,
         }
     }

@@ -69,9 +69,9 @@ pub(crate) struct Session {
     pub(super) journal: Option<Arc<dyn Journal>>,
     /// Records what calls change.
     pub(crate) effects: Option<effects::Session>,
-    /// The sandbox of commands without network, for calls under review; created on first
-    /// use.
-    pub(super) offline: OnceLock<Arc<Sandbox>>,
+    /// Sandboxes, each with the same one without network, for calls under review; created on
+    /// first use.
+    pub(super) offline: Mutex<Vec<(Arc<Sandbox>, Arc<Sandbox>)>>,
     /// Ids of the undos that reviews made.
     pub(super) reverts: Mutex<BTreeSet<String>>,
     pub(crate) spill: Option<Spill>,
@@ -126,7 +126,7 @@ impl Session {
             processes: Arc::default(),
             journal: None,
             effects,
-            offline: OnceLock::new(),
+            offline: Mutex::default(),
             reverts: Mutex::default(),
             spill: None,
             state: Arc::default(),
@@ -167,15 +167,18 @@ impl Session {
         Some(Spill::new(spill.folder().with_file_name(id)).called(called))
     }
 
-    /// Returns the sandbox of commands without network.
+    /// Returns a sandbox without its network.
     pub(super) fn offline(&self, usual: &Arc<Sandbox>) -> Arc<Sandbox> {
         if usual.request().network == Network::Off {
             return Arc::clone(usual);
         }
-        let offline = self
-            .offline
-            .get_or_init(|| Arc::new(usual.without_network()));
-        Arc::clone(offline)
+        let mut known = recording::lock(&self.offline);
+        if let Some((_, offline)) = known.iter().find(|(one, _)| Arc::ptr_eq(one, usual)) {
+            return Arc::clone(offline);
+        }
+        let offline = Arc::new(usual.without_network());
+        known.push((Arc::clone(usual), Arc::clone(&offline)));
+        offline
     }
 
     /// Returns how to run commands.

@@ -137,6 +137,11 @@ impl AnyTool for PluginTool {
     fn installer(&self) -> Option<Installer> {
         Some(self.host.plugin.installer)
     }
+
+    fn is_reviewable(&self) -> bool {
+        // Such a plugin has no files and no network of its own.
+        self.host.plugin.guest.is_some()
+    }
 }
 
 impl PluginTool {
