@@ -164,21 +164,20 @@ impl Recorder {
     fn before_leaving(&self, path: &Path) -> io::Result<()> {
         let mut open = vec![path.to_owned()];
         while let Some(path) = open.pop() {
-            let is_dir = {
+            let now = {
                 let mut inner = self.lock();
                 let spot = inner.spot(&path)?;
                 self.flush(&mut inner)?;
                 spot.and_then(|spot| spot.now)
-                    .is_some_and(|now| now.is_dir())
             };
-            self.keep(
-                &path,
-                if is_dir {
-                    Change::LosesName
-                } else {
-                    Change::InPlace
-                },
-            )?;
+            let is_dir = now.as_ref().is_some_and(State::is_dir);
+            if !is_dir {
+                self.keep(&path, Change::InPlace)?;
+            }
+            // A file with other names is also linked, to be the same file again.
+            if now.is_some_and(|now| now.is_dir() || now.links > 1) {
+                self.keep(&path, Change::LosesName)?;
+            }
             if is_dir {
                 for entry in super::disk::names(&path)? {
                     open.push(path.join(entry));

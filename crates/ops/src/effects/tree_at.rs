@@ -3,7 +3,7 @@
 use super::attributes;
 use super::contents;
 use super::library;
-use super::outcome::{Calls, TreeAt, UndoError};
+use super::outcome::{TreeAt, UndoError};
 use super::picture::Picture;
 use super::session::Session;
 use super::state::{self, State};
@@ -29,13 +29,14 @@ pub(super) fn tree_at(session: &Session, call_id: &str, into: &Path) -> Result<T
         .iter()
         .rfind(|head| head.header.call_id == call_id)
         .ok_or_else(|| UndoError::UnknownCall(call_id.to_owned()))?;
-    let later = heads.iter().filter(|head| head.number > last.number);
-    let later: Vec<library::Head> = later.cloned().collect();
-    let selected = match undo::select(&later, &Calls::All) {
-        Err(UndoError::Nothing) => Vec::new(),
-        selected => selected?,
-    };
-    let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
+    // All of them: an undone call and its undo cancel each other out, but a call that was made
+    // before this one and undone after it does not.
+    let later: Vec<&library::Head> = heads
+        .iter()
+        .filter(|head| head.number > last.number)
+        .collect();
+    undo::can_be_taken_back(&later)?;
+    let numbers: Vec<u64> = later.iter().map(|head| head.number).collect();
     let picture = library::pictured(session, &numbers).map_err(&fail)?;
     let mut by_folder: HashMap<u32, Vec<u32>> = HashMap::new();
     for (entry, at) in picture.entries.iter().zip(0..) {

@@ -114,6 +114,12 @@ pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Hea
     if selected.is_empty() {
         return Err(UndoError::Nothing);
     }
+    can_be_taken_back(&selected)?;
+    Ok(selected)
+}
+
+/// Refuses sets that are still written, or whose content was removed by a limit.
+pub(super) fn can_be_taken_back(selected: &[&Head]) -> Result<(), UndoError> {
     if let Some(running) = selected.iter().find(|head| head.finished.is_none()) {
         return Err(UndoError::Running(running.header.call_id.clone()));
     }
@@ -125,7 +131,7 @@ pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Hea
     if !gone.is_empty() {
         return Err(UndoError::NoLongerKept(gone));
     }
-    Ok(selected)
+    Ok(())
 }
 
 fn run(

@@ -576,12 +576,15 @@ fn the_tree_after_a_call_can_be_copied() {
     let latest = bed.work.parent().unwrap().join("latest");
     bed.session.tree_at("call-3", &latest).unwrap();
     assert_eq!(tree(&latest), now);
-    // After an undo, the call is as if it had not been.
+    // The call before one that was undone, and that one itself.
     bed.undo().unwrap();
     let after = bed.tree();
     let second = bed.work.parent().unwrap().join("second");
     bed.session.tree_at("call-2", &second).unwrap();
     assert_eq!(tree(&second), after);
+    let third = bed.work.parent().unwrap().join("third");
+    bed.session.tree_at("call-3", &third).unwrap();
+    assert_eq!(tree(&third), now);
 }
 
 #[test]
