@@ -74,6 +74,24 @@ fn reviewed_commands_have_no_network_even_if_it_is_on() {
 }
 
 #[test]
+fn only_files_on_disk_are_reviewed() {
+    let bed = Bed::new();
+    bed.user(
+        "tools: { toolset: deepagents }\n\
+         backend: { routes: { /memories: store, /: filesystem } }\n\
+         policy:\n  - { review: write_file }\n",
+    );
+    for (path, said) in [
+        ("/new.txt", "reverted, because"),
+        ("/memories/new.txt", "not approved"),
+    ] {
+        let reply = bed.call("write_file", &json!({ "file_path": path, "content": "n" }));
+        assert!(text(&reply).contains(said), "{path}: {reply}");
+    }
+    assert_eq!(bed.read("new.txt"), None);
+}
+
+#[test]
 fn programs_that_are_tools_are_reviewed_like_commands() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -172,7 +172,7 @@ impl Runtime {
             if !effect.may_change() {
                 return Ok(Ruling::Run);
             }
-            if self.can_review(entry) {
+            if self.can_review(entry, paths) {
                 return Ok(Ruling::Review(judgement));
             }
         }

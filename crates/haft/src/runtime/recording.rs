@@ -5,11 +5,11 @@ use super::{Call, Runtime, Session};
 use crate::commands::CommandLocation;
 use crate::registry::{Entry, ToolOrigin};
 use crate::{Effect, Judgement, Reply, effects};
-use haft_ops::Scope;
 use haft_ops::effects::{Counts, End, Incomplete, Recorder};
 use haft_ops::exec::ExecContext;
 use haft_ops::executor::{Ended, Finished};
 use haft_ops::processes::Processes;
+use haft_ops::{Access, FilePath, Scope};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -215,7 +215,7 @@ impl Runtime {
 
     /// Whether the changes of a call can be recorded completely, so that a review can revert
     /// them.
-    pub(super) fn can_review(&self, entry: &Entry) -> bool {
+    pub(super) fn can_review(&self, entry: &Entry, paths: &[(FilePath, Access)]) -> bool {
         let session = &self.session;
         let (tool, is_own) = (&entry.tool, entry.origin == ToolOrigin::Toolset);
         // Other programs have their own network and processes.
@@ -227,11 +227,11 @@ impl Runtime {
             _ => session.exec_context.as_ref(),
         };
         let is_sandboxed = exec_context.is_some_and(|context| context.sandbox.is_some());
+        let is_on_disk = |path: &FilePath| session.backend.on_disk(path).is_some();
         match tool.effect() {
-            Effect::Write => session.scope.is_on_disk(),
-            Effect::Execute if is_own => is_sandboxed && !session.is_remote(),
-            // Its changes may also be those of file tools.
-            Effect::Execute => is_sandboxed && session.scope.is_on_disk(),
+            Effect::Write if paths.is_empty() => session.scope.is_on_disk(),
+            Effect::Write => paths.iter().all(|(path, _)| is_on_disk(path)),
+            Effect::Execute => is_sandboxed && !session.is_remote(),
             _ => false,
         }
     }

@@ -283,7 +283,7 @@ impl Runtime {
                     Some(set) => match revert(&review.session, set).await {
                         Ok(undone) => {
                             lock(&self.session.reverts).extend(undone);
-                            None
+                            effects::gap(&review.counts)
                         }
                         Err(why) => Some(why),
                     },

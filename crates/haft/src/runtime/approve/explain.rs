@@ -119,7 +119,7 @@ impl Runtime {
         if judgement.verdict == Verdict::Review {
             judgement.verdict = match effect.may_change() {
                 false => Verdict::Allow,
-                true if self.can_review(&entry) => Verdict::Review,
+                true if self.can_review(&entry, &checked) => Verdict::Review,
                 // Unrecorded changes cannot be reverted.
                 true => Verdict::Ask,
             };
