@@ -260,9 +260,16 @@ pub(crate) async fn agent(
     let agent = agent.system(system);
     let failed = |reason: String| Failure::failed(reason);
     let agent = match (session, loaded, sessions) {
-        (Some(session), Some(loaded), _) => agent
-            .resuming(session, &loaded)
-            .map_err(|error| failed(error.to_string()))?,
+        (Some(session), Some(loaded), sessions) => {
+            // The user may have undone what sub-agents changed.
+            if let Some(sessions) = &sessions {
+                let inner = crate::effects::descendants(sessions, &loaded.info.id);
+                agent.runtime().add_inner_sessions(inner);
+            }
+            agent
+                .resuming(session, &loaded)
+                .map_err(|error| failed(error.to_string()))?
+        }
         (_, _, Some(sessions)) => {
             let begun = sessions.begin(new);
             agent.recorded(begun.map_err(|error| failed(error.to_string()))?)

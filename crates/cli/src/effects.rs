@@ -43,8 +43,28 @@ pub(crate) fn store_in(state: &Path, effects: &Effects) -> Store {
 pub(crate) struct Changed {
     store: Store,
     work_dir: PathBuf,
-    /// The session and the call that started each sub-agent's session, by its id.
-    parents: HashMap<String, (String, String)>,
+    parents: Parents,
+}
+
+/// The session and the call that started each sub-agent's session, by its id.
+type Parents = HashMap<String, (String, String)>;
+
+/// Returns the calls within which a session works, innermost first, each with its session. A
+/// session that no sub-agent works in has none.
+fn ancestors<'a>(parents: &'a Parents, id: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let parent = |id: &str| {
+        let (session, call) = parents.get(id)?;
+        Some((session.as_str(), call.as_str()))
+    };
+    // Bounded, because the record might be broken.
+    std::iter::successors(parent(id), move |(id, _)| parent(id)).take(64)
+}
+
+/// Returns the sessions of the sub-agents below a session.
+pub(crate) fn descendants(sessions: &Sessions, id: &str) -> Vec<String> {
+    let parents = parents(sessions);
+    let is_below = |child: &&String| ancestors(&parents, child).any(|(one, _)| one == id);
+    parents.keys().filter(is_below).cloned().collect()
 }
 
 /// Converts an error of the system.
@@ -75,17 +95,6 @@ impl Changed {
         }
     }
 
-    /// Returns the calls within which a session works, innermost first, each with its
-    /// session. A session that no sub-agent works in has none.
-    fn ancestors<'a>(&'a self, id: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let parent = |id: &str| {
-            let (session, call) = self.parents.get(id)?;
-            Some((session.as_str(), call.as_str()))
-        };
-        // Bounded, because the record might be broken.
-        std::iter::successors(parent(id), move |(id, _)| parent(id)).take(64)
-    }
-
     /// Returns the session that a session belongs to: itself, or that of the agent which
     /// started it.
     pub(crate) fn outermost<'a>(&'a self, id: &'a str) -> &'a str {
@@ -94,7 +103,7 @@ impl Changed {
 
     /// Returns the outermost session and call that a call belongs to.
     pub(crate) fn outermost_call<'a>(&'a self, id: &'a str, call: &'a str) -> (&'a str, &'a str) {
-        self.ancestors(id).last().unwrap_or((id, call))
+        ancestors(&self.parents, id).last().unwrap_or((id, call))
     }
 
     /// Returns the sessions that changed something, newest first: of this folder, or of
@@ -143,7 +152,7 @@ impl Changed {
         sessions.extend(self.sessions(true)?);
         let mut root = None;
         for session in &sessions {
-            let mut within = self.ancestors(session.id());
+            let mut within = ancestors(&self.parents, session.id());
             let outer = within.find(|(_, call)| *call == id).map(|(outer, _)| outer);
             let is_own = || -> Result<bool, Failure> {
                 let sets = session.summaries().map_err(unreadable)?;
@@ -159,7 +168,7 @@ impl Changed {
         };
         let mut found = Vec::new();
         for session in self.sessions(true)? {
-            let is_within = self.ancestors(session.id()).any(|one| one == (&root, id));
+            let is_within = ancestors(&self.parents, session.id()).any(|one| one == (&root, id));
             if session.id() != root && !is_within {
                 continue;
             }
@@ -294,7 +303,7 @@ pub(crate) fn is_within(change: &Change, paths: &[PathBuf]) -> bool {
 
 /// Returns the session that started each sub-agent's session. Without a record there are
 /// none.
-fn parents(sessions: &Sessions) -> HashMap<String, (String, String)> {
+fn parents(sessions: &Sessions) -> Parents {
     let filter = Filter {
         sub_agents: true,
         ..Filter::default()

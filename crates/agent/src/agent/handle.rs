@@ -8,7 +8,7 @@ use crate::{AgentEvent, Event, EventKind, Message, Model, ToolCall, ToolResult, 
 use futures::Stream;
 use haft::Runtime;
 use haft_store::record::Redactor;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -106,9 +106,9 @@ pub(crate) struct Conversation {
     /// The user's answers for calls of sub-agents, while the calls that wait for those
     /// sub-agents run again.
     pub(crate) answers_within: Vec<(String, haft::ApprovalAnswer)>,
-    /// Undos that the model knows: the number of the last one, and the time of the last
-    /// message when the session was resumed.
-    pub(crate) told_undos: (u64, Option<SystemTime>),
+    /// Undos that the model knows: the number of the last one of each session, its own and
+    /// those of sub-agents, and the time of the last message when the session was resumed.
+    pub(crate) told_undos: (HashMap<String, u64>, Option<SystemTime>),
     /// Ids of all calls in the session, including those that were compacted away.
     pub(crate) call_ids: HashSet<String>,
     /// Whether the conversation comes from a record with redacted secrets. The model sees the

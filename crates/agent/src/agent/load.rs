@@ -10,7 +10,7 @@ use haft::{Content, ReplyForm};
 use haft_store::record::{Loaded, REDACTED, SessionRecord, StoredMessage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Gap in event numbers after a process was killed, which may have emitted events without
@@ -138,7 +138,7 @@ impl Agent {
             conversation.open = open;
             conversation.call_ids = call_ids;
             let last = loaded.messages.last().map(|stored| stored.time);
-            conversation.told_undos = (0, last);
+            conversation.told_undos = (HashMap::new(), last);
             let has_mark = |stored: &StoredMessage| stored.body.contains(REDACTED);
             conversation.has_marks = loaded.messages.iter().any(has_mark);
         }

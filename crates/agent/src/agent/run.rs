@@ -287,9 +287,9 @@ impl Run {
 
     /// Returns notes for the model about what the user undid.
     async fn undo_notes(&self) -> Vec<String> {
-        let (known, since) = self.shared.lock().told_undos;
-        let (last, notes) = self.shared.runtime.undo_notes(known, since).await;
-        self.shared.lock().told_undos.0 = last;
+        let (mut known, since) = self.shared.lock().told_undos.clone();
+        let notes = self.shared.runtime.undo_notes(&mut known, since).await;
+        self.shared.lock().told_undos.0 = known;
         notes
     }
 

@@ -137,6 +137,7 @@ fn with_a_sub_agent() -> Bed {
         Turn::text("Spoiled."),
         ModelReply::calling("b2", "execute", &bash("echo 2 > two")).into(),
         Turn::text("Done."),
+        Turn::text("I see."),
     ];
     let worker = "{ name: worker, description: Works., tools: [execute, write_file] }";
     let settings = format!("tools: {{ toolset: deepagents }}\nsubagents: [{worker}]\n");
@@ -167,6 +168,11 @@ fn what_a_sub_agent_changed_belongs_to_the_call_that_started_it() {
     let again = bed.haft(&["undo", "p1"]);
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(again.err.contains("already undone: p1"), "{again:?}");
+    // The agent is told, although the sub-agent made the changes.
+    bed.says(&["resume", "Go on"]);
+    let server = bed.server.as_ref().unwrap();
+    let sent = server.received().last().unwrap().json()["messages"].to_string();
+    assert!(sent.contains("the user undid s1, s2 of task "), "{sent}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A session inside another one: the same files, rules and approver, but fewer tools and
 //! its own state.
 
+use super::recording::lock;
 use super::{OuterCall, Runtime, Session};
 use crate::Tools;
 use crate::state::State;
@@ -55,6 +56,7 @@ impl Runtime {
         let spill = outer.spill_beside(&narrow.id);
         let shared = Arc::clone(&outer.shared);
         let session = Session {
+            inner_effects: Arc::clone(&outer.inner_effects),
             processes: Arc::clone(&outer.processes),
             journal: outer.journal.clone(),
             spill,
@@ -66,6 +68,9 @@ impl Runtime {
             outer: around.or_else(|| outer.outer.clone()),
             ..Session::new(shared, narrow.id, tools, outer.files())
         };
+        if let Some(effects) = &session.effects {
+            lock(&outer.inner_effects).push(effects.clone());
+        }
         session.start()
     }
 }

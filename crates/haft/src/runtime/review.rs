@@ -9,6 +9,7 @@ use haft_ops::effects::{
     Calls, Change, ChangeSet, Counts, Selection, Session, SetSummary, UndoError, UndoMode,
 };
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -164,41 +165,54 @@ impl Runtime {
         }
     }
 
-    /// Returns what the user undid and redid in this session, one note each, and the number
-    /// of the last such set. Sets up to the number `known`, and those that are older than
-    /// `since`, are left out, and so are reverts by a review.
-    pub async fn undo_notes(&self, known: u64, since: Option<SystemTime>) -> (u64, Vec<String>) {
-        let Some(session) = self.session.effects.clone() else {
-            return (known, Vec::new());
+    /// Adds sessions of sub-agents from an earlier process, so that [`Runtime::undo_notes`]
+    /// knows them.
+    pub fn add_inner_sessions(&self, ids: impl IntoIterator<Item = String>) {
+        let Some(own) = &self.session.effects else {
+            return;
         };
-        let is_new = move |set: &SetSummary| {
-            set.number > known && effects::UNDO_TOOLS.contains(&set.tool.as_str())
+        let open = |id: String| own.store().session(&id, own.work_dir(), own.roots());
+        lock(&self.session.inner_effects).extend(ids.into_iter().map(open));
+    }
+
+    /// Returns what the user undid and redid in this session and in those of its sub-agents,
+    /// one note each. `known` has the number of the last undo of each session that the model
+    /// knows, and is updated. Undos that are older than `since` are left out, and so are
+    /// reverts by a review.
+    pub async fn undo_notes(
+        &self,
+        known: &mut HashMap<String, u64>,
+        since: Option<SystemTime>,
+    ) -> Vec<String> {
+        let Some(own) = self.session.effects.clone() else {
+            return Vec::new();
         };
-        // The changes are read only if there is a new undo.
+        let mut sessions = vec![own];
+        if self.session.agent.is_none() {
+            sessions.extend(lock(&self.session.inner_effects).iter().cloned());
+        }
+        let from = known.clone();
         let found = haft_ops::blocking::on_a_thread(move || {
-            let summaries = session.summaries()?;
-            if !summaries.iter().any(is_new) {
-                return Ok((summaries, Vec::new()));
-            }
-            let mut sets = session.sets()?;
-            sets.retain(|set| is_new(&set.summary));
-            std::io::Result::Ok((summaries, sets))
+            let read = sessions.iter().map(|session| {
+                let last = from.get(session.id()).copied().unwrap_or_default();
+                new_undos(session, last)
+            });
+            let read: Vec<_> = read.filter_map(std::io::Result::ok).flatten().collect();
+            read
         });
-        let Ok(Ok((summaries, sets))) = found.await else {
-            return (known, Vec::new());
-        };
-        let own = lock(&self.session.reverts).clone();
-        let mut last = known;
+        let reverts = lock(&self.session.reverts).clone();
         let mut notes = Vec::new();
-        for set in sets {
-            last = last.max(set.summary.number);
-            let is_old = since.is_some_and(|since| set.summary.time <= since);
-            if !is_old && !own.contains(&set.summary.call_id) {
-                let calls = effects::origins(&summaries, &set.summary.undoes);
-                notes.push(undo_note(&set, &calls));
+        for (set, calls) in found.await.unwrap_or_default() {
+            let summary = &set.summary;
+            let last = known.entry(summary.session.clone()).or_default();
+            *last = summary.number.max(*last);
+            let is_old = since.is_some_and(|since| summary.time <= since);
+            if !is_old && !reverts.contains(&summary.call_id) {
+                let task = (summary.session != self.session.id).then_some(&*summary.session);
+                notes.push(undo_note(&set, &calls, task));
             }
         }
-        (last, notes)
+        notes
     }
 
     /// Returns the id under which the call is recorded.
@@ -216,8 +230,8 @@ impl Runtime {
             (Approve::Auto, _, None) => {
                 return Some(Settled::Keep("--approve auto keeps changes".to_owned()));
             }
-            (Approve::Never, _, _) => "--approve never keeps no changes that need a review",
-            (_, None, None) => "no user can be asked here",
+            (Approve::Never, _, _) => "and --approve never keeps no changes that need a review",
+            (_, None, None) => "and no user can be asked here",
             _ => {
                 let question = Question {
                     call_id: call.id.clone(),
@@ -336,8 +350,28 @@ async fn find(session: &Session, id: &str) -> Option<Arc<ChangeSet>> {
     found.await.ok()?.map(Arc::new)
 }
 
-/// Tells the model about an undo.
-fn undo_note(set: &ChangeSet, calls: &[String]) -> String {
+/// Returns the undos of a session after the set with the number `known`, each with the calls
+/// that it is about.
+fn new_undos(session: &Session, known: u64) -> std::io::Result<Vec<(ChangeSet, Vec<String>)>> {
+    let is_new =
+        |set: &SetSummary| set.number > known && effects::UNDO_TOOLS.contains(&set.tool.as_str());
+    let summaries = session.summaries()?;
+    // The changes are read only if there is a new undo.
+    if !summaries.iter().any(is_new) {
+        return Ok(Vec::new());
+    }
+    let mut sets = session.sets()?;
+    sets.retain(|set| is_new(&set.summary));
+    let sets = sets.into_iter().map(|set| {
+        let calls = effects::origins(&summaries, &set.summary.undoes);
+        (set, calls)
+    });
+    Ok(sets.collect())
+}
+
+/// Tells the model about an undo. `task` is the sub-agent that made the calls, by the id that
+/// the model knows.
+fn undo_note(set: &ChangeSet, calls: &[String], task: Option<&str>) -> String {
     let did = match set.summary.tool.as_str() {
         "redo" => "redid",
         _ => "undid",
@@ -347,7 +381,9 @@ fn undo_note(set: &ChangeSet, calls: &[String]) -> String {
         false => haft_ops::text::few(calls, 10),
     };
     let files = effects::files(&set.changes);
-    on_one_line(format!("[haft: the user {did} {calls}: {files}]"))
+    let of = task.map(|task| format!(" of task {task}"));
+    let of = of.unwrap_or_default();
+    on_one_line(format!("[haft: the user {did} {calls}{of}: {files}]"))
 }
 
 /// Takes back a set of changes. Returns the id of the undo, or what could not be taken back.

@@ -72,6 +72,9 @@ pub(crate) struct Session {
     /// Sandboxes, each with the same one without network, for calls under review; created on
     /// first use.
     pub(super) offline: Mutex<Vec<(Arc<Sandbox>, Arc<Sandbox>)>>,
+    /// Records of sessions inside this one, such as those of sub-agents: the user may undo
+    /// what they changed. The sessions inside share the list.
+    pub(super) inner_effects: Arc<Mutex<Vec<effects::Session>>>,
     /// Ids of the undos that reviews made.
     pub(super) reverts: Mutex<BTreeSet<String>>,
     pub(crate) spill: Option<Spill>,
@@ -127,6 +130,7 @@ impl Session {
             journal: None,
             effects,
             offline: Mutex::default(),
+            inner_effects: Arc::default(),
             reverts: Mutex::default(),
             spill: None,
             state: Arc::default(),
