@@ -47,7 +47,7 @@ pub(super) fn serve(listener: &Listener, recording: &Recording) {
         match handled {
             Ok(Ok(())) => {}
             // Its process has ended, so the call is not made.
-            Ok(Err(error)) if is_gone(&error) => {}
+            Ok(Err(error)) if is_gone(&error) || !listener.is_waiting(call.id) => {}
             Ok(Err(error)) => recording.incomplete(unreadable(&error)),
             Err(_) => {
                 recording.incomplete(Incomplete::Other(PANICKED.to_owned()));

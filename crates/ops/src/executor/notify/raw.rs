@@ -129,6 +129,19 @@ impl Listener {
         })
     }
 
+    /// Whether the process that made a call still waits for its answer.
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
+        // SAFETY: the kernel reads a number that is alive during the call.
+        let answer = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _,
+                &raw const id,
+            )
+        };
+        answer == 0
+    }
+
     /// Lets a call go on. `NotFound` means that its process has ended.
     pub(super) fn resume(&self, id: u64) -> io::Result<()> {
         let answer = seccomp_notif_resp {
