@@ -28,7 +28,7 @@ struct Step {
     paths: Vec<PathBuf>,
 }
 
-/// What an undo would do.
+/// Result of an undo that did nothing yet.
 #[derive(Default)]
 pub(crate) struct Preview {
     pub(crate) undone: Vec<(Session, Undone)>,
@@ -44,7 +44,7 @@ pub(crate) enum Wanted<'a> {
     Given(&'a [String]),
     /// A whole session; `None` for the newest one.
     Session(Option<&'a str>),
-    /// These sets.
+    /// Sets that are known already.
     Sets(Vec<(Session, SetSummary)>),
 }
 

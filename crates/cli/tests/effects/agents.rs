@@ -168,7 +168,7 @@ fn what_a_sub_agent_changed_belongs_to_the_call_that_started_it() {
     let again = bed.haft(&["undo", "p1"]);
     assert_eq!(again.code, Some(1), "{again:?}");
     assert!(again.err.contains("already undone: p1"), "{again:?}");
-    // The agent is told, although the sub-agent made the changes.
+    // The agent's model learns of it, although the sub-agent made the changes.
     bed.says(&["resume", "Go on"]);
     let server = bed.server.as_ref().unwrap();
     let sent = server.received().last().unwrap().json()["messages"].to_string();
