@@ -34,7 +34,17 @@ impl Notes {
         if !text.trim_start().starts_with(['{', '[']) {
             return None;
         }
-        let values = Shape::of(text.as_bytes()).values();
+        let seen = Shape::of(text.as_bytes()).values();
+        self.take(seen)?;
+        let value = parse::nested(text)?;
+        // Text with the quotation marks of Python may have more values than it seems to.
+        let found = Shape::of(value.to_string().as_bytes()).values();
+        self.take(found.saturating_sub(seen))?;
+        Some(value)
+    }
+
+    /// Counts values against the limit. `None` if there are too many.
+    fn take(&mut self, values: usize) -> Option<()> {
         if self.parsed_values + values > MAX_VALUES {
             self.problem(Problem::Other(format!(
                 "the arguments are too large: the lists and objects in their strings have more \
@@ -43,7 +53,7 @@ impl Notes {
             return None;
         }
         self.parsed_values += values;
-        parse::nested(text)
+        Some(())
     }
 
     pub(super) fn repair(&mut self, parameter: &str, change: impl AsRef<str>) {

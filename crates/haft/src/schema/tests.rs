@@ -410,6 +410,22 @@ fn a_name_with_a_unit_is_accepted_if_the_parameter_has_that_unit() {
     }
 }
 
+/// A quotation mark inside Python's ones must not hide the values after it.
+#[test]
+fn strings_with_lists_share_one_limit_whatever_their_quotation_marks() {
+    let schema = json!({
+        "properties": {"lists": {"type": "array", "items": {"type": "array"}}},
+    });
+    let checker = Checker::new(&schema, Ranges::Clamp);
+    for begin in ["[0", "['\"'"] {
+        let list = format!("{begin}{}]", ",1".repeat(60_000));
+        let prepare = |count: usize| checker.prepare(json!({"lists": vec![list.clone(); count]}));
+        assert!(prepare(2).is_ok(), "{begin}");
+        let error = prepare(3).unwrap_err().to_string();
+        assert!(error.contains("the arguments are too large"), "{error}");
+    }
+}
+
 #[test]
 fn external_schemas_are_limited() {
     let mut deep = json!({"type": "string"});
