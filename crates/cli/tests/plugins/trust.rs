@@ -841,6 +841,7 @@ fn code_that_an_argument_names_indirectly_is_pinned_and_remarked() {
 fn code_that_variables_and_options_load_is_pinned_and_remarked() {
     let git = |option: &str| json!({ "path": "/usr/bin/git", "args": ["-c", option, "s"] });
     let with = |name: &str, value: &str| json!({ "path": "./plug", "env": { name: value } });
+    let wrapped = |program: &str, args: &[&str]| json!({ "path": program, "args": args });
     for (entry, file) in [
         (with("NODE_OPTIONS", "--require ./pre"), "pre.js"),
         (with("NODE_OPTIONS", "--import=./pre.mjs"), "pre.mjs"),
@@ -852,6 +853,25 @@ fn code_that_variables_and_options_load_is_pinned_and_remarked() {
         (with("GIT_CONFIG_VALUE_0", "!./srv"), "srv"),
         (with("GIT_SSH_COMMAND", "sh -c './srv x'"), "srv"),
         (with("PAGER", "./srv"), "srv"),
+        (
+            wrapped("/usr/bin/env", &["PYTHONPATH=./lib", "python3", "./plug"]),
+            "lib/sitecustomize.py",
+        ),
+        (
+            wrapped(
+                "timeout",
+                &["5", "env", "NODE_OPTIONS=-r ./pre", "node", "./plug"],
+            ),
+            "pre.js",
+        ),
+        (
+            wrapped("/usr/bin/env", &["BASH_ENV=./pre", "bash", "./plug"]),
+            "pre",
+        ),
+        (
+            wrapped("nice", &["env", "GCONV_PATH=./lib", "./plug", "./lib/x"]),
+            "lib/x",
+        ),
         (git("alias.s=!./srv"), "srv"),
         (git("alias.s=!exec ./bin/srv"), "bin/srv"),
         (git("core.fsmonitor=./srv"), "srv"),
@@ -899,6 +919,8 @@ fn only_code_that_is_not_pinned_is_remarked() {
         json!({ "path": "./plug", "env": { "GIT_CONFIG_GLOBAL": "./README.md" } }),
         json!({ "path": "/usr/bin/git", "args": ["-C", "far", "-c", "core.fsmonitor=./x"] }),
         json!({ "path": "./plug", "args": ["--run", "cd far && ./x"] }),
+        json!({ "path": "/usr/bin/env", "args": ["--chdir=far", "python3", "./plug.py"] }),
+        json!({ "path": "/lib64/ld-linux-x86-64.so.2", "args": ["--library-path", "far", "./plug"] }),
     ] {
         let shown = shown(&entry);
         assert!(shown.contains(MAY_LOAD), "{entry}: {shown}");

@@ -325,16 +325,15 @@ impl WrittenCommand<'_> {
         })
     }
 
-    /// Returns the variables it gets in addition to the default ones.
+    /// Returns the variables it gets in addition to the default ones, and those that its
+    /// arguments set for another program.
     fn variables(&self) -> Vec<(String, String)> {
         let passed = self.environment.names.iter();
         let passed = passed.filter_map(|name| Some((name.clone(), self.process.text(name)?)));
-        self.environment
-            .values
-            .iter()
-            .cloned()
-            .chain(passed)
-            .collect()
+        let set = assignments(self.arguments);
+        let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let own = self.environment.values.iter().cloned();
+        own.chain(passed).chain(set).collect()
     }
 
     /// Returns the `PATH` of the program.
@@ -469,6 +468,16 @@ pub(super) fn paths_of_value(value: &str) -> impl Iterator<Item = &str> {
         .chain(pieces)
         .flatten()
         .filter(|path| !path.is_empty())
+}
+
+/// Returns the variables that arguments set for another program, as in `env A=1 python3`.
+pub(super) fn assignments(arguments: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let parts = arguments.iter().filter_map(|word| word.split_once('='));
+    parts.filter(move |(name, _)| is_name(name))
 }
 
 /// Returns the paths in a text that is code for a shell or another interpreter.

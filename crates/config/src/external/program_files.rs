@@ -1,7 +1,7 @@
 //! The files of a configured program that are pinned when the user trusts it.
 
 use super::command::{
-    CodeSource, code_source, is_loader, may_be_script, may_run_code, paths_in_text,
+    CodeSource, assignments, code_source, is_loader, may_be_script, may_run_code, paths_in_text,
     paths_of_argument, paths_of_value,
 };
 use super::is_file;
@@ -79,7 +79,9 @@ impl ProgramWords<'_> {
         for path in texts.take(MAX_WORDS).flat_map(|word| self.paths(word)) {
             add(&mut files, path);
         }
-        for (name, value) in &self.variables {
+        let set = assignments(self.arguments);
+        let variables: Vec<(&str, &str)> = self.variables.iter().copied().chain(set).collect();
+        for (name, value) in &variables {
             let paths = paths_of_value(value).chain(paths_in_text(value));
             for path in paths.take(MAX_WORDS).map(|path| plain(&own.join(path))) {
                 if is_loader(name) {
@@ -100,7 +102,7 @@ impl ProgramWords<'_> {
             }
             CodeSource::Text(_) | CodeSource::Unknown => false,
         };
-        let mut variables = self.variables.iter();
+        let mut variables = variables.iter();
         let is_steered = self.arguments.iter().any(|word| may_be_script(word))
             || variables.any(|(name, value)| may_run_code(name, value));
         for path in self.modules(source) {

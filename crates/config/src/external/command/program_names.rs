@@ -258,7 +258,7 @@ const COMMANDERS: [&str; 44] = [
 ];
 
 /// Prefixes of variables that determine where code is loaded from.
-const LOADERS: [&str; 48] = [
+const LOADERS: [&str; 52] = [
     "PATH",
     "HOME",
     "XDG_",
@@ -268,6 +268,10 @@ const LOADERS: [&str; 48] = [
     "PYTHONUSERBASE",
     "PYTHONPYCACHEPREFIX",
     "PYTHONEXECUTABLE",
+    "PYTHONPLATLIBDIR",
+    "TS_NODE_",
+    "GCONV_PATH",
+    "GTK_",
     "VIRTUAL_ENV",
     "NODE_PATH",
     "NODE_COMPILE_CACHE",
@@ -543,7 +547,12 @@ pub(super) fn code_source(name: &str, arguments: &[String]) -> CodeSource {
         };
     }
     let is_wrapper = WRAPPERS.contains(&name);
-    if is_runner(name) && !is_wrapper || runs_elsewhere(name) {
+    // `env --chdir=DIR`: its words start from another folder.
+    let goes_elsewhere = |word: &&str| ["-C", "-D"].contains(word) || word.starts_with("--chdir");
+    let is_moved = is_wrapper && words.iter().any(goes_elsewhere);
+    // `ld-linux-x86-64.so.2 --library-path lib PROGRAM`
+    let is_linker = name.starts_with("ld-") || name.starts_with("ld.so");
+    if is_runner(name) && !is_wrapper || runs_elsewhere(name) || is_moved || is_linker {
         return CodeSource::Unknown;
     }
     for (at, word) in words.iter().enumerate() {
