@@ -297,9 +297,9 @@ impl LineChat {
             "/compact" => driver.compact().await,
             "/changes" => driver.changes(rest.to_owned()).await,
             // Questions need a screen, so the user confirms with a second command.
-            "/undo" => match rest.strip_prefix("yes") {
-                Some(rest) => driver.undo(rest.trim().to_owned()).await,
-                None => {
+            "/undo" => match rest.split_once(' ').unwrap_or((rest, "")) {
+                ("yes", rest) => driver.undo(rest.trim().to_owned()).await,
+                _ => {
                     let preview = driver.undo_preview(rest.to_owned()).await;
                     let how = format!("/undo yes {rest}");
                     preview.map(|text| format!("{text}\nto do this: {}", how.trim_end()))

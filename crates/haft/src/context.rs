@@ -235,6 +235,12 @@ impl Context {
         self.run_in(&exec_context, request).await
     }
 
+    /// Whether the user decides about what the call changes after it has ended.
+    pub(crate) fn is_reviewed(&self) -> bool {
+        let recording = self.recording.as_ref();
+        recording.is_some_and(Recording::is_reviewed)
+    }
+
     /// Records what commands change.
     fn recorded(&self, exec_context: ExecContext) -> ExecContext {
         match &self.recording {
@@ -439,9 +445,7 @@ impl Context {
         let runtime = Runtime {
             session: Arc::clone(&self.session),
         };
-        let reviewed = self.recording.as_ref();
-        let is_reviewed = reviewed.is_some_and(Recording::is_reviewed);
-        runtime.would_allow(self.tool(), resource, is_reviewed)
+        runtime.would_allow(self.tool(), resource, self.is_reviewed())
     }
 
     /// Shows partial results while the call runs.
@@ -485,8 +489,7 @@ impl Context {
         resource: Resource,
         paths: &[(FilePath, Access)],
     ) -> Result<(), Error> {
-        let reviewed = self.recording.as_ref();
-        let is_reviewed = reviewed.is_some_and(Recording::is_reviewed);
+        let is_reviewed = self.is_reviewed();
         self.runtime()
             .may(self.tool(), self.effect, resource, paths, is_reviewed)
     }

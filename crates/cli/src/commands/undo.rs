@@ -8,7 +8,7 @@ use crate::effects::words::{done_lines, failure, preview_lines};
 use crate::exit::{Exit, Failure};
 use crate::{ask, output, session};
 use haft::effects::printed_path;
-use haft::ops::effects::{SetState, UndoError, UndoMode};
+use haft::ops::effects::{ChangedPath, SetState, UndoError, UndoMode};
 use std::path::Path;
 
 /// Maximum number of files that a question lists.
@@ -35,30 +35,26 @@ pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
         None => (Wanted::Given(&args.what), &[]),
     };
     let plan = Plan::new(&changed, wanted, paths)?;
-    match (plan.preview(), args.force) {
-        (Ok(preview), _) if args.dry_run => {
-            output::text(&preview_lines(work_dir, "undo", &preview, usize::MAX).join("\n"))?;
-            return Ok(Exit::Done);
-        }
-        (Ok(preview), _) => {
-            if !confirmed(work_dir, "undo", &preview)? {
-                return Ok(Exit::Failed);
+    // A single step changes nothing unless it can take back everything. Several steps are
+    // tried first, so that none has to be taken back.
+    if args.dry_run || output::can_ask() || !plan.is_single_step() {
+        match plan.preview() {
+            Ok(preview) if args.dry_run => {
+                output::text(&preview_lines(work_dir, "undo", &preview, usize::MAX).join("\n"))?;
+                return Ok(Exit::Done);
             }
-        }
-        // Only a forced undo can go on.
-        (Err(UndoError::Changed { paths }), true) if !args.dry_run => {
-            if output::can_ask() {
-                for one in paths {
-                    let path = printed_path(work_dir, &one.path);
-                    output::note(&format!("  {path}: {}", one.what));
-                }
-                if !ask::confirm("Move these aside and undo? [y/N] ")? {
-                    output::note("nothing was changed");
+            Ok(preview) => {
+                if !confirmed(work_dir, "undo", &preview)? {
                     return Ok(Exit::Failed);
                 }
             }
+            Err(UndoError::Changed { paths }) if args.force && !args.dry_run => {
+                if !confirmed_by_force(work_dir, &paths)? {
+                    return Ok(Exit::Failed);
+                }
+            }
+            Err(error) => return Err(failure(work_dir, error)),
         }
-        (Err(error), _) => return Err(failure(work_dir, error)),
     }
     let undone = plan
         .run(mode(args.force))
@@ -77,27 +73,35 @@ pub(crate) fn redo(shared: &Shared, args: &Redo) -> Result<Exit, Failure> {
     let Some((session, _)) = last else {
         return Err(nothing());
     };
-    match session.redo(UndoMode::DryRun) {
-        Ok(undone) => {
-            let preview = Preview {
-                undone: vec![(session.clone(), undone)],
-                ..Preview::default()
-            };
-            if args.dry_run {
-                output::text(&preview_lines(work_dir, "redo", &preview, usize::MAX).join("\n"))?;
-                return Ok(Exit::Done);
+    let failed = |error| match error {
+        UndoError::Nothing => nothing(),
+        error => failure(work_dir, error),
+    };
+    if args.dry_run || output::can_ask() {
+        match session.redo(UndoMode::DryRun) {
+            Ok(undone) => {
+                let preview = Preview {
+                    undone: vec![(session.clone(), undone)],
+                    ..Preview::default()
+                };
+                if args.dry_run {
+                    let lines = preview_lines(work_dir, "redo", &preview, usize::MAX);
+                    output::text(&lines.join("\n"))?;
+                    return Ok(Exit::Done);
+                }
+                if !confirmed(work_dir, "redo", &preview)? {
+                    return Ok(Exit::Failed);
+                }
             }
-            if !confirmed(work_dir, "redo", &preview)? {
-                return Ok(Exit::Failed);
+            Err(UndoError::Changed { paths }) if args.force && !args.dry_run => {
+                if !confirmed_by_force(work_dir, &paths)? {
+                    return Ok(Exit::Failed);
+                }
             }
+            Err(error) => return Err(failed(error)),
         }
-        Err(UndoError::Nothing) => return Err(nothing()),
-        Err(UndoError::Changed { .. }) if args.force && !args.dry_run => {}
-        Err(error) => return Err(failure(work_dir, error)),
     }
-    let undone = session
-        .redo(mode(args.force))
-        .map_err(|error| failure(work_dir, error))?;
+    let undone = session.redo(mode(args.force)).map_err(failed)?;
     report(&done_lines(work_dir, "redid", &[(session, undone)], &[]))
 }
 
@@ -118,6 +122,22 @@ fn confirmed(work_dir: &Path, verb: &str, preview: &Preview) -> Result<bool, Fai
         output::note(&line);
     }
     let yes = ask::confirm(&format!("Go ahead with the {verb}? [y/N] "))?;
+    if !yes {
+        output::note("nothing was changed");
+    }
+    Ok(yes)
+}
+
+/// Names the files that would be moved aside and asks, if there is a terminal.
+fn confirmed_by_force(work_dir: &Path, paths: &[ChangedPath]) -> Result<bool, Failure> {
+    if !output::can_ask() {
+        return Ok(true);
+    }
+    for one in paths {
+        let path = printed_path(work_dir, &one.path);
+        output::note(&format!("  {path}: {}", one.what));
+    }
+    let yes = ask::confirm("Move these aside and undo? [y/N] ")?;
     if !yes {
         output::note("nothing was changed");
     }

@@ -146,6 +146,8 @@ impl Plan {
         let mut all: Vec<(Session, Undone)> = Vec::new();
         for step in &self.steps {
             match step.undo(how) {
+                // Its paths were restored before.
+                Ok(undone) if undone.changes.is_empty() && undone.aside.is_empty() => {}
                 Ok(undone) => all.push((step.session.clone(), undone)),
                 Err(error) => {
                     for (session, _) in all.iter().rev() {
@@ -161,6 +163,11 @@ impl Plan {
             true => Err(UndoError::Nothing),
             false => Ok(all),
         }
+    }
+
+    /// Whether it is one undo of one session.
+    pub(crate) fn is_single_step(&self) -> bool {
+        self.steps.len() < 2
     }
 
     /// Returns the selected calls of which something was not recorded.

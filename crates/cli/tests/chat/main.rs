@@ -11,6 +11,7 @@
     reason = "tests fail loudly, and look at the machine themselves"
 )]
 
+mod changes;
 mod forms;
 mod looks;
 mod questions;

@@ -471,6 +471,31 @@ impl Driver for Actor {
         Ok(streamed(seen))
     }
 
+    async fn changes(&self, words: String) -> Result<String, String> {
+        Ok(format!("changes of {words}\n    -old\n    +new\n"))
+    }
+
+    async fn undo_preview(&self, words: String) -> Result<String, String> {
+        match words.as_str() {
+            "nothing" => Err("nothing to undo".to_owned()),
+            words => Ok(format!("undo of {words}\n  remove   new.txt")),
+        }
+    }
+
+    async fn undo(&self, words: String) -> Result<String, String> {
+        self.log(&json!({ "undo": words }));
+        Ok(format!("undid {words}: 1 file"))
+    }
+
+    async fn redo_preview(&self) -> Result<String, String> {
+        Ok("redo of c1".to_owned())
+    }
+
+    async fn redo(&self) -> Result<String, String> {
+        self.log(&json!({ "redo": true }));
+        Ok("redid c1: 1 file".to_owned())
+    }
+
     fn has_unfinished_run(&self) -> bool {
         self.left.load(std::sync::atomic::Ordering::Relaxed)
     }

@@ -116,7 +116,15 @@ fn a_fork_takes_the_files_along() {
         .collect();
     names.sort();
     assert_eq!(names, ["one"]);
-    // The work folder is as it was.
+    // The same after the call was undone.
+    bed.says(&["undo", "b1"]);
+    let undone = bed.path("undone");
+    let undone = undone.to_str().unwrap();
+    bed.says(&[
+        "sessions", "fork", &session, "--at", "b1", "--files", undone,
+    ]);
+    assert!(bed.path("undone/one").exists() && !bed.path("undone/victim").exists());
+    // The work folder stays as it is.
     assert_eq!(bed.read("three").unwrap(), "3");
     let again = bed.haft(&fork);
     assert_ne!(again.code, Some(0), "the folder exists: {again:?}");

@@ -123,7 +123,13 @@ fn processes_end_before_the_question() {
     let bed = Bed::new();
     bed.user(REVIEWS);
     let line = "(while sleep 0.05; do date +%N > clock; done) > /dev/null 2>&1 & sleep 0.3";
-    bed.call("bash", &json!({ "command": line }));
+    let reply = bed.call("bash", &json!({ "command": line }));
+    let said = text(&reply);
+    assert!(
+        said.contains("ended, because the user reviews this call"),
+        "{said}"
+    );
+    assert!(!said.contains("still running"), "{said}");
     assert_eq!(
         bed.read("clock"),
         None,

@@ -81,15 +81,19 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
         } else {
             String::new()
         };
-        notes.push(format!(
-            "[still running in the background: {}{more}; {}]",
-            names.join(", "),
-            match done.confined {
-                Confined::Off => "it will be ended with this session",
-                Confined::By(_) =>
-                    "other commands cannot reach it, and it will be ended with this session",
-            }
-        ));
+        let names = names.join(", ");
+        notes.push(match done.confined {
+            _ if cx.is_reviewed() => format!(
+                "[left in the background: {names}{more}; ended, because the user reviews this call]"
+            ),
+            Confined::Off => format!(
+                "[still running in the background: {names}{more}; it will be ended with this session]"
+            ),
+            Confined::By(_) => format!(
+                "[still running in the background: {names}{more}; other commands cannot reach it, \
+                 and it will be ended with this session]"
+            ),
+        });
     }
     notes.extend(findings(&done.findings, &cx.session));
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
