@@ -129,7 +129,11 @@ fn print_pending(agent: &Agent) {
         }
         // The call is already running and asks for something more, or has run.
         if let Some(pending) = agent.question(&call.own).filter(|one| one.has_begun) {
-            let line = format!("    asks: {}", pending.question);
+            let question = &pending.question;
+            let line = match question.split_once(": ").filter(|_| pending.is_review) {
+                Some((_, question)) => format!("    {question}"),
+                None => format!("    asks: {question}"),
+            };
             output::note(&text::on_one_line(&line));
         }
     }

@@ -1,6 +1,7 @@
 //! Progress of a non-interactive run on stderr, one line per call.
 
 use crate::{output, text};
+use haft::ops::effects::Counts;
 use haft_agent::{AgentEvent, Event, EventKind};
 use haft_chat::background_task_line;
 use serde_json::Value;
@@ -114,10 +115,27 @@ fn tool(event: &haft::EventKind) -> Option<String> {
             tool, arguments, ..
         } => Some(format!("? {tool} {}", brief(arguments))),
         haft::EventKind::ReviewNeeded { tool, changes, .. } => {
-            Some(format!("? {tool} changed {} files", changes.len()))
+            Some(format!("? {tool}: {}", counted(changes)))
         }
         _ => None,
     }
+}
+
+/// Counts changes by their kind, deletions first.
+fn counted(changes: &[Value]) -> String {
+    let count = |kind: &str| {
+        let changes = changes.iter().filter(|change| change["kind"] == kind);
+        changes.count() as u64
+    };
+    haft::effects::counts_words(&Counts {
+        created: count("created"),
+        modified: count("modified"),
+        deleted: count("deleted"),
+        renamed: count("renamed"),
+        attributes: count("attributes"),
+        complete: true,
+        why: None,
+    })
 }
 
 /// Formats the arguments of a call as one line.

@@ -226,6 +226,12 @@ fn an_answer_of_the_wrong_kind_is_an_error() {
     let waits = bed.haft(&["run", "Go"]);
     assert_eq!(waits.code, Some(3), "{waits:?}");
     assert!(waits.err.contains("--answer b1=keep"), "{waits:?}");
+    assert!(
+        waits.err.contains("? bash: 1 deleted, 1 created\n"),
+        "{waits:?}"
+    );
+    let question = "\n    keep or revert? 1 deleted, 1 created\n";
+    assert!(waits.err.contains(question), "{waits:?}");
     let wrong = bed.haft(&["resume", "--answer", "b1=approve"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.err.contains("keep, revert"), "{wrong:?}");
