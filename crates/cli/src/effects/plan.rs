@@ -2,16 +2,16 @@
 //! their own, so one undo may have several steps.
 
 use super::words::call_name;
-use super::{Changed, is_within, recorded, unreadable};
+use super::{Changed, changed_paths, is_within, recorded, unreadable};
 use crate::exit::Failure;
 use crate::text::on_one_line;
-use haft::effects::{UNDO_TOOLS, stands};
+use haft::effects::{UNDO_TOOLS, printed_path, stands};
 use haft::ops::effects::{
-    Calls, Selection, Session, SetState, SetSummary, UndoError, UndoMode, Undone,
+    Calls, Change, Selection, Session, SetState, SetSummary, UndoError, UndoMode, Undone,
 };
 use haft::ops::text::decode::visible;
 use haft_config::Settings;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Calls to undo, newest first.
 pub(crate) struct Plan {
@@ -99,6 +99,7 @@ impl Plan {
             ))
             .hint("`haft undo CALL` undoes an earlier call; `haft changes` lists them"));
         }
+        check_folders(&sets)?;
         let mut steps: Vec<Step> = Vec::new();
         for (session, set, paths) in sets {
             match steps.last_mut() {
@@ -184,6 +185,34 @@ impl Step {
         };
         self.session.undo(&selection, how)
     }
+}
+
+/// Refuses to undo in a work folder that is gone, for example because the user moved it,
+/// unless one of the calls removed or moved it.
+fn check_folders(sets: &[Selected]) -> Result<(), Failure> {
+    for (session, _, _) in sets {
+        let folder = session.work_dir();
+        if folder.is_dir() {
+            continue;
+        }
+        let own = sets
+            .iter()
+            .filter(|(other, _, _)| other.id() == session.id());
+        let own: Vec<_> = own
+            .map(|(session, set, _)| (session.clone(), set.clone()))
+            .collect();
+        let changes = Changed::sets_of(&own)?.into_iter();
+        let mut changes = changes.flat_map(|(_, set)| set.changes);
+        let is_it = |change: Change| changed_paths(&change).any(|path| folder.starts_with(path));
+        if !changes.any(is_it) {
+            let folder = printed_path(Path::new(""), folder);
+            return Err(Failure::failed(format!(
+                "nothing was changed, because the work folder is gone: {folder}"
+            ))
+            .hint("if you moved it, move it back first"));
+        }
+    }
+    Ok(())
 }
 
 /// Looks up words of the command line: calls, then paths. Without calls, each path stands

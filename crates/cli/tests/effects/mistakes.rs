@@ -114,6 +114,27 @@ fn another_folder_has_nothing_to_undo() {
 }
 
 #[test]
+fn a_work_folder_that_was_moved_is_not_made_again() {
+    let bed = Bed::new();
+    bed.put("a.txt", "a\n");
+    bed.bash("rm a.txt");
+    let id = bed.changes(&[])[0]["call_id"].as_str().unwrap().to_owned();
+    let undo = || {
+        let mut command = bed.command(&["undo", &id]);
+        command.current_dir(bed.home("")).output().unwrap()
+    };
+    std::fs::rename(bed.work(""), bed.path("moved")).unwrap();
+    let ended = undo();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(said.contains("the work folder is gone"), "{said}");
+    assert!(!bed.work("").exists());
+    std::fs::rename(bed.path("moved"), bed.work("")).unwrap();
+    assert_eq!(undo().status.code(), Some(0));
+    assert_eq!(bed.read("a.txt").unwrap(), "a\n");
+}
+
+#[test]
 fn a_call_that_was_not_recorded_is_named_and_the_one_before_is_left_alone() {
     let bed = Bed::new();
     bed.put("a.txt", "a\n");
