@@ -225,7 +225,10 @@ impl Recorder {
             inner.not_kept(now.inode, &why);
             return self.flush(&mut inner).is_ok();
         }
-        let _ = self.flush(&mut inner);
+        if inner.file.is_none() {
+            // The first record makes the folder for content.
+            let _ = self.flush(&mut inner);
+        }
         // A file with other names gets a copy too when the call ends, if one of them is left.
         if change == Change::LosesName {
             match inner.objects.link(&*spot.dir, spot.name(), now) {
@@ -241,6 +244,7 @@ impl Recorder {
                 Err(NotKept::System(_)) => {}
             }
         }
+        let _ = self.flush(&mut inner);
         let reserved = match inner.objects.reserve(now) {
             Ok(reserved) => reserved,
             Err(error) => {
