@@ -206,7 +206,8 @@ impl Plan {
         let Some(after) = &entry.after else {
             return Ok(());
         };
-        let is_expected = self.is_left_so(entry, after, now)?
+        let is_lost = entry.before.is_some() && now.is_none() && self.has_lost(entry.folder);
+        let is_expected = !is_lost && self.is_left_so(entry, after, now)?
             // The earlier attempt had made room for it, or was at work on it.
             || attempt == Attempt::Again;
         // Another folder took the place of a new one: it belongs to others.
@@ -221,6 +222,7 @@ impl Plan {
                 now.is_dir() && left == Some(now.inode)
             });
             let what = match (&after.state, now) {
+                _ if is_lost => "in a folder that is no longer there",
                 (Some(_), None) => "no longer there",
                 (None, Some(_)) => "created since",
                 _ => "changed since",
@@ -238,6 +240,24 @@ impl Plan {
             self.todo.insert(at);
         }
         Ok(())
+    }
+
+    /// Whether a folder is gone that the calls neither removed nor moved.
+    fn has_lost(&self, folder: u32) -> bool {
+        let picture = &self.picture;
+        let mut id = folder;
+        for _ in 0..picture.folders.len() {
+            let Some(folder) = picture.folder(id).filter(|_| id != 0) else {
+                break;
+            };
+            let home = picture.originals.get(&folder.inode);
+            let home = home.and_then(|at| picture.entry(*at));
+            if home.is_some_and(|home| home.after.is_some()) || picture.is_new(id) {
+                return false;
+            }
+            id = folder.parent;
+        }
+        picture.path_now(folder).is_none()
     }
 
     fn is_restored(

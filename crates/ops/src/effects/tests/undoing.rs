@@ -217,6 +217,23 @@ fn a_folder_that_others_removed_is_made_again_by_force() {
 }
 
 #[test]
+fn a_folder_that_others_moved_away_is_not_made_again() {
+    let bed = Bed::new();
+    fs::create_dir(bed.path("d")).unwrap();
+    fs::write(bed.path("d/a"), "before").unwrap();
+    let call = bed.call("call-1");
+    call.remove("d/a").unwrap();
+    call.done();
+    fs::rename(bed.path("d"), bed.path("elsewhere")).unwrap();
+    let before = bed.tree();
+    let refused = bed.undo().unwrap_err();
+    assert!(matches!(refused, UndoError::Changed { .. }), "{refused}");
+    assert_eq!(bed.tree(), before);
+    bed.session.undo(&last(), UndoMode::Force).unwrap();
+    assert_eq!(fs::read(bed.path("d/a")).unwrap(), b"before");
+}
+
+#[test]
 fn folders_stay_as_long_as_others_have_something_in_them() {
     let bed = Bed::new();
     let call = bed.call("call-1");
