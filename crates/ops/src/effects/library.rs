@@ -68,7 +68,11 @@ pub(super) fn folder_name(id: &str) -> String {
 }
 
 pub(super) fn set_path(session: &Session, number: u64) -> PathBuf {
-    session.folder().join(format!("{number:06}.set"))
+    session.folder().join(set_name(number))
+}
+
+fn set_name(number: u64) -> String {
+    format!("{number:06}.set")
 }
 
 /// Makes the file of a new set. It appears under its name when it is locked, so that no reader
@@ -315,7 +319,11 @@ fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
 
 /// Reads a whole set. `None`: it was removed.
 pub(super) fn load(session: &Session, number: u64) -> io::Result<Option<Loaded>> {
-    match read_file(&set_path(session, number)) {
+    read_set(&set_path(session, number), number)
+}
+
+fn read_set(path: &Path, number: u64) -> io::Result<Option<Loaded>> {
+    match read_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         bytes => Ok(Some(Loaded::new(number, Records::new(&bytes?)))),
     }
@@ -406,22 +414,25 @@ fn system_time(time: Time) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Files and folders that undos made again since a set: pairs of a new and an old inode.
-pub(super) fn aliases(session: &Session, since: u64) -> io::Result<Vec<(Inode, Inode)>> {
+/// Files and folders that undos made again since a time, in this session or another one: pairs
+/// of a new and an old inode.
+fn aliases(session: &Session, since: Time) -> io::Result<Vec<(Inode, Inode)>> {
     let mut aliases = Vec::new();
-    for number in numbers(session.folder())? {
-        let is_undo = || -> io::Result<bool> {
-            let ends = ends(&set_path(session, number))?;
-            Ok(ends.is_some_and(|(header, _)| !header.undoes.is_empty()))
-        };
-        if number > since
-            && is_undo()?
-            && let Some(set) = load(session, number)?
-        {
-            aliases.extend(set.records.iter().filter_map(|record| match record {
-                Record::Alias { old, new } => Some((*new, *old)),
-                _ => None,
-            }));
+    let store = session.store().folder();
+    for name in names(store)? {
+        let folder = store.join(name);
+        for number in numbers(&folder).unwrap_or_default() {
+            let path = folder.join(set_name(number));
+            let is_undo =
+                |(header, _): (Header, _)| !header.undoes.is_empty() && header.time >= since;
+            if ends(&path)?.is_some_and(is_undo)
+                && let Some(set) = read_set(&path, number)?
+            {
+                aliases.extend(set.records.iter().filter_map(|record| match record {
+                    Record::Alias { old, new } => Some((*new, *old)),
+                    _ => None,
+                }));
+            }
         }
     }
     Ok(aliases)
@@ -433,6 +444,11 @@ pub(super) fn pictured(session: &Session, numbers: &[u64]) -> io::Result<Picture
     for number in numbers {
         sets.extend(load(session, *number)?);
     }
-    let first = numbers.first().copied().unwrap_or(u64::MAX);
-    Picture::new(&sets, &aliases(session, first)?)
+    let headers = sets.iter().filter_map(|set| set.header.as_ref());
+    let first = headers.map(|header| header.time).min();
+    let aliases = match first {
+        Some(first) => aliases(session, first)?,
+        None => Vec::new(),
+    };
+    Picture::new(&sets, &aliases)
 }

@@ -217,6 +217,50 @@ fn a_folder_that_others_removed_is_made_again_by_force() {
 }
 
 #[test]
+fn a_change_by_others_that_keeps_size_and_time_is_noticed() {
+    let bed = Bed::new();
+    fs::write(bed.path("a"), "before").unwrap();
+    let call = bed.call("call-1");
+    call.write("a", b"by the call").unwrap();
+    call.done();
+    let time = fs::metadata(bed.path("a")).unwrap().modified().unwrap();
+    let file = fs::File::options().write(true).open(bed.path("a")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"by the user", 0).unwrap();
+    file.set_modified(time).unwrap();
+    let refused = bed.undo().unwrap_err();
+    assert!(matches!(refused, UndoError::Changed { .. }), "{refused}");
+    assert_eq!(fs::read(bed.path("a")).unwrap(), b"by the user");
+}
+
+#[test]
+fn calls_of_several_sessions_are_undone_one_after_another() {
+    let bed = Bed::new();
+    fs::create_dir(bed.path("d")).unwrap();
+    fs::write(bed.path("d/a"), "before").unwrap();
+    fs::write(bed.path("f"), "before").unwrap();
+    let before = bed.tree();
+    let call = bed.call("call-1");
+    call.rename("d", "e").unwrap();
+    call.rename("f", "g").unwrap();
+    call.done();
+    let later = bed.store.session("s-2", &bed.work, &[]);
+    let recorder = later.begin("call-2", "bash");
+    for (path, touch) in [
+        ("e/a", Touch::Remove),
+        ("e", Touch::Remove),
+        ("g", Touch::Content),
+    ] {
+        recorder.before(&bed.path(path), touch);
+    }
+    fs::remove_dir_all(bed.path("e")).unwrap();
+    fs::write(bed.path("g"), "after").unwrap();
+    assert!(recorder.finish(crate::effects::End::Done).complete);
+    later.undo(&last(), UndoMode::Careful).unwrap();
+    bed.undo().unwrap();
+    assert_eq!(bed.tree(), before);
+}
+
+#[test]
 fn a_folder_that_others_moved_away_is_not_made_again() {
     let bed = Bed::new();
     fs::create_dir(bed.path("d")).unwrap();
