@@ -20,6 +20,7 @@ mod handler;
 mod raw;
 mod resolve;
 mod target;
+mod underway;
 
 use super::handle;
 use crate::effects::{Incomplete, Recording};

@@ -41,6 +41,8 @@ pub(crate) fn act(words: &[&str]) {
         ["exchange", one, other] => {
             rustix::fs::renameat_with(CWD, *one, CWD, *other, RenameFlags::EXCHANGE).unwrap();
         }
+        // One thread writes below folders that another one moves.
+        ["moves"] => moves(),
         ["exclusive", path] => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
             rustix::fs::openat(CWD, *path, flags, mode()).unwrap_err();
@@ -182,6 +184,20 @@ fn deep() {
     std::fs::write(&path, "deep").unwrap();
     path.push("x");
     std::fs::write(&path, "too long").unwrap_err();
+}
+
+fn moves() {
+    let writer = std::thread::spawn(|| {
+        for number in 0..200 {
+            let _ = std::fs::write("d/a", format!("{number}"));
+        }
+    });
+    for _ in 0..100 {
+        for (from, to) in [("d", "g"), ("f", "d"), ("g", "f")] {
+            let _ = std::fs::rename(from, to);
+        }
+    }
+    writer.join().unwrap();
 }
 
 fn race(path: &str) {

@@ -274,6 +274,24 @@ fn threads(level: Level) {
     scripts::prepare(&bed);
     bed.undone("\"$SELF\" --act race a; echo end > b");
     bed.undone("\"$SELF\" --act race missing; echo end > b");
+    for script in [
+        "\"$SELF\" --act moves; echo end > b",
+        "(for i in {1..60}; do rm -f d/a; echo $i > d/a; done) 2>/dev/null & \
+         for i in {1..20}; do mv d g; mv g d; done; wait",
+    ] {
+        for _ in 0..5 {
+            let before = bed.tree();
+            let (_, counts) = bed.run(script);
+            // A machine that is too busy to tell what happened first says so.
+            if counts.complete {
+                bed.undo(&before, script);
+            } else {
+                let why = counts.why.unwrap();
+                assert!(why.contains("a folder was moved"), "{why}");
+                return;
+            }
+        }
+    }
 }
 
 fn processes(level: Level) {

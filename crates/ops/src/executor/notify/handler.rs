@@ -5,6 +5,7 @@ use super::calls::{self, Act, Base, Call, Last, Place};
 use super::raw::{Listener, Notification};
 use super::resolve::{self, Resolver, Slash};
 use super::target;
+use super::underway::Underway;
 use crate::effects::{Incomplete, Recorder, Recording, Touch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
@@ -20,32 +21,39 @@ const SOCKET_ADDRESS: usize = 110;
 /// Reason after a defect in haft.
 const PANICKED: &str = "a call of the command could not be handled";
 
+/// Reason if a folder is moved while other threads may be at work in it.
+const MOVED: &str = "a folder was moved while other threads were changing files";
+
+/// What is special about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Usual,
+    /// Paths lead somewhere else after it.
+    MovesFolder,
+}
+
 /// Handles notifications until the last process of the command has ended. Never returns
 /// earlier, because without an answer every call of the command would fail.
 pub(super) fn serve(listener: &Listener, recording: &Recording) {
     let mut resolver = Resolver::new();
+    let mut underway = Underway::default();
     let waiting = Waiting::of_this_kernel();
     loop {
-        if waiting == Waiting::First {
-            match wait(listener, None) {
-                Ok(true) => {}
-                Ok(false) => return,
+        let call = match underway.arrived() {
+            Some(call) => call,
+            None => match next(listener, waiting) {
+                Ok(Next::Call(call)) => call,
+                Ok(Next::Again) => continue,
+                Ok(Next::End) => return,
                 Err(error) => return recording.unrecorded(broken(&error)),
-            }
-        }
-        let call = match listener.receive() {
-            Ok(call) => call,
-            // The process that called has ended, or the last one has.
-            Err(error) if is_passing(&error) => match wait(listener, Some(&Timespec::default())) {
-                Ok(false) => return,
-                _ => continue,
             },
-            Err(error) => return recording.unrecorded(broken(&error)),
         };
-        let handled =
-            std::panic::catch_unwind(AssertUnwindSafe(|| handle(&mut resolver, &call, recording)));
+        let handled = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            handle(&mut resolver, &mut underway, listener, &call, recording)
+        }));
+        let moves_folder = matches!(handled, Ok(Ok(Effect::MovesFolder)));
         match handled {
-            Ok(Ok(())) => {}
+            Ok(Ok(_)) => {}
             // Its process has ended, so the call is not made.
             Ok(Err(error)) if is_gone(&error) || !listener.is_waiting(call.id) => {}
             Ok(Err(error)) => recording.incomplete(unreadable(&error)),
@@ -56,10 +64,38 @@ pub(super) fn serve(listener: &Listener, recording: &Recording) {
             }
         }
         match listener.resume(call.id) {
-            Ok(()) => {}
+            Ok(()) => {
+                underway.begins(call.thread, call.number, call.arguments);
+                if moves_folder && !underway.settle(None, listener) {
+                    recording.incomplete(Incomplete::Other(MOVED.to_owned()));
+                }
+            }
             Err(error) if is_passing(&error) => {}
             Err(error) => return recording.unrecorded(broken(&error)),
         }
+    }
+}
+
+/// Result of waiting for a notification.
+enum Next {
+    Call(Notification),
+    /// The process that called has ended.
+    Again,
+    /// The last process has ended.
+    End,
+}
+
+fn next(listener: &Listener, waiting: Waiting) -> io::Result<Next> {
+    if waiting == Waiting::First && !wait(listener, None)? {
+        return Ok(Next::End);
+    }
+    match listener.receive() {
+        Ok(call) => Ok(Next::Call(call)),
+        Err(error) if is_passing(&error) => Ok(match wait(listener, Some(&Timespec::default())) {
+            Ok(false) => Next::End,
+            _ => Next::Again,
+        }),
+        Err(error) => Err(error),
     }
 }
 
@@ -126,33 +162,40 @@ fn unreadable(error: &io::Error) -> Incomplete {
 
 fn handle(
     resolver: &mut Resolver,
+    underway: &mut Underway,
+    listener: &Listener,
     notification: &Notification,
     recording: &Recording,
-) -> io::Result<()> {
+) -> io::Result<Effect> {
     let Some(recorder) = recording.current() else {
-        return Ok(());
+        return Ok(Effect::Usual);
     };
     let Some(call) = calls::decode(notification.number, notification.arguments) else {
-        return Ok(());
+        return Ok(Effect::Usual);
     };
     let mut change = Change {
         resolver,
+        listener,
         thread: notification.thread,
         recorder: &recorder,
     };
     match call {
-        Call::Open { place, flags } => change.open(place, flags, Slash::Root),
-        Call::Open2 { place, how } => change.open2(place, how),
-        Call::Change { place, last, act } => change.one(place, last, act),
-        Call::Rename { from, to, exchange } => change.rename(from, to, exchange),
-        Call::Link { from, last, to } => change.link(from, last, to),
-        Call::Bind { address, length } => change.bind(address, length),
+        Call::Open { place, flags } => change.open(place, flags, Slash::Root)?,
+        Call::Open2 { place, how } => change.open2(place, how)?,
+        Call::Change { place, last, act } => change.one(place, last, act)?,
+        Call::Rename { from, to, exchange } => {
+            return change.rename(from, to, exchange, underway);
+        }
+        Call::Link { from, last, to } => change.link(from, last, to)?,
+        Call::Bind { address, length } => change.bind(address, length)?,
     }
+    Ok(Effect::Usual)
 }
 
 /// One call that is about to change something.
 struct Change<'a> {
     resolver: &'a mut Resolver,
+    listener: &'a Listener,
     thread: u32,
     recorder: &'a Recorder,
 }
@@ -217,29 +260,56 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn rename(&mut self, from: Place, to: Place, exchange: bool) -> io::Result<()> {
-        let everything = |_: &Path| true;
-        let mut find = |place| {
-            self.resolver
-                .resolve(self.thread, place, Last::Kept, Slash::Root, &everything)
+    fn rename(
+        &mut self,
+        from: Place,
+        to: Place,
+        exchange: bool,
+        underway: &mut Underway,
+    ) -> io::Result<Effect> {
+        let Some(mut ends) = self.both(from, to)? else {
+            return Ok(Effect::Usual);
         };
-        let (Some(from), Some(to)) = (find(from)?, find(to)?) else {
-            return Ok(());
-        };
+        let recorder = self.recorder;
+        let is_covered = recorder.covers(&ends.0) || recorder.covers(&ends.1);
+        let moves_folder = exchange || kind(&ends.0) == Some(FileType::Directory);
+        if is_covered && moves_folder {
+            if !underway.settle(Some(self.thread), self.listener) {
+                recorder.incomplete(Incomplete::Other(MOVED.to_owned()));
+            }
+            // The calls before it may have moved something.
+            ends = match self.both(from, to)? {
+                Some(ends) => ends,
+                None => return Ok(Effect::Usual),
+            };
+        }
+        let (from, to) = ends;
         if exchange {
             resolve::forget_folders_for_good();
         } else if kind(&from).is_none_or(|kind| kind == FileType::Symlink) {
             resolve::forget_folders();
         }
-        let recorder = self.recorder;
-        if recorder.covers(&from) || recorder.covers(&to) {
+        if is_covered {
             let touch = match exchange {
                 true => Touch::Exchange { with: &to },
                 false => Touch::Move { to: &to },
             };
             recorder.before(&from, touch);
         }
-        Ok(())
+        Ok(match is_covered && moves_folder {
+            true => Effect::MovesFolder,
+            false => Effect::Usual,
+        })
+    }
+
+    /// Finds both ends of a move.
+    fn both(&mut self, from: Place, to: Place) -> io::Result<Option<(PathBuf, PathBuf)>> {
+        let everything = |_: &Path| true;
+        let mut find = |place| {
+            self.resolver
+                .resolve(self.thread, place, Last::Kept, Slash::Root, &everything)
+        };
+        Ok(find(from)?.zip(find(to)?))
     }
 
     fn link(&mut self, from: Place, last: Last, to: Place) -> io::Result<()> {
