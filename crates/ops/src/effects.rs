@@ -16,6 +16,7 @@ mod attributes;
 mod bounds;
 mod change;
 mod codec;
+mod combine;
 mod compare;
 mod contents;
 mod disk;

@@ -220,6 +220,23 @@ fn a_headless_run_waits_and_the_answer_keeps_or_reverts() {
 }
 
 #[test]
+fn what_the_user_changed_meanwhile_stays_and_the_rest_is_reverted() {
+    let bed = Bed::with_model(script(), REVIEWS);
+    planted(&bed);
+    let waits = bed.haft(&["run", "Go", "--json"]);
+    assert_eq!(waits.code, Some(3), "{waits:?}");
+    bed.put("new.txt", "mine\n");
+    let done = bed.haft(&["resume", "--json", "--answer", "b1=revert"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(bed.read("victim.txt").as_deref(), Some("alive\n"));
+    assert_eq!(bed.read("new.txt").as_deref(), Some("mine\n"));
+    let server = bed.server.as_ref().unwrap();
+    let sent = server.received().last().unwrap().json().to_string();
+    assert!(sent.contains("not all of it could be reverted"), "{sent}");
+    assert!(sent.contains("new.txt"), "{sent}");
+}
+
+#[test]
 fn an_answer_of_the_wrong_kind_is_an_error() {
     let bed = Bed::with_model(script(), REVIEWS);
     planted(&bed);

@@ -401,10 +401,16 @@ async fn revert(session: &Session, set: &Arc<ChangeSet>) -> Result<Option<String
             Ok(undone) => Ok(Some(undone.call_id)),
             Err(UndoError::Nothing) => Ok(None),
             // The rest is taken back all the same.
-            Err(UndoError::NotKept { paths }) => {
+            Err(error @ (UndoError::NotKept { .. } | UndoError::Changed { .. })) => {
+                let paths = match &error {
+                    UndoError::NotKept { paths } => paths.clone(),
+                    UndoError::Changed { paths } => {
+                        paths.iter().map(|changed| changed.path.clone()).collect()
+                    }
+                    _ => Vec::new(),
+                };
                 let rest = set.changes.iter().map(|change| change.path.clone());
                 let rest: Vec<PathBuf> = rest.filter(|path| !paths.contains(path)).collect();
-                let error = UndoError::NotKept { paths };
                 match rest.is_empty() {
                     true => Err(error.to_string()),
                     false => match undo(rest) {

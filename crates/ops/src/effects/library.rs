@@ -18,7 +18,7 @@ use super::records::Loaded;
 use super::records::Records;
 use super::session::Session;
 use super::set_file::SetFile;
-use super::state::{Inode, Time};
+use super::state::Time;
 use rustix::fs::{FlockOperation, RenameFlags, flock};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -71,7 +71,7 @@ pub(super) fn set_path(session: &Session, number: u64) -> PathBuf {
     session.folder().join(set_name(number))
 }
 
-fn set_name(number: u64) -> String {
+pub(super) fn set_name(number: u64) -> String {
     format!("{number:06}.set")
 }
 
@@ -322,7 +322,7 @@ pub(super) fn load(session: &Session, number: u64) -> io::Result<Option<Loaded>>
     read_set(&set_path(session, number), number)
 }
 
-fn read_set(path: &Path, number: u64) -> io::Result<Option<Loaded>> {
+pub(super) fn read_set(path: &Path, number: u64) -> io::Result<Option<Loaded>> {
     match read_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         bytes => Ok(Some(Loaded::new(number, Records::new(&bytes?)))),
@@ -412,43 +412,4 @@ fn system_time(time: Time) -> SystemTime {
     SystemTime::UNIX_EPOCH
         .checked_add(since)
         .unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-/// Files and folders that undos made again since a time, in this session or another one: pairs
-/// of a new and an old inode.
-fn aliases(session: &Session, since: Time) -> io::Result<Vec<(Inode, Inode)>> {
-    let mut aliases = Vec::new();
-    let store = session.store().folder();
-    for name in names(store)? {
-        let folder = store.join(name);
-        for number in numbers(&folder).unwrap_or_default() {
-            let path = folder.join(set_name(number));
-            let is_undo =
-                |(header, _): (Header, _)| !header.undoes.is_empty() && header.time >= since;
-            if ends(&path)?.is_some_and(is_undo)
-                && let Some(set) = read_set(&path, number)?
-            {
-                aliases.extend(set.records.iter().filter_map(|record| match record {
-                    Record::Alias { old, new } => Some((*new, *old)),
-                    _ => None,
-                }));
-            }
-        }
-    }
-    Ok(aliases)
-}
-
-/// Combines sets, oldest first, with the eyes of today.
-pub(super) fn pictured(session: &Session, numbers: &[u64]) -> io::Result<Picture> {
-    let mut sets = Vec::new();
-    for number in numbers {
-        sets.extend(load(session, *number)?);
-    }
-    let headers = sets.iter().filter_map(|set| set.header.as_ref());
-    let first = headers.map(|header| header.time).min();
-    let aliases = match first {
-        Some(first) => aliases(session, first)?,
-        None => Vec::new(),
-    };
-    Picture::new(&sets, &aliases)
 }

@@ -1,6 +1,7 @@
 //! The work folder as it was after a call.
 
 use super::attributes;
+use super::combine;
 use super::contents;
 use super::library;
 use super::outcome::{TreeAt, UndoError};
@@ -37,7 +38,7 @@ pub(super) fn tree_at(session: &Session, call_id: &str, into: &Path) -> Result<T
         .collect();
     undo::can_be_taken_back(&later)?;
     let numbers: Vec<u64> = later.iter().map(|head| head.number).collect();
-    let picture = library::pictured(session, &numbers).map_err(&fail)?;
+    let picture = combine::combined(session, &numbers).map_err(&fail)?;
     let mut by_folder: HashMap<u32, Vec<u32>> = HashMap::new();
     for (entry, at) in picture.entries.iter().zip(0..) {
         if entry.before.is_some() {

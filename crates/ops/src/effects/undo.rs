@@ -5,6 +5,7 @@
 //! A file `undo` in the session's folder says that one is in progress. Restoring states can be
 //! repeated, so the next process that opens the session after a kill runs it again to its end.
 
+use super::combine;
 use super::library::{self, Head};
 use super::outcome::{Calls, Selection, UndoError, UndoMode, Undone};
 use super::picture::Picture;
@@ -144,7 +145,7 @@ fn run(
 ) -> Result<Undone, UndoError> {
     let fail = store_error(session);
     let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
-    let picture = library::pictured(session, &numbers).map_err(&fail)?;
+    let picture = combine::combined(session, &numbers).map_err(&fail)?;
     let plan = plan::plan(session, picture, paths, Attempt::First).map_err(&fail)?;
     // An undo that found everything as it should be can be redone all the same.
     if plan.is_empty && tool == "undo" {
@@ -240,7 +241,7 @@ fn settled(session: &Session) -> io::Result<()> {
 /// kept again.
 fn take_back(session: &Session, number: u64, call_id: &str) -> Result<(), UndoError> {
     let fail = store_error(session);
-    let picture = library::pictured(session, &[number]).map_err(&fail)?;
+    let picture = combine::combined(session, &[number]).map_err(&fail)?;
     let plan = plan::plan(session, picture, &[], Attempt::Again).map_err(&fail)?;
     let header = Header {
         call_id: format!("{call_id}-failed"),
@@ -307,7 +308,7 @@ fn complete(session: &Session) -> io::Result<()> {
         .flatten()
         .map(|path| PathBuf::from(super::state::name(path)))
         .collect();
-    let picture = library::pictured(session, &numbers)?;
+    let picture = combine::combined(session, &numbers)?;
     let plan = plan::plan(session, picture, &paths, Attempt::Again)?;
     let recorder = Recorder::resume(session.clone(), header, set)?;
     restore::restore(session, plan, &recorder).map_err(io::Error::other)?;
