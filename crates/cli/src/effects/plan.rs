@@ -268,13 +268,28 @@ fn given(changed: &Changed, words: &[String]) -> Result<Vec<Selected>, Failure> 
     Ok(selected)
 }
 
-/// Returns the calls of sessions that an undo can be about.
+/// Returns the calls of sessions that an undo can be about. All of them must be kept.
 fn calls_of(sessions: &[Session]) -> Result<Vec<(Session, SetSummary)>, Failure> {
     let mut all = Vec::new();
+    let mut gone = 0;
     for session in sessions {
         let sets = session.summaries().map_err(unreadable)?;
+        gone += sets
+            .iter()
+            .filter(|set| set.state == SetState::NoLongerKept)
+            .count();
         let sets = sets.into_iter().filter(stands);
         all.extend(sets.map(|set| (session.clone(), set)));
+    }
+    if gone > 0 {
+        let calls = if gone == 1 { "call is" } else { "calls are" };
+        return Err(Failure::failed(format!(
+            "nothing was changed, because {gone} {calls} no longer kept"
+        ))
+        .hint(
+            "`haft undo CALL…` takes back the others, which `haft changes` lists; \
+             `effects.max_session` limits what is kept",
+        ));
     }
     Ok(all)
 }

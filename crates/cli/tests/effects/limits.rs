@@ -1,6 +1,7 @@
 //! Limits of the record are reported, and only the user can disable it.
 
 use crate::bed::{Bed, change};
+use haft_testing::model::{ModelReply, Turn};
 use serde_json::json;
 
 #[test]
@@ -33,6 +34,24 @@ fn files_that_match_skip_are_not_kept() {
     let set = &bed.changes(&[])[0];
     assert_eq!(change(set, "a.log")["kept"], false, "{set}");
     assert_eq!(change(set, "a.txt")["kept"], true, "{set}");
+}
+
+#[test]
+fn a_session_that_is_no_longer_kept_as_a_whole_is_not_undone_in_part() {
+    let line = json!({ "command": "head -c 200000 /dev/urandom > f" });
+    let calls = ["one", "two", "three"].map(|id| ModelReply::calling(id, "bash", &line).into());
+    let script: Vec<Turn> = calls.into_iter().chain([Turn::text("Done.")]).collect();
+    let bed = Bed::with_model(script, "effects: { max_session: 300KiB }\n");
+    bed.put("f", vec![7; 200_000]);
+    let done = bed.haft(&["run", "Go", "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let last = std::fs::read(bed.work("f")).unwrap();
+    let refused = bed.haft(&["undo", "--session"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("no longer kept"), "{refused:?}");
+    assert!(std::fs::read(bed.work("f")).unwrap() == last);
+    bed.says(&["undo"]);
+    assert!(std::fs::read(bed.work("f")).unwrap() != last);
 }
 
 #[test]
