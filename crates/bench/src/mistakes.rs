@@ -98,7 +98,7 @@ fn exact(task: &Task, cases: &mut Vec<Case>) {
     let mut case = base(task, "whole file");
     case.old.clone_from(&task.view);
     case.new = task.view.replacen(&task.old, &task.new, 1);
-    // What a model sees of other encodings cannot be matched.
+    // Text that a model sees of other encodings cannot be matched.
     if task.encoding != Encoding::Latin1 {
         cases.push(case);
     }

@@ -295,7 +295,7 @@ pub(crate) fn changed_paths(change: &Change) -> impl Iterator<Item = &Path> {
     std::iter::once(change.path.as_path()).chain(from)
 }
 
-/// Whether a change is at or below one of the paths; all changes if there are no paths.
+/// Whether a change is at or below one of the paths. Without paths, every change is.
 pub(crate) fn is_within(change: &Change, paths: &[PathBuf]) -> bool {
     let is_below = |path: &Path| paths.iter().any(|wanted| path.starts_with(wanted));
     paths.is_empty() || changed_paths(change).any(is_below)

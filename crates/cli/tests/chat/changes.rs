@@ -11,7 +11,7 @@ fn sit(seat: Seat) -> Seated {
     seat
 }
 
-/// What the user had undone and redone.
+/// Undos and redos of the user.
 fn done(seat: &Seated) -> Vec<Value> {
     let mut received = seat.received();
     received.retain(|one| one.get("undo").is_some() || one.get("redo").is_some());

@@ -1,4 +1,4 @@
-//! What haft does about mistakes of models, as listed in `docs/mistakes.md`.
+//! Mistakes of models that `docs/mistakes.md` lists.
 
 use crate::session::Bed;
 use serde_json::{Value, json};

@@ -19,12 +19,14 @@ const STEP: Duration = Duration::from_micros(50);
 /// Time on a processor after which a thread has left a call about names of files.
 const LONGEST_CALL: Duration = Duration::from_micros(500);
 
-/// Number of threads at which those that have ended are forgotten.
+/// Number of calls from which on those that are over are forgotten now and then.
 const MANY: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Underway {
     calls: HashMap<u32, Begun>,
+    /// Number of calls that were left when those that are over were last forgotten.
+    left: usize,
     /// Notifications that arrived while others were waited for.
     arrived: VecDeque<Notification>,
 }
@@ -41,8 +43,9 @@ struct Begun {
 impl Underway {
     /// Notes a call that goes on.
     pub(super) fn begins(&mut self, thread: u32, number: i64, arguments: [u64; 6]) {
-        if self.calls.len() >= MANY {
+        if self.calls.len() >= MANY.max(2 * self.left) {
             self.calls.retain(|thread, begun| !begun.is_over(*thread));
+            self.left = self.calls.len();
         }
         let begun = Begun {
             number,
