@@ -144,6 +144,32 @@ fn is_below(path: &Path, folder: &Path) -> bool {
 impl WrittenCommand<'_> {
     /// Returns the command line to run.
     pub(crate) fn line(&self, folders: Folders<'_>) -> CommandLine {
+        // `env -S` takes `\_` for a blank.
+        let spaced: Vec<String> = self
+            .arguments
+            .iter()
+            .map(|word| word.replace("\\_", " "))
+            .collect();
+        if spaced == self.arguments {
+            return self.judged(folders);
+        }
+        let line = WrittenCommand {
+            arguments: &spaced,
+            ..*self
+        }
+        .judged(folders);
+        let arguments = line.arguments.into_iter().zip(self.arguments);
+        let arguments = arguments.map(|(judged, written)| match written.contains("\\_") {
+            true => written.clone(),
+            false => judged,
+        });
+        CommandLine {
+            arguments: arguments.collect(),
+            ..line
+        }
+    }
+
+    fn judged(&self, folders: Folders<'_>) -> CommandLine {
         let finder = self.finder(folders);
         let program = self.located(folders);
         let mut code = self.code(&program);

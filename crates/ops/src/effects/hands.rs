@@ -35,7 +35,7 @@ pub(super) struct Hands<'a> {
     pub(super) recorder: &'a Recorder,
     open: HashMap<u32, Arc<OwnedFd>>,
     /// Folders whose mode forbade changes, and that mode.
-    opened: Vec<(Place, u32)>,
+    opened: Vec<(Place, Inode, u32)>,
     count: u32,
 }
 
@@ -115,17 +115,26 @@ impl<'a> Hands<'a> {
             let mode = Mode::from_raw_mode(state.mode | USABLE);
             chmodat(CWD, by_handle(&*dir), mode, AtFlags::empty())
                 .map_err(|errno| self.error("open up", &at, errno))?;
-            self.opened.push((at, state.mode));
+            self.opened.push((at, state.inode, state.mode));
         }
         Ok(dir)
     }
 
     /// Gives folders that were opened up their mode again.
     pub(super) fn close_opened(&mut self) -> Result<(), UndoError> {
-        for (place, mode) in std::mem::take(&mut self.opened).into_iter().rev() {
-            if let Some(dir) = self.dir(place.0)? {
+        for (place, inode, mode) in std::mem::take(&mut self.opened).into_iter().rev() {
+            let Some(dir) = self.dir(place.0)? else {
+                continue;
+            };
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            // A folder that was moved meanwhile has the mode of its place already. Something
+            // else may be here now, even a link to somewhere else.
+            let Ok(folder) = openat(&*dir, state::name(&place.1), flags, Mode::empty()) else {
+                continue;
+            };
+            if state::of(&folder).is_ok_and(|now| now.inode == inode) {
                 let mode = Mode::from_raw_mode(mode);
-                chmodat(&*dir, state::name(&place.1), mode, AtFlags::empty())
+                chmodat(CWD, by_handle(&folder), mode, AtFlags::empty())
                     .map_err(|errno| self.error("restore the mode of", &place, errno))?;
             }
         }
@@ -134,7 +143,7 @@ impl<'a> Hands<'a> {
 
     /// The folder has its mode of before.
     pub(super) fn forget_opened(&mut self, place: &Place) {
-        self.opened.retain(|(opened, _)| opened != place);
+        self.opened.retain(|(opened, ..)| opened != place);
     }
 
     pub(super) fn state(&mut self, place: &Place) -> Result<Option<State>, UndoError> {
@@ -366,7 +375,11 @@ impl<'a> Hands<'a> {
             Err(Errno::ACCESS) => {
                 self.recorder.before(&self.path(place), Touch::Attributes);
                 let mode = Mode::RUSR | Mode::WUSR;
-                let _ = chmodat(&*dir, name, mode, AtFlags::empty());
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                if let Ok(file) = openat(&*dir, name, flags, Mode::empty()) {
+                    // Not by its name, which may be that of a link by now.
+                    let _ = chmodat(CWD, by_handle(&file), mode, AtFlags::empty());
+                }
                 open()
             }
             file => file,

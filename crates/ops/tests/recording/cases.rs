@@ -5,6 +5,7 @@ use crate::{kills, scripts};
 use haft_ops::effects::{End, SetState, UndoMode};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::Level;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ const CASES: &[Case] = &[
     ("operations", operations),
     ("paths", paths),
     ("private_temp", private_temp),
+    ("shut", shut),
     ("names", names),
     ("calls", calls),
     ("outside", outside),
@@ -63,6 +65,24 @@ pub(crate) fn run(words: &[&str]) {
         as_ordinary_user(words);
     }
     println!("test result: ok.");
+}
+
+/// An undo opens folders that their user has shut, and never touches what a link in their
+/// place leads to.
+fn shut(level: Level) {
+    let Some(bed) = Bed::new(Some(level)) else {
+        return;
+    };
+    let key = bed.path("out/key");
+    std::fs::write(&key, "key").unwrap();
+    let mode = |mode| std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(&key, mode(0o600)).unwrap();
+    bed.run("ln -s $BASE/out/key z; echo A > a; mkdir q; chmod 0577 q");
+    let before = bed.tree();
+    bed.run("rm z; chmod 700 q; mv a q/a; chmod 0577 q; mv q z");
+    bed.undo(&before, "a shut folder in the place of a link");
+    let now = std::fs::metadata(&key).unwrap().permissions().mode();
+    assert_eq!(now & 0o7777, 0o600, "{now:o}");
 }
 
 /// Runs the cases again without privileges, in a folder of that user.

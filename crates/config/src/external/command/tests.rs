@@ -378,6 +378,18 @@ fn a_link_is_judged_by_its_target() {
 }
 
 #[test]
+fn an_escaped_blank_of_env_is_a_blank() {
+    let bed = Bed::new();
+    let script = bed.path("project/shout.py");
+    let word = format!("python3\\_{}", script.display());
+    for words in [format!("env -S {word}"), format!("timeout 5 env -S {word}")] {
+        let line = bed.line(&words);
+        assert!(!line.reasons.is_empty(), "{words}");
+        assert!(line.arguments.contains(&word), "{:?}", line.arguments);
+    }
+}
+
+#[test]
 fn cwd_and_variables_are_checked() {
     let bed = Bed::new();
     let with = |words: &str, dir: Option<&str>, values: &[(&str, &str)]| {
