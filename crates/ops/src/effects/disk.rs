@@ -1,8 +1,10 @@
 //! Reading folders on disk.
 
 use super::folders::{open_folder, open_root};
-use rustix::fd::OwnedFd;
-use rustix::fs::{Dir, Mode, OFlags, openat};
+use super::metadata::by_handle;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, chmodat, openat};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -17,9 +19,11 @@ pub(super) fn names(path: &Path) -> io::Result<Vec<OsString>> {
 pub(super) fn names_in(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
     // The folder may be open only as a place.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let folder = openat(folder, ".", flags, Mode::empty())?;
+    let entries = looked_into(folder, || {
+        Dir::read_from(openat(folder, ".", flags, Mode::empty())?)
+    })?;
     let mut names = Vec::new();
-    for entry in Dir::read_from(&folder)? {
+    for entry in entries {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
@@ -27,4 +31,26 @@ pub(super) fn names_in(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
         }
     }
     Ok(names)
+}
+
+/// Looks into a folder. If its user has shut it, it is open for that moment.
+pub(super) fn looked_into<T>(
+    folder: impl AsFd,
+    look: impl Fn() -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
+    match look() {
+        Err(Errno::ACCESS) => {}
+        looked => return looked,
+    }
+    let mode = super::state::of(&folder)?.mode;
+    let path = by_handle(&folder);
+    chmodat(
+        CWD,
+        &path,
+        Mode::from_raw_mode(mode | 0o700),
+        AtFlags::empty(),
+    )?;
+    let looked = look();
+    chmodat(CWD, &path, Mode::from_raw_mode(mode), AtFlags::empty())?;
+    looked
 }

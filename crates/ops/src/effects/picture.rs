@@ -157,7 +157,7 @@ impl Picture {
 
     /// Reads the state of an entry.
     pub(super) fn read(&self, dir: impl AsFd, name: &[u8]) -> rustix::io::Result<Option<State>> {
-        let state = state::read(dir, state::name(name))?;
+        let state = super::disk::looked_into(&dir, || state::read(&dir, state::name(name)))?;
         Ok(self.known(state.as_ref()))
     }
 

@@ -77,6 +77,7 @@ fn shut(level: Level) {
     std::fs::write(&key, "key").unwrap();
     let mode = |mode| std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(&key, mode(0o600)).unwrap();
+    bed.undone("echo x > p; mkdir n; echo z > n/z; chmod 0 n");
     bed.run("ln -s $BASE/out/key z; echo A > a; mkdir q; chmod 0577 q");
     let before = bed.tree();
     bed.run("rm z; chmod 700 q; mv a q/a; chmod 0577 q; mv q z");

@@ -382,7 +382,10 @@ fn an_escaped_blank_of_env_is_a_blank() {
     let bed = Bed::new();
     let script = bed.path("project/shout.py");
     let word = format!("python3\\_{}", script.display());
-    for words in [format!("env -S {word}"), format!("timeout 5 env -S {word}")] {
+    for words in [
+        format!("env -S '{word}'"),
+        format!("timeout 5 env -S '{word}'"),
+    ] {
         let line = bed.line(&words);
         assert!(!line.reasons.is_empty(), "{words}");
         assert!(line.arguments.contains(&word), "{:?}", line.arguments);
