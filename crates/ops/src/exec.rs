@@ -52,7 +52,7 @@ pub struct ExecContext {
     pub filter: Option<Arc<dyn PathFilter>>,
     /// Settings that separate a confined program from the session's commands.
     pub isolation: Option<Isolation>,
-    /// Who records the files that the commands change.
+    /// Recording of the files that the commands change.
     pub recording: Recording,
 }
 

@@ -13,7 +13,7 @@ const MAX_DROPPED: usize = 20;
 /// Start of a repair that drops a parameter.
 pub(super) const DROPPED: &str = "dropped: ";
 
-/// Reason to drop most unknown parameters. The model is told about these.
+/// Reason to drop most unknown parameters. The reply names these.
 pub(super) const NOT_THERE: &str = "the tool has no such parameter";
 
 /// Drops parameters that the tool does not have and that resemble none it has. One that

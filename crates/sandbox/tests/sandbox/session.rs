@@ -59,7 +59,7 @@ fn an_agent_uses_it_on_a_machine_without_python() {
     let ended: Value = serde_json::from_str(ended.unwrap()).unwrap();
     assert_eq!(ended["is_error"], false, "{reply}");
     assert_eq!(bed.read("total.txt"), "12");
-    // What the code wrote is recorded like the changes of other tools.
+    // Changes that the code makes are recorded like those of other tools.
     assert_eq!(ended["details"]["effects"]["created"], 1, "{reply}");
     let undone = bed.haft(&config, &["undo"]).output().unwrap();
     assert_eq!(undone.status.code(), Some(0), "{undone:?}");

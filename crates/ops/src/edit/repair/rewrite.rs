@@ -232,7 +232,7 @@ impl Writer<'_> {
                 row.rest(from)
             };
         }
-        // What follows an unfinished text stays in the file anyway.
+        // Text after an unfinished one stays in the file anyway.
         if open && !row.at_end() {
             return row.raw.get(..line.indent_bytes + to);
         }

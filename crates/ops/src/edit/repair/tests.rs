@@ -198,7 +198,7 @@ fn typography() {
         ),
         prose.replace("twice", "once")
     );
-    // Which of the two quotation marks is meant cannot be told.
+    // Either of the two quotation marks may be meant.
     assert_eq!(
         repaired(
             prose,

@@ -1,4 +1,4 @@
-//! Recording.
+//! Tests of recording calls, and of its limits.
 
 use super::bed::{Bed, bounds};
 use crate::effects::*;

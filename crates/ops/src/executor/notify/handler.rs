@@ -24,7 +24,7 @@ const PANICKED: &str = "a call of the command could not be handled";
 /// Reason if a folder is moved while other threads may be at work in it.
 const MOVED: &str = "a folder was moved while other threads were changing files";
 
-/// What is special about a call.
+/// Effect of a call on the paths of later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Usual,

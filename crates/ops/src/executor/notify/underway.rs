@@ -61,7 +61,7 @@ impl Underway {
     }
 
     /// Waits until the noted calls have happened, apart from those of one thread. Returns
-    /// `false` if that cannot be told.
+    /// `false` if haft cannot find out.
     pub(super) fn settle(&mut self, except: Option<u32>, listener: &Listener) -> bool {
         if let Some(thread) = except {
             // It makes another one.
