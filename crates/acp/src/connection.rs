@@ -1,0 +1,377 @@
+//! The connection to one client: reads messages, starts what they ask for, and ends
+//! everything when the client is gone.
+
+use crate::client::Client;
+use crate::outbox::Outbox;
+use crate::port::{Host, Start};
+use crate::rpc::{self, Message, RpcError, code};
+use crate::schema::{self, method};
+use crate::session::{Session, failed};
+use futures::future::join_all;
+use haft_mcp::lines::{InputLine, Lines, MAX_LINE, input};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Requests that are worked on at the same time. More are refused.
+const MAX_REQUESTS: usize = 256;
+
+/// Sessions that a client may have open at the same time.
+const MAX_SESSIONS: usize = 64;
+
+/// Sessions in one answer to `session/list`.
+const PAGE: usize = 100;
+
+/// Time that everything has to end when the client is gone.
+const END_GRACE: Duration = Duration::from_millis(800);
+
+/// The connection failed.
+#[derive(Debug)]
+pub struct ServeError(io::Error);
+
+impl std::fmt::Display for ServeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot read or write messages: {}", self.0)
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// Serves the client on standard input and output until it disconnects or `shutdown` is
+/// cancelled. Everything that was started has ended then.
+///
+/// # Errors
+/// When standard input cannot be read.
+pub async fn serve(host: Arc<dyn Host>, shutdown: CancellationToken) -> Result<(), ServeError> {
+    let outbox = Outbox::start().map_err(ServeError)?;
+    let mut lines = Lines::new(input().map_err(ServeError)?);
+    let connection = Arc::new(Connection {
+        client: Arc::new(Client::new(outbox.clone())),
+        host,
+        sessions: Mutex::default(),
+        open: Mutex::default(),
+        opening: Semaphore::new(4),
+    });
+    let ended = loop {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            () = outbox.broken() => break Ok(()),
+            () = shutdown.cancelled() => break Ok(()),
+        };
+        match line {
+            Ok(InputLine::Complete(line)) => Connection::receive(&connection, &line),
+            // The id has not been read yet, if there is one.
+            Ok(InputLine::TooLong(None)) => {}
+            Ok(InputLine::TooLong(id) | InputLine::Skipped(id)) => {
+                let message = format!("message too long: at most {MAX_LINE} bytes");
+                let error = RpcError::new(code::INVALID_REQUEST, message);
+                outbox.push(&rpc::answer(id.unwrap_or_default(), Err(error)));
+            }
+            Ok(InputLine::End) => break Ok(()),
+            Err(error) => break Err(ServeError(error)),
+        }
+        // A client that does not read its answers is not served on.
+        tokio::select! {
+            () = outbox.wait_for_room() => {}
+            () = shutdown.cancelled() => {}
+        }
+    };
+    let sessions: Vec<_> = connection.lock().drain().map(|(_, one)| one).collect();
+    let close = join_all(sessions.iter().map(|session| session.close()));
+    let _ = tokio::time::timeout(END_GRACE, close).await;
+    let _ = tokio::time::timeout(Duration::from_millis(100), outbox.flush()).await;
+    ended
+}
+
+struct Connection {
+    client: Arc<Client>,
+    host: Arc<dyn Host>,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+    /// Ids of requests that are worked on, as JSON; the session for prompts.
+    open: Mutex<HashMap<String, Option<String>>>,
+    /// Limits the sessions that are opened at the same time.
+    opening: Semaphore,
+}
+
+impl Connection {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_requests(&self) -> MutexGuard<'_, HashMap<String, Option<String>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn receive(connection: &Arc<Self>, line: &[u8]) {
+        match rpc::decode(line) {
+            Message::Nothing => {}
+            Message::Invalid(answer) => connection.client.outbox.push(&answer),
+            Message::Response { id, result } => connection.client.answered(&id, result),
+            Message::Notification { method, params } => connection.notified(&method, params),
+            Message::Request { id, method, params } => {
+                Self::requested(connection, id, &method, params);
+            }
+        }
+    }
+
+    fn notified(&self, method: &str, params: Value) {
+        let session = match method {
+            method::CANCEL => schema::cancelled(params),
+            method::CANCEL_REQUEST => {
+                let id = params.get("requestId").map(Value::to_string);
+                id.and_then(|id| self.open_requests().get(&id).cloned().flatten())
+            }
+            _ => None,
+        };
+        let session = session.and_then(|id| self.lock().get(&id).cloned());
+        if let Some(session) = session {
+            session.cancel();
+        }
+    }
+
+    fn answer(&self, id: Value, result: Result<Value, RpcError>) {
+        self.client.outbox.push(&rpc::answer(id, result));
+    }
+
+    /// Starts work on a request. What changes the order of things happens here, the rest in a
+    /// task.
+    fn requested(connection: &Arc<Self>, id: Value, method: &str, params: Value) {
+        let key = id.to_string();
+        {
+            let mut open = connection.open_requests();
+            let problem = match open.len() {
+                MAX_REQUESTS.. => Some("too many requests are open; wait for answers"),
+                _ if open.contains_key(&key) => Some("the id is in use by an open request"),
+                _ => None,
+            };
+            if let Some(problem) = problem {
+                drop(open);
+                let error = RpcError::new(code::INVALID_REQUEST, problem);
+                return connection.answer(id, Err(error));
+            }
+            open.insert(key.clone(), None);
+        }
+        match connection.begin(&key, method, params) {
+            Ok(Begun::Answer(result)) => {
+                connection.open_requests().remove(&key);
+                connection.answer(id, Ok(result));
+            }
+            Ok(Begun::Work(work)) => {
+                let connection = Arc::clone(connection);
+                tokio::spawn(async move {
+                    let result = connection.work(work).await;
+                    connection.open_requests().remove(&key);
+                    let (result, after) = match result {
+                        Ok((result, after)) => (Ok(result), after),
+                        Err(error) => (Err(error), None),
+                    };
+                    connection.answer(id, result);
+                    if let Some(session) = after {
+                        session.tell_commands();
+                    }
+                });
+            }
+            Err(error) => {
+                connection.open_requests().remove(&key);
+                connection.answer(id, Err(error));
+            }
+        }
+    }
+
+    fn begin(&self, key: &str, method: &str, params: Value) -> Result<Begun, RpcError> {
+        if method == method::INITIALIZE {
+            let (answer, features) = schema::initialize(params, &self.host.info())?;
+            let _ = self.client.features.set(features);
+            return Ok(Begun::Answer(answer));
+        }
+        if self.client.features.get().is_none() {
+            return Err(RpcError::new(
+                code::INVALID_REQUEST,
+                "initialize must be the first request",
+            ));
+        }
+        let empty = || Ok(Begun::Answer(json!({})));
+        Ok(Begun::Work(match method {
+            method::AUTHENTICATE => {
+                schema::authenticate(params)?;
+                Work::Authenticate
+            }
+            method::LOGOUT => return empty(),
+            method::NEW => Work::New(schema::new_session(params)?),
+            method::LOAD => {
+                let (id, place) = schema::load_session(params)?;
+                Work::Load(id, place, Replay::Everything)
+            }
+            method::RESUME => {
+                let (id, place) = schema::resume_session(params)?;
+                Work::Load(id, place, Replay::Nothing)
+            }
+            method::FORK => {
+                let (id, place) = schema::fork_session(params)?;
+                Work::Fork(id, place)
+            }
+            method::LIST => {
+                let (folder, cursor) = schema::list(params)?;
+                let from = cursor.map(|cursor| cursor.parse::<usize>()).transpose();
+                let from = from.map_err(|_| RpcError::invalid("unknown cursor"))?;
+                Work::List(folder, from.unwrap_or_default())
+            }
+            method::CLOSE => Work::Close(self.session(&schema::session_of(params)?)?),
+            method::DELETE => Work::Delete(schema::session_of(params)?),
+            method::PROMPT => {
+                let (id, parts) = schema::prompt(params)?;
+                let session = self.session(&id)?;
+                let accepted = session.accept()?;
+                self.open_requests().insert(key.to_owned(), Some(id));
+                Work::Prompt(session, accepted, parts)
+            }
+            method::SET_MODE => {
+                let (id, mode) = schema::set_mode(params)?;
+                let session = self.session(&id)?;
+                session.set_mode(mode);
+                session.tell_settings();
+                return empty();
+            }
+            method::SET_OPTION => {
+                let chosen = schema::set_option(params)?;
+                Work::SetOption(self.session(&chosen.session)?, chosen)
+            }
+            other => {
+                let message = format!("unknown method {other}");
+                return Err(RpcError::new(code::METHOD_NOT_FOUND, message));
+            }
+        }))
+    }
+
+    fn session(&self, id: &str) -> Result<Arc<Session>, RpcError> {
+        let found = self.lock().get(id).cloned();
+        found.ok_or_else(|| {
+            let message = format!(
+                "session {id} is not open here; open it with session/load or session/resume"
+            );
+            RpcError::new(code::NOT_FOUND, message)
+        })
+    }
+
+    /// Does the work of a request. With the answer it returns a session whose commands the
+    /// client has to be told.
+    async fn work(&self, work: Work) -> Result<(Value, Option<Arc<Session>>), RpcError> {
+        match work {
+            Work::Authenticate => {
+                self.host.check().await.map_err(failed)?;
+                Ok((json!({}), None))
+            }
+            Work::New(place) => {
+                let (session, _) = self.open(Start::New(None), place).await?;
+                let answer = schema::opened(&session.id, &session.shown())?;
+                Ok((answer, Some(session)))
+            }
+            Work::Load(id, place, replay) => {
+                self.close_before_opening(&id).await?;
+                let (session, messages) = self.open(Start::Recorded(id), place).await?;
+                if replay == Replay::Everything {
+                    session.replay(&messages).await;
+                }
+                Ok((schema::loaded(&session.shown())?, Some(session)))
+            }
+            Work::Fork(id, place) => {
+                let copy = self.host.fork(&id).await.map_err(failed)?;
+                let (session, _) = self.open(Start::Recorded(copy), place).await?;
+                let answer = schema::opened(&session.id, &session.shown())?;
+                Ok((answer, Some(session)))
+            }
+            Work::List(folder, from) => {
+                let listed = self.host.list(folder.as_deref()).await.map_err(failed)?;
+                let page: Vec<_> = listed.iter().skip(from).take(PAGE).cloned().collect();
+                let next = from + page.len();
+                let next = (next < listed.len()).then(|| next.to_string());
+                Ok((schema::listed(&page, next)?, None))
+            }
+            Work::Close(session) => {
+                self.lock().remove(&session.id);
+                session.close().await;
+                Ok((json!({}), None))
+            }
+            Work::Delete(id) => {
+                let open = self.lock().remove(&id);
+                if let Some(session) = open {
+                    session.close().await;
+                }
+                self.host.delete(&id).await.map_err(failed)?;
+                Ok((json!({}), None))
+            }
+            Work::Prompt(session, accepted, parts) => {
+                let reason = session.prompt(accepted, parts).await?;
+                Ok((schema::stopped(reason)?, None))
+            }
+            Work::SetOption(session, chosen) => {
+                session.set_option(chosen).await?;
+                Ok((schema::option_set(&session.shown())?, None))
+            }
+        }
+    }
+
+    async fn open(
+        &self,
+        start: Start,
+        place: schema::Place,
+    ) -> Result<(Arc<Session>, Vec<haft_agent::Message>), RpcError> {
+        let _one = self.opening.acquire().await;
+        if self.lock().len() >= MAX_SESSIONS {
+            let message = format!("{MAX_SESSIONS} sessions are open; close one first");
+            return Err(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        let (session, messages) = Session::open(&self.client, &self.host, start, place).await?;
+        self.lock().insert(session.id.clone(), Arc::clone(&session));
+        Ok((session, messages))
+    }
+
+    /// Closes a session that this client has open, so that it can be opened again.
+    async fn close_before_opening(&self, id: &str) -> Result<(), RpcError> {
+        let Some(session) = self.lock().get(id).cloned() else {
+            return Ok(());
+        };
+        if session.is_busy() {
+            let message = "the session is working on a prompt; cancel it first";
+            return Err(RpcError::new(code::INVALID_REQUEST, message));
+        }
+        self.lock().remove(id);
+        session.close().await;
+        Ok(())
+    }
+}
+
+/// Beginning of a request.
+enum Begun {
+    /// It is done.
+    Answer(Value),
+    Work(Work),
+}
+
+/// Whether an opened session is replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replay {
+    Everything,
+    Nothing,
+}
+
+/// A request whose parameters are valid.
+enum Work {
+    Authenticate,
+    New(schema::Place),
+    Load(String, schema::Place, Replay),
+    Fork(String, schema::Place),
+    List(Option<std::path::PathBuf>, usize),
+    Close(Arc<Session>),
+    Delete(String),
+    Prompt(
+        Arc<Session>,
+        crate::session::Accepted,
+        Vec<crate::prompt::Part>,
+    ),
+    SetOption(Arc<Session>, schema::Chosen),
+}

@@ -1,0 +1,288 @@
+//! Opens, lists, copies and deletes sessions for an editor.
+
+use super::super::sessions::{delete, failure as store_failure};
+use super::seat::EditorSeat;
+use super::{offers, prompts};
+use crate::agent::{self, Past};
+use crate::args::Shared;
+use crate::exit;
+use crate::{effects, log};
+use async_trait::async_trait;
+use haft::Approve;
+use haft_acp::{
+    Choices, Failure, FailureKind, Host, Listed, Mode, Opened, ProgramInfo, Server, Start, Wanted,
+};
+use haft_agent::Message;
+use haft_config::{FolderChoice, Settings};
+use haft_store::sessions::{Error, Filter, Loaded, SessionKind, Sessions};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+/// The sessions and settings of the user who runs the editor.
+pub(super) struct EditorHost {
+    shared: Shared,
+    log_started: Once,
+}
+
+/// Converts an error of a command.
+fn failed(kind: FailureKind, failure: &exit::Failure) -> Failure {
+    let message = failure.message.strip_prefix("error: ");
+    let mut message = message.unwrap_or(&failure.message).to_owned();
+    for hint in &failure.hints {
+        message.push_str(&format!("\n{hint}"));
+    }
+    Failure { kind, message }
+}
+
+fn other(failure: impl Into<exit::Failure>) -> Failure {
+    failed(FailureKind::Failed, &failure.into())
+}
+
+fn of_store(error: Error) -> Failure {
+    let kind = match &error {
+        Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
+            FailureKind::NotFound
+        }
+        _ => FailureKind::Failed,
+    };
+    failed(kind, &store_failure(error))
+}
+
+impl EditorHost {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self {
+            shared,
+            log_started: Once::new(),
+        }
+    }
+
+    /// Reads the configuration, which may have changed since the last session.
+    fn settings(&self, folder: Option<&Path>, choices: &Choices) -> Result<Settings, Failure> {
+        let chosen = |own: &Option<String>, given: &Option<String>| own.clone().or(given.clone());
+        let mut shared = Shared {
+            dir: folder.map(Path::to_owned).or(self.shared.dir.clone()),
+            model: chosen(&choices.model, &self.shared.model),
+            sandbox: chosen(&choices.sandbox, &self.shared.sandbox),
+            network: chosen(&choices.network, &self.shared.network),
+            ..self.shared.clone()
+        };
+        if choices.is_read_only {
+            shared.sandbox = Some("read-only".to_owned());
+        }
+        let mut settings = haft_config::load(&shared.flags(), crate::env::read()).map_err(other)?;
+        self.log_started
+            .call_once(|| log::start(&settings.log, &settings.secrets));
+        crate::session::note_warnings(&settings);
+        if folder.is_some() {
+            // The editor names every folder; the user did not choose this one for haft.
+            settings.paths.folder_choice = FolderChoice::Default;
+        }
+        Ok(settings)
+    }
+
+    /// Opens the record of sessions.
+    fn sessions(&self) -> Result<(Settings, Sessions, PathBuf), Failure> {
+        let settings = self.settings(None, &Choices::default())?;
+        let state = settings.folders.state.clone().ok_or_else(|| Failure {
+            kind: FailureKind::Failed,
+            message: "sessions need a state folder: set HOME".to_owned(),
+        })?;
+        let sessions = agent::sessions(&settings).map_err(other)?;
+        let sessions = sessions.ok_or_else(|| Failure {
+            kind: FailureKind::Failed,
+            message: "sessions need a state folder: set HOME".to_owned(),
+        })?;
+        Ok((settings, sessions, state))
+    }
+}
+
+/// Returns a session's full id. Editors never shorten ids.
+fn exact(sessions: &Sessions, id: &str) -> Result<String, Failure> {
+    let found = sessions.find(id).map_err(of_store)?;
+    match found == id {
+        true => Ok(found),
+        false => Err(Failure {
+            kind: FailureKind::NotFound,
+            message: format!("session {id} does not exist"),
+        }),
+    }
+}
+
+/// Returns the conversation from its beginning, including what was compacted away.
+fn messages(loaded: &Loaded) -> Vec<Message> {
+    let stored = loaded.messages.iter();
+    stored
+        .filter(|message| message.role != "compaction")
+        .filter_map(|message| serde_json::from_str(&message.body).ok())
+        .collect()
+}
+
+/// Returns an entry as in `tools.mcp`.
+fn entry(server: Server) -> (String, Value) {
+    let map = |pairs: Vec<(String, String)>| {
+        let pairs = pairs.into_iter();
+        Value::Object(
+            pairs
+                .map(|(name, value)| (name, value.into()))
+                .collect::<Map<_, _>>(),
+        )
+    };
+    match server {
+        Server::Program {
+            name,
+            command,
+            arguments,
+            environment,
+        } => {
+            let command = command.to_string_lossy();
+            let entry = json!({ "command": [command], "args": arguments, "env": map(environment) });
+            (name, entry)
+        }
+        Server::Address {
+            name,
+            url,
+            headers,
+            is_sse,
+        } => {
+            let kind = if is_sse { "sse" } else { "http" };
+            let entry = json!({ "type": kind, "url": url, "headers": map(headers) });
+            (name, entry)
+        }
+    }
+}
+
+#[async_trait]
+impl Host for EditorHost {
+    fn info(&self) -> ProgramInfo {
+        ProgramInfo {
+            name: "haft".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    async fn check(&self) -> Result<(), Failure> {
+        let settings = self.settings(None, &Choices::default())?;
+        model(&settings).map(drop)
+    }
+
+    async fn open(&self, wanted: Wanted) -> Result<Opened, Failure> {
+        let (loaded, folder) = match &wanted.start {
+            Start::New(_) => (None, wanted.folder.clone()),
+            Start::Recorded(id) => {
+                let (_, sessions, _) = self.sessions()?;
+                let loaded = sessions.load(&exact(&sessions, id)?).map_err(of_store)?;
+                // A session stays in its folder, as long as that exists.
+                let own = loaded.info.work_dir.clone();
+                let folder = match own.is_dir() {
+                    true => own,
+                    false => wanted.folder.clone(),
+                };
+                (Some(loaded), folder)
+            }
+        };
+        for path in std::iter::once(&folder).chain(&wanted.roots) {
+            if !path.is_dir() {
+                return Err(Failure {
+                    kind: FailureKind::Invalid,
+                    message: format!("not a folder: {}", path.display()),
+                });
+            }
+        }
+        let mut settings = self.settings(Some(&folder), &wanted.choices)?;
+        settings.paths.roots.extend(wanted.roots);
+        for server in wanted.servers {
+            let (name, entry) = entry(server);
+            settings
+                .add_server(&name, entry)
+                .map_err(|failure| failed(FailureKind::Invalid, &exit::Failure::from(failure)))?;
+        }
+        let mode = match settings.approve {
+            Approve::Auto => Mode::Auto,
+            Approve::Ask | Approve::Never => Mode::Ask,
+        };
+        if settings.approve == Approve::Auto {
+            // The mode decides, which the user can change at any time.
+            settings.approve = Approve::Ask;
+        }
+        settings.paths.open_to_tools().map_err(other)?;
+        let model = model(&settings)?;
+        let sessions = agent::sessions(&settings).map_err(other)?;
+        let title = loaded.as_ref().and_then(|loaded| loaded.info.title.clone());
+        let history = loaded.as_ref().map(messages).unwrap_or_default();
+        let past = match (wanted.start, &sessions) {
+            (Start::New(None), _) => Past::New,
+            (Start::New(Some(id)), _) => Past::NewWithId(id),
+            (Start::Recorded(id), Some(sessions)) => {
+                Past::Session(Box::new(sessions.resume(&id).map_err(of_store)?))
+            }
+            (Start::Recorded(_), None) => Past::New,
+        };
+        let is_resumed = matches!(past, Past::Session(_));
+        let agent = agent::agent(
+            &settings,
+            model,
+            past,
+            sessions.as_ref(),
+            wanted.approver,
+            agent::ToolsWait::Briefly,
+        );
+        let agent = agent.await.map_err(other)?;
+        let chosen = settings.model.clone().map_err(other)?;
+        let has_unfinished_run = is_resumed && agent.has_work();
+        let offers = offers::of(&settings, &agent);
+        Ok(Opened {
+            folder: settings.paths.work_dir.clone(),
+            offers,
+            commands: prompts::read(settings.folders.config.as_deref()),
+            interrupt_on: settings.interrupt_on.clone(),
+            seat: Arc::new(EditorSeat::new(
+                agent,
+                chosen,
+                sessions,
+                settings.paths.work_dir.clone(),
+                has_unfinished_run,
+            )),
+            messages: history,
+            title,
+            mode,
+        })
+    }
+
+    async fn list(&self, folder: Option<&Path>) -> Result<Vec<Listed>, Failure> {
+        let (_, sessions, _) = self.sessions()?;
+        let filter = Filter {
+            work_dir: folder.map(Path::to_owned),
+            kinds: vec![SessionKind::Agent],
+            ..Filter::default()
+        };
+        let found = sessions.list(&filter).map_err(of_store)?;
+        let listed = found.into_iter().map(|one| Listed {
+            updated: haft::ops::text::moment::to_millis(one.updated),
+            id: one.id,
+            folder: one.work_dir,
+            title: one.title,
+        });
+        Ok(listed.collect())
+    }
+
+    async fn fork(&self, session: &str) -> Result<String, Failure> {
+        let (_, sessions, _) = self.sessions()?;
+        let id = exact(&sessions, session)?;
+        sessions.fork(&id, None).map_err(of_store)
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), Failure> {
+        let (settings, sessions, state) = self.sessions()?;
+        let id = exact(&sessions, session)?;
+        let store = effects::store(&settings);
+        let deleted = delete(&sessions, store.as_ref(), &state, &id);
+        deleted.map(drop).map_err(of_store)
+    }
+}
+
+/// Connects to the model. Every problem with it is one that the user has to set up.
+fn model(settings: &Settings) -> Result<Arc<dyn haft_agent::Model>, Failure> {
+    let model = agent::model(settings).and_then(|model| model.ok_or_else(agent::no_model));
+    model.map_err(|failure| failed(FailureKind::NeedsSetup, &failure))
+}

@@ -1,0 +1,14 @@
+//! `haft acp` over standard input and output, as editors use it.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests look at files themselves, and fail by panicking"
+)]
+
+mod bed;
+mod hostile;
+mod prompts;
+mod questions;
+mod sessions;
+mod settings;
+mod suite;

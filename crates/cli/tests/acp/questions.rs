@@ -1,0 +1,208 @@
+//! Questions: approvals, of sub-agents too, reviews of changes, and clients that do not answer.
+
+use crate::bed::{Bed, calls, runs, says};
+use haft_testing::model::{ModelReply, Turn};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const ASK: &str = "policy: [ { ask: bash } ]\n";
+
+fn option_ids(question: &Value) -> Vec<&str> {
+    let options = question["params"]["options"].as_array().unwrap();
+    options
+        .iter()
+        .map(|option| option["optionId"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn an_allowed_call_runs() {
+    let bed = Bed::with(vec![runs("c1", "echo ran > out"), says("Done")], ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Run it");
+    let question = client.question();
+    let call = &question["params"]["toolCall"];
+    assert_eq!(call["toolCallId"], "c1");
+    assert_eq!(call["rawInput"]["command"], "echo ran > out");
+    assert_eq!(
+        option_ids(&question),
+        ["allow", "allow_session", "allow_always", "reject"]
+    );
+    // The client knows the call before it is asked about it.
+    assert_eq!(client.tool_call("c1")["sessionUpdate"], "tool_call");
+    assert!(!bed.work("out").exists());
+    client.choose(&question, "allow");
+    assert_eq!(client.stop_reason(id), "end_turn");
+    assert!(bed.work("out").exists());
+    assert_eq!(client.tool_call("c1")["status"], "completed");
+}
+
+#[test]
+fn a_rejected_call_does_not_run_and_the_session_goes_on() {
+    let script = vec![runs("c1", "touch out"), says("Understood"), says("More")];
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = Some("reject");
+    assert_eq!(client.prompt(&session, "Run it"), "end_turn");
+    assert!(!bed.work("out").exists());
+    assert_eq!(client.tool_call("c1")["status"], "failed");
+    assert_eq!(client.text("agent_message_chunk"), "Understood");
+    assert_eq!(client.prompt(&session, "Go on"), "end_turn");
+}
+
+#[test]
+fn allowing_for_the_session_asks_once() {
+    let script = vec![runs("c1", "make one"), runs("c2", "make one"), says("Done")];
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = Some("allow_session");
+    client.prompt(&session, "Run both");
+    let asked = client
+        .seen
+        .iter()
+        .filter(|message| message["method"] == "session/request_permission");
+    assert_eq!(asked.count(), 1);
+    assert_eq!(client.tool_call("c2")["status"], "completed");
+}
+
+#[test]
+fn allowing_always_is_kept_for_other_sessions() {
+    let script = |_: &Value, number: usize| match number % 2 {
+        0 => runs(&format!("c{number}"), "make one"),
+        _ => says("Done"),
+    };
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = Some("allow_always");
+    client.prompt(&session, "Run it");
+    client.chooses = None;
+    let other = client.session(&bed.folder());
+    assert_eq!(client.prompt(&other, "Run it again"), "end_turn");
+    let own = std::fs::read_to_string(bed.home(".config/haft/haft.yaml")).unwrap();
+    assert!(own.contains("make one"), "{own}");
+}
+
+#[test]
+fn a_question_without_an_answer_waits_until_it_is_cancelled() {
+    let bed = Bed::with(vec![runs("c1", "touch out"), says("Back")], ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Run it");
+    let question = client.question();
+    // Other requests are answered meanwhile.
+    client.ok("session/list", json!({}));
+    let begun = Instant::now();
+    client.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(client.stop_reason(id), "cancelled");
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    // A late answer changes nothing.
+    client.choose(&question, "allow");
+    client.chooses = Some("allow");
+    assert_eq!(client.prompt(&session, "Go on"), "end_turn");
+    assert!(!bed.work("out").exists());
+}
+
+#[test]
+fn an_error_or_an_unknown_answer_is_no_approval() {
+    let script = vec![
+        runs("c1", "touch out"),
+        runs("c2", "touch out"),
+        says("Done"),
+    ];
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Run it");
+    let question = client.question();
+    let error = json!({ "code": -32601, "message": "what?" });
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }));
+    let question = client.question();
+    client.choose(&question, "yes please");
+    assert_eq!(client.stop_reason(id), "end_turn");
+    assert!(!bed.work("out").exists());
+}
+
+#[test]
+fn a_sub_agent_asks_too() {
+    let script = |request: &Value, _: usize| {
+        let messages = request["messages"].to_string();
+        match (
+            messages.contains("You look things up."),
+            messages.contains("\"role\":\"tool\""),
+        ) {
+            (true, false) => runs("c1", "touch out"),
+            (true, true) => says("Looked"),
+            (false, false) => calls(
+                "c1",
+                "task",
+                &json!({ "subagent_type": "scout", "description": "look", "prompt": "Look" }),
+            ),
+            (false, true) => says("Done"),
+        }
+    };
+    let agents = "subagents: [ { name: scout, description: looks, system_prompt: You look things up., tools: [bash] } ]\n";
+    let bed = Bed::with(script, &format!("{ASK}{agents}"));
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Send the scout");
+    let question = client.question();
+    let call = &question["params"]["toolCall"];
+    let own = call["toolCallId"].as_str().unwrap().to_owned();
+    assert_ne!(own, "c1", "ids of sub-agents are their own");
+    assert!(call["title"].as_str().unwrap().contains("scout"), "{call}");
+    client.choose(&question, "allow");
+    assert_eq!(client.stop_reason(id), "end_turn");
+    assert!(bed.work("out").exists());
+    assert_eq!(client.tool_call(&own)["status"], "completed");
+    assert_eq!(client.tool_call("c1")["status"], "completed");
+}
+
+#[test]
+fn changes_are_reviewed_and_can_be_reverted() {
+    let script = vec![runs("c1", "echo changed > a.txt"), says("Done")];
+    let bed = Bed::with(script, "policy: [ { review: bash } ]\n");
+    bed.write("work/a.txt", "before\n");
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Change it");
+    let question = client.question();
+    let call = question["params"]["toolCall"].to_string();
+    assert!(call.contains("a.txt") && call.contains("-before"), "{call}");
+    assert_eq!(option_ids(&question), ["allow", "reject"]);
+    client.choose(&question, "reject");
+    assert_eq!(client.stop_reason(id), "end_turn");
+    let text = std::fs::read_to_string(bed.work("a.txt")).unwrap();
+    assert_eq!(text, "before\n");
+}
+
+#[test]
+fn a_question_of_an_earlier_session_is_asked_again() {
+    let script = vec![runs("c1", "touch out"), says("Done")];
+    let bed = Bed::with(script, ASK);
+    let ran = bed.haft(&["run", "Run it"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let mut client = bed.client();
+    let listed = client.ok("session/list", json!({ "cwd": bed.folder() }));
+    let session = listed["sessions"][0]["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    client.ok("session/load", bed.place(&session));
+    assert_eq!(client.tool_call("c1")["status"], Value::Null, "it waits");
+    assert_eq!(client.prompt(&session, "Go on"), "end_turn");
+    assert!(bed.work("out").exists());
+}
+
+#[test]
+fn several_calls_are_asked_about_one_after_the_other() {
+    let both = ModelReply::calling("c1", "bash", &json!({ "command": "touch a" })).call(
+        "c2",
+        "bash",
+        &json!({ "command": "touch b" }),
+    );
+    let bed = Bed::with(vec![Turn::Reply(both), says("Done")], ASK);
+    let (mut client, session) = bed.seated();
+    assert_eq!(client.prompt(&session, "Both"), "end_turn");
+    assert!(bed.work("a").exists() && bed.work("b").exists());
+}

@@ -1,0 +1,200 @@
+//! Modes, settings, slash commands, MCP servers of the editor, and a missing key.
+
+use crate::bed::{Bed, KEY, runs, says};
+use haft_testing::acp::Client;
+use haft_testing::model::ModelReply;
+use haft_testing::model::Turn;
+use serde_json::{Value, json};
+
+const ASK: &str = "policy: [ { ask: bash } ]\n";
+
+fn asked(client: &Client) -> usize {
+    let asked = client
+        .seen
+        .iter()
+        .filter(|message| message["method"] == "session/request_permission");
+    asked.count()
+}
+
+#[test]
+fn auto_approves_and_ask_asks_again() {
+    let script = vec![
+        runs("c1", "echo one"),
+        says("Done"),
+        runs("c2", "echo two"),
+        says("Done"),
+    ];
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    let mode = |mode: &str| json!({ "sessionId": session, "modeId": mode });
+    client.ok("session/set_mode", mode("auto"));
+    assert_eq!(
+        client.updates("current_mode_update")[0]["currentModeId"],
+        "auto"
+    );
+    client.prompt(&session, "Run");
+    assert_eq!(asked(&client), 0);
+    assert_eq!(client.tool_call("c1")["status"], "completed");
+    client.ok("session/set_mode", mode("ask"));
+    client.prompt(&session, "Run");
+    assert_eq!(asked(&client), 1);
+    assert_eq!(client.refused("session/set_mode", mode("yolo")).0, -32602);
+}
+
+#[test]
+fn interrupt_on_waits_for_the_user_even_in_auto() {
+    let bed = Bed::with(
+        vec![runs("c1", "echo one"), says("Done")],
+        "tools: { interrupt_on: { bash: true } }\n",
+    );
+    let (mut client, session) = bed.seated();
+    client.ok(
+        "session/set_mode",
+        json!({ "sessionId": session, "modeId": "auto" }),
+    );
+    client.prompt(&session, "Run");
+    assert_eq!(asked(&client), 1);
+}
+
+#[test]
+fn plan_writes_nothing() {
+    let both = ModelReply::calling("c1", "write", &json!({ "path": "a", "content": "x" })).call(
+        "c2",
+        "bash",
+        &json!({ "command": "touch b; cat c.txt" }),
+    );
+    let script = vec![
+        Turn::Reply(both),
+        says("The plan"),
+        runs("c3", "touch d"),
+        says("Done"),
+    ];
+    let bed = Bed::new(script);
+    bed.write("work/c.txt", "readable\n");
+    let (mut client, session) = bed.seated();
+    client.ok(
+        "session/set_mode",
+        json!({ "sessionId": session, "modeId": "plan" }),
+    );
+    assert_eq!(client.prompt(&session, "Plan it"), "end_turn");
+    assert!(!bed.work("a").exists() && !bed.work("b").exists());
+    assert_eq!(client.tool_call("c1")["status"], "failed");
+    assert!(client.tool_call("c2").to_string().contains("readable"));
+    assert!(
+        bed.last_request()["messages"]
+            .to_string()
+            .contains("plan mode")
+    );
+    client.ok(
+        "session/set_mode",
+        json!({ "sessionId": session, "modeId": "ask" }),
+    );
+    assert_eq!(client.prompt(&session, "Do it"), "end_turn");
+    assert!(bed.work("d").exists());
+}
+
+#[test]
+fn the_sandbox_can_be_chosen() {
+    let bed = Bed::new(vec![runs("c1", "touch a"), says("Done")]);
+    let (mut client, session) = bed.seated();
+    let set =
+        |id: &str, value: &str| json!({ "sessionId": session, "configId": id, "value": value });
+    let options = client.ok("session/set_config_option", set("sandbox", "read-only"));
+    let options = options["configOptions"].as_array().unwrap();
+    let sandbox = options
+        .iter()
+        .find(|option| option["id"] == "sandbox")
+        .unwrap();
+    assert_eq!(sandbox["currentValue"], "read-only");
+    client.prompt(&session, "Write");
+    assert!(!bed.work("a").exists());
+    let wrong = client.refused("session/set_config_option", set("sandbox", "none"));
+    assert_eq!(wrong.0, -32602);
+    assert!(wrong.1.contains("workspace"), "{}", wrong.1);
+    assert_eq!(
+        client
+            .refused("session/set_config_option", set("colour", "x"))
+            .0,
+        -32602
+    );
+}
+
+#[test]
+fn own_commands_are_offered_and_filled_in() {
+    let bed = Bed::new(vec![says("Reviewed")]);
+    let text = "---\ndescription: Reviews a file\n---\nReview the file $ARGUMENTS carefully.";
+    bed.write("home/.config/haft/commands/review.md", text);
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "/review a.rs");
+    let offered = client.updates("available_commands_update")[0].to_string();
+    for part in ["\"undo\"", "\"compact\"", "\"review\"", "Reviews a file"] {
+        assert!(offered.contains(part), "{part} in {offered}");
+    }
+    let sent = bed.last_request()["messages"].to_string();
+    assert!(sent.contains("Review the file a.rs carefully."), "{sent}");
+}
+
+#[test]
+fn undo_takes_back_what_the_run_changed() {
+    let script = vec![runs("c1", "echo new > a.txt"), says("Done")];
+    let bed = Bed::new(script);
+    bed.write("work/a.txt", "old\n");
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "Change it");
+    assert_eq!(client.prompt(&session, "/changes"), "end_turn");
+    assert!(client.text("agent_message_chunk").contains("-old"));
+    assert_eq!(client.prompt(&session, "/undo"), "end_turn");
+    let text = || std::fs::read_to_string(bed.work("a.txt")).unwrap();
+    assert_eq!(text(), "old\n");
+    client.prompt(&session, "/redo");
+    assert_eq!(text(), "new\n");
+}
+
+#[test]
+fn a_missing_key_says_how_to_get_one() {
+    let bed = Bed::new(vec![says("Hello")]);
+    bed.user("");
+    let mut client = bed.client();
+    let params = json!({ "cwd": bed.folder(), "mcpServers": [] });
+    let (code, message) = client.refused("session/new", params.clone());
+    assert_eq!(code, -32000);
+    for way in ["ANTHROPIC_API_KEY", "ollama"] {
+        assert!(message.contains(way), "{message}");
+    }
+    let method = json!({ "methodId": "api-key" });
+    assert_eq!(client.refused("authenticate", method.clone()).0, -32000);
+    // A key that is set later is found.
+    bed.user(&format!(
+        "provider: openai-completions\nmodel: scripted\nbase_url: \"{}\"\napi_key: {KEY}\n",
+        bed.server.url()
+    ));
+    client.ok("authenticate", method);
+    client.ok("session/new", params);
+}
+
+#[test]
+fn a_server_of_the_editor_offers_its_tools() {
+    let script = |request: &Value, number: usize| match number {
+        0 => {
+            let tools = request["tools"].to_string();
+            assert!(tools.contains("extra_"), "{tools}");
+            says("Seen")
+        }
+        _ => says("More"),
+    };
+    let bed = Bed::new(script);
+    let mut client = bed.client();
+    let server = json!({
+        "name": "extra",
+        "command": env!("CARGO_BIN_EXE_haft"),
+        "args": ["mcp", "--preset", "readonly"],
+        "env": [],
+    });
+    let opened = client.ok(
+        "session/new",
+        json!({ "cwd": bed.folder(), "mcpServers": [server] }),
+    );
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(client.prompt(&session, "Look"), "end_turn");
+    assert!(bed.last_request()["tools"].to_string().contains("extra_"));
+}
