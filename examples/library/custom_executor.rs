@@ -91,6 +91,8 @@ async fn run() -> Result<(), Box<dyn Error>> {
             executor: Arc::new(Nice { inner }),
             environment: environment::for_commands(std::env::vars_os(), &[]),
             place: CommandLocation::Elsewhere { dir: None },
+            gateway: None,
+            caches: None,
         })
         .build()?;
     let reply = runtime.call("bash", json!({ "command": "nice" })).await;

@@ -50,6 +50,8 @@ async fn run() -> Result<(), Box<dyn Error>> {
                 network: Network::Off,
                 sockets: Vec::new(),
             },
+            gateway: None,
+            caches: None,
         })
         .build()?;
 

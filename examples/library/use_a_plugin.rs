@@ -54,6 +54,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
                 network: Network::On,
                 sockets: Vec::new(),
             },
+            gateway: None,
+            caches: None,
         })
         .plugin("python3", [script])
         .build()?;

@@ -45,7 +45,7 @@ pub use load::{ApprovalQuestion, LoadError};
 pub use resume::Resumed;
 
 use crate::hooks::{Hooks, NoHooks};
-use crate::{Event, EventKind, Message, Model, ResponseFormat, Usage};
+use crate::{Event, EventKind, Message, Model, ResponseFormat, Usage, UserInput};
 use haft::{Runtime, Tools};
 use haft_store::record::SessionRecord;
 pub(crate) use handle::Shared;
@@ -231,8 +231,8 @@ impl Agent {
     ///
     /// # Errors
     /// When a run is active: use [`steer`](Handle::steer), or wait for its end.
-    pub async fn prompt(&self, text: impl Into<String>) -> Result<Events, Busy> {
-        self.start(run::RunInput::Prompt(text.into()))
+    pub async fn prompt(&self, input: impl Into<UserInput>) -> Result<Events, Busy> {
+        self.start(run::RunInput::Prompt(input.into()))
     }
 
     /// Continues a session: pending calls run or are rejected, depending on the user's

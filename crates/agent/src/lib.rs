@@ -34,6 +34,7 @@ pub use instructions::{Instructions, instructions};
 pub use memory::{Memory, MemoryFile, memory};
 pub use message::{
     Message, ModelAnswer, OmissionReason, OmittedPicture, Origin, Part, Stop, ToolCall, ToolResult,
+    UserInput,
 };
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelId, Request};
 pub use prompt::{Prompt, system_prompt};

@@ -171,6 +171,49 @@ pub enum Stop {
     Interrupted,
 }
 
+/// A prompt from the user: text, and what comes with it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct UserInput {
+    /// The text.
+    pub text: String,
+    /// Pictures that belong to the text.
+    pub pictures: Vec<Content>,
+    /// Facts that haft tells the model before the prompt, each as a message of its own.
+    pub notes: Vec<String>,
+}
+
+impl UserInput {
+    /// Returns the messages of the prompt: the notes, then what the user sent.
+    pub(crate) fn into_messages(self) -> Vec<Message> {
+        let notes = self.notes.into_iter();
+        let mut messages: Vec<_> = notes
+            .map(|note| Message::user(note, Origin::Note))
+            .collect();
+        let mut content = vec![Content::Text { text: self.text }];
+        content.extend(self.pictures);
+        messages.push(Message::User {
+            content,
+            origin: Origin::Prompt,
+        });
+        messages
+    }
+}
+
+impl From<String> for UserInput {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&str> for UserInput {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
 impl Message {
     /// Creates a prompt from the user.
     pub fn prompt(text: impl Into<String>) -> Self {

@@ -191,6 +191,12 @@ pub fn connect(settings: Settings) -> Result<Arc<dyn Model>, SettingsError> {
     Ok(Arc::new(Remote::new(settings, endpoint)))
 }
 
+/// Returns the names of a provider's models, as far as this version knows them.
+#[must_use]
+pub fn model_names(provider: Provider) -> Vec<&'static str> {
+    catalog::names(provider)
+}
+
 /// Returns the price of a model, if it is known: the provider's list price when this version
 /// was made, without discounts and surcharges.
 #[must_use]

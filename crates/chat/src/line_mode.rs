@@ -375,11 +375,17 @@ impl LineChat {
                     Detail::Full,
                     WIDTH,
                 );
-                let always = match question.suggestion {
-                    Some(_) => ", a: always",
-                    None => "",
+                let session = match question.offers_session() {
+                    true => ", s: for this session",
+                    false => "",
                 };
-                let keys = format!("  y: yes, n [REASON]: no, e JSON: use other arguments{always}");
+                let always = match question.offers_always() {
+                    true => ", a: always",
+                    false => "",
+                };
+                let keys = format!(
+                    "  y: yes{session}{always}, n [REASON]: no, e JSON: use other arguments"
+                );
                 let keys: [&str; 2] = match question.review {
                     Some(_) => ["  k: keep, r [REASON]: revert", "Keep it? [k/R]"],
                     None => [&keys, "Run it? [y/N]"],
@@ -465,7 +471,8 @@ impl LineChat {
             "k" | "keep" if rest.is_empty() && question.review.is_some() => Answer::Approve,
             "r" | "revert" if question.review.is_some() => Answer::Reject { reason },
             "y" | "yes" if rest.is_empty() => Answer::Approve,
-            "a" | "always" if question.suggestion.is_some() => Answer::Always,
+            "s" | "session" if question.offers_session() => Answer::ForSession,
+            "a" | "always" if question.offers_always() => Answer::Always,
             "e" => match serde_json::from_str(rest) {
                 Ok(arguments @ serde_json::Value::Object(_)) => Answer::ApproveWith { arguments },
                 _ => {

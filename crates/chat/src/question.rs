@@ -9,7 +9,6 @@ use haft::effects::Diff;
 use haft::ops::text::decode::visible;
 use haft::{Access, Question, Resource, Review, Subject};
 use serde_json::Value;
-use std::path::PathBuf;
 
 /// Texts with more characters than this are shown with their length.
 const SHOW_LENGTH_FROM: usize = 60;
@@ -21,8 +20,6 @@ const MAX_BRIEF_ARGUMENT: usize = 400;
 /// Facts that every question of a session shows.
 #[derive(Debug, Clone, Default)]
 pub struct QuestionContext {
-    /// File that the user can add a suggested rule to.
-    pub rules_file: Option<PathBuf>,
     /// Description of the sandbox that the call would run in.
     pub sandbox: Option<String>,
 }
@@ -114,16 +111,12 @@ pub(crate) fn question_lines(
             sandbox.strip_prefix("sandbox: ").unwrap_or(sandbox),
         ));
     }
-    if let Some(rule) = &question.suggestion {
-        let file = context
-            .rules_file
-            .as_ref()
-            .map(|file| file.display().to_string());
-        let file = file.as_deref().unwrap_or("haft.yaml");
-        out.push(fact(
-            "always",
-            &format!("- {rule} first under policy in {file}"),
-        ));
+    if let Some(rules) = &question.suggestion {
+        let scopes = match &question.rules_file {
+            Some(file) => format!("for this session, or always in {}", file.display()),
+            None => "for this session".to_owned(),
+        };
+        out.push(fact("rule", &format!("{rules} ({scopes})")));
     }
     out
 }

@@ -118,6 +118,8 @@ pub(crate) fn no_model() -> Failure {
 pub(crate) enum Past {
     /// An empty conversation.
     New,
+    /// An empty conversation with this id.
+    NewWithId(String),
     /// An empty conversation, and files to store in the session, by path.
     Files(Vec<(String, Vec<u8>)>),
     /// A recorded session to resume.
@@ -182,12 +184,17 @@ pub(crate) async fn agent(
 ) -> Result<Agent, Failure> {
     let limits = settings.model.as_ref().map_err(Clone::clone)?;
     let mut seeds = Vec::new();
+    let mut given_id = None;
     let (session, loaded) = match past {
         Past::Session(past) => {
             let (session, loaded) = *past;
             (Some(session), Some(loaded))
         }
         Past::New => (None, None),
+        Past::NewWithId(id) => {
+            given_id = Some(id);
+            (None, None)
+        }
         Past::Files(files) => {
             seeds = files;
             (None, None)
@@ -205,7 +212,7 @@ pub(crate) async fn agent(
     let saved = session::SessionState {
         id: match &session {
             Some(session) => session.id().to_owned(),
-            None => new_id(),
+            None => given_id.unwrap_or_else(new_id),
         },
         state: state.unwrap_or_default(),
         files,

@@ -22,7 +22,8 @@ const TOP: &str = "\
 {subcommands}{after-help}";
 
 /// Commands that the help of `haft` names without describing them.
-const MINOR: [&str; 7] = [
+const MINOR: [&str; 8] = [
+    "why",
     "redo",
     "clean",
     "init",
@@ -83,9 +84,8 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "MODE", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(haft_config::MODES))]
     pub(crate) sandbox: Option<String>,
-    /// Network access for commands: on or off
-    #[arg(long, global = true, value_name = "on|off", hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(["on", "off"]))]
+    /// Network for commands: on, off, or hosts such as docs.rs,@python
+    #[arg(long, global = true, value_name = "HOSTS")]
     pub(crate) network: Option<String>,
     /// How to handle calls that need approval: ask, auto or never
     #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true,
@@ -288,6 +288,16 @@ pub(crate) enum Command {
         haft why write '{\"path\": \"notes.txt\", \"content\": \"hello\"}'"
     )]
     Why(Why),
+    /// Be the agent in an editor (Agent Client Protocol).
+    ///
+    /// The editor starts it and speaks JSON on stdin and stdout. Sessions, rules,
+    /// sandbox and recorded changes are those of the terminal. docs/editors.md has
+    /// the settings for Zed, the JetBrains IDEs, Neovim and Emacs.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft acp\n  haft acp --sandbox strict"
+    )]
+    Acp,
     /// Serve the tools over MCP; list and test other MCP servers.
     #[command(
         verbatim_doc_comment,
@@ -407,7 +417,7 @@ pub(crate) struct Call {
 
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// Any tool of the toolset, even if the preset leaves it out
+    /// Any tool of the toolset, even if the preset leaves it out, or `network`
     pub(crate) tool: String,
     /// Arguments, as for `haft call`
     #[arg(value_name = "JSON|-|KEY=VALUE")]
@@ -458,6 +468,16 @@ pub(crate) enum Config {
     )]
     Show {
         /// Print one JSON object with `value` and `from` per key
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the groups of hosts that `network` can name, such as @rust.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft config hosts\n  haft config hosts --json"
+    )]
+    Hosts {
+        /// Print one JSON object with the hosts of each group
         #[arg(long)]
         json: bool,
     },

@@ -7,18 +7,16 @@ use crate::{confinement, output, text};
 use async_trait::async_trait;
 use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
 use haft_chat::{Detail, FormState, QuestionContext, edit_arguments, question_text};
-use haft_config::{FILE, Settings};
+use haft_config::Settings;
 use std::io::BufRead;
 use std::sync::Arc;
 
 /// Returns an approver that prompts on this terminal, if the user can see and answer
 /// prompts.
 pub(crate) fn terminal_approver(settings: &Settings) -> Option<Arc<dyn Approver>> {
-    let folder = settings.folders.config.as_ref();
     let approver = || {
         Arc::new(TerminalApprover {
             context: QuestionContext {
-                rules_file: folder.map(|folder| folder.join(FILE)),
                 sandbox: Some(confinement::summary(settings)),
             },
             scratch: settings.folders.state.clone(),
@@ -57,7 +55,8 @@ impl Approver for TerminalApprover {
             }
             match word.to_ascii_lowercase().as_str() {
                 "y" | "yes" if rest.is_empty() => return Answer::Approve,
-                "a" | "always" if question.suggestion.is_some() => return Answer::Always,
+                "s" | "session" if question.offers_session() => return Answer::ForSession,
+                "a" | "always" if question.offers_always() => return Answer::Always,
                 "v" => detail = Detail::Full,
                 "e" => match self.edit_arguments(question).await {
                     Ok(arguments) => return Answer::ApproveWith { arguments },
@@ -107,12 +106,15 @@ impl TerminalApprover {
             out.push_str("Keep it? [k/R] ");
             return out;
         }
-        let always = match question.suggestion {
-            Some(_) => ", a: always",
-            None => "",
-        };
+        let mut scopes = String::new();
+        if question.offers_session() {
+            scopes.push_str(", s: for this session");
+        }
+        if question.offers_always() {
+            scopes.push_str(", a: always");
+        }
         out.push_str(&format!(
-            "  y: yes, n: no (`n WHY` gives a reason), e: edit the arguments{always}, v: show everything\n"
+            "  y: yes{scopes}, n: no (`n WHY` gives a reason), e: edit the arguments, v: show everything\n"
         ));
         out.push_str("Run it? [y/N] ");
         out

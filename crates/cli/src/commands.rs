@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod acp;
 pub(crate) mod call;
 pub(crate) mod changes;
 pub(crate) mod chat;

@@ -30,6 +30,10 @@ pub(crate) fn rules(settings: &Settings) -> Vec<String> {
             "does not confine commands"
         }
         Network::On => "commands have network access",
+        Network::Session if settings.policy.opens_hosts() => {
+            "commands share a network that leads only to the hosts you opened"
+        }
+        Network::Session => "commands share a network that nothing leaves",
         Network::Off => "commands have no network access",
     };
     let mut rules = [reading, writing, network]
@@ -56,6 +60,14 @@ pub(crate) fn summary(settings: &Settings) -> String {
     format!("{}: {}", settings.mode, rules.join("; "))
 }
 
+/// What becomes of hosts that the user opened on a machine without namespaces.
+pub(crate) const CLOSED: &str = "commands have no network: hosts cannot be opened one by one on this machine, because it has no namespaces; `--network on` opens all of it";
+
+/// Whether the user opened hosts one by one.
+pub(crate) fn opens_hosts(settings: &Settings) -> bool {
+    settings.commands.network == Network::Session && settings.policy.opens_hosts()
+}
+
 /// Returns how those rules are enforced for commands.
 pub(crate) fn enforcement(settings: &Settings) -> Vec<String> {
     match &settings.commands.executor {
@@ -65,7 +77,14 @@ pub(crate) fn enforcement(settings: &Settings) -> Vec<String> {
             )]
         }
         Executor::Local if is_off(settings) => vec!["commands are not confined".to_owned()],
-        Executor::Local => vec![probe().to_string()],
+        Executor::Local => {
+            let enforcement = probe();
+            let is_partial = matches!(enforcement, Enforcement::Partial { .. });
+            let network = (is_partial && opens_hosts(settings)).then(|| CLOSED.to_owned());
+            std::iter::once(enforcement.to_string())
+                .chain(network)
+                .collect()
+        }
     }
 }
 

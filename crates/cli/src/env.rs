@@ -34,6 +34,12 @@ pub(crate) fn editor() -> Option<OsString> {
         .map(OsStr::to_owned)
 }
 
+/// Returns the proxy for https.
+pub(crate) fn https_proxy() -> Option<String> {
+    let proxy = read().variable("HTTPS_PROXY");
+    proxy.map(|proxy| proxy.to_string_lossy().into_owned())
+}
+
 /// Whether the environment permits colour on a terminal.
 pub(crate) fn allows_colour() -> bool {
     let terminal = read().variable("TERM");

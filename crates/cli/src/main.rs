@@ -7,6 +7,7 @@ mod args;
 mod ask;
 mod commands;
 mod confinement;
+mod connect;
 mod effects;
 mod env;
 mod exit;
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
         .is_some_and(|word| word == "__lua")
     {
         return haft_script::serve();
+    }
+    if let Some(code) = connect::hidden(std::env::args_os()) {
+        return code;
     }
     haft::ops::address_space::reserve_less();
     // Commands run as the same user; this keeps them from reading API keys out of this
@@ -77,6 +81,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
             None => commands::mcp::run(shared, &mcp),
             Some(servers) => commands::mcp_servers::run(shared, servers),
         },
+        Some(Command::Acp) => commands::acp::run(shared),
         Some(Command::Plugin { command }) => commands::plugin::run(shared, &command),
         Some(Command::Sessions { command }) => commands::sessions::run(shared, &command),
         Some(Command::Store { command }) => commands::store::run(shared, &command),

@@ -8,6 +8,8 @@ use crate::signals::Signals;
 use crate::{confinement, file_backend, haft_sandbox, log, output};
 use haft::commands::{CommandLocation, Commands};
 use haft::ops::backend::Kept;
+use haft::ops::exec::caches::CacheSettings;
+use haft::ops::exec::network::Gateway;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::executor::{Itself, Ssh, Target};
 use haft::ops::messenger::Messenger;
@@ -20,10 +22,12 @@ use haft_config::{self, Settings};
 use haft_mcp::client::{Progress, RemoteServer};
 use haft_store::sessions::SessionFile;
 use haft_web::channels::{Channels, RetryPolicy, Sink};
-use haft_web::client::{Client, SetupError};
+use haft_web::client::{Client, DnsLookup, SetupError};
 use haft_web::fetch::Cache;
+use haft_web::gateway::Proxy;
 use haft_web::{Fetcher, Searcher};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
@@ -167,7 +171,10 @@ fn builder(
     }
     builder = builder
         .protect([settings.paths.protect.clone(), external.protect].concat())
-        .programs_run(local_commands(Network::On, &[]))
+        .programs_run(Commands {
+            gateway: gateway(settings),
+            ..local_commands(Network::On, &[])
+        })
         .programs_read(external.readable)
         .inert(external::folders_of(settings))
         .startable(external::trusted_folders(settings));
@@ -198,6 +205,9 @@ fn builder(
     }
     if let Some(approver) = approver {
         builder = builder.approver(approver);
+    }
+    if let Some(own_rules) = &settings.own_rules {
+        builder = builder.own_rules(Arc::new(own_rules.clone()));
     }
     if let Some(preset) = &settings.preset {
         builder = builder.preset(preset);
@@ -288,9 +298,47 @@ fn messenger(settings: &Settings) -> Result<Arc<dyn Messenger>, Failure> {
 fn commands(settings: &Settings) -> Result<Commands, Failure> {
     let own = &settings.commands;
     match &own.executor {
-        Executor::Local => Ok(local_commands(own.network, &own.granted)),
+        Executor::Local => {
+            let mut commands = Commands {
+                gateway: gateway(settings),
+                caches: caches(settings),
+                ..local_commands(own.network, &own.granted)
+            };
+            if commands.gateway.is_some() && !confinement::is_off(settings) {
+                commands.environment.extend(ssh_through_proxy(&commands));
+            }
+            Ok(commands)
+        }
         Executor::Ssh(host) => remote_commands(settings, host),
     }
+}
+
+/// Returns the variable that leads git's ssh through the proxy, unless the user set their own.
+fn ssh_through_proxy(commands: &Commands) -> Option<(OsString, OsString)> {
+    let name = OsString::from("GIT_SSH_COMMAND");
+    let has_own = commands.environment.iter().any(|(known, _)| *known == name);
+    let program = env::read().own_program();
+    let program = program.to_str()?.replace('%', "%%");
+    // Two shells read it.
+    let is_plain = program
+        .chars()
+        .all(|c| c.is_alphanumeric() || "/._-+%@:,".contains(c));
+    let value = format!(
+        "ssh -o 'ProxyCommand={program} {} %h %p'",
+        crate::connect::WORD
+    );
+    (!has_own && is_plain).then(|| (name, value.into()))
+}
+
+/// Returns the way out of the network that the commands of a session share. Even if no host is
+/// open, it tells which ones a command wanted, and the user may open one for a call.
+fn gateway(settings: &Settings) -> Option<Arc<dyn Gateway>> {
+    if settings.commands.network != Network::Session {
+        return None;
+    }
+    let forwards = settings.policy.open_loopback_ports();
+    let proxy = Proxy::new(DnsLookup::default(), forwards);
+    Some(Arc::new(proxy))
 }
 
 /// Runs commands on another machine.
@@ -316,6 +364,16 @@ fn remote_commands(settings: &Settings, host: &Host) -> Result<Commands, Failure
         place: CommandLocation::Elsewhere {
             dir: host.dir.clone(),
         },
+        gateway: None,
+        caches: None,
+    })
+}
+
+/// Returns the caches of commands, unless the user disabled them.
+fn caches(settings: &Settings) -> Option<CacheSettings> {
+    settings.caches.enabled.then(|| CacheSettings {
+        places: env::read().cache_places(),
+        max: settings.caches.max,
     })
 }
 
@@ -330,6 +388,8 @@ pub(crate) fn local_commands(network: Network, granted: &[String]) -> Commands {
             network,
             sockets: env::read().socket_folders(),
         },
+        gateway: None,
+        caches: None,
     }
 }
 

@@ -2,10 +2,11 @@
 //! only take permissions away.
 
 use super::Notes;
-use super::permissions::ONLY_TIGHTEN;
+use super::network;
 use super::setting::{Filled, or_name};
 use super::sources::Sources;
 use crate::failure::Failure;
+use haft::NetworkAccess;
 use haft::ops::executor::sandbox::Network;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -32,10 +33,12 @@ pub(crate) enum ExecutorEntry {
 }
 
 /// Effective settings for commands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Commands {
-    /// Whether commands have network access.
+    /// Network that commands have.
     pub network: Network,
+    /// Hosts that commands may reach.
+    pub(crate) access: NetworkAccess,
     /// Variables that commands get even if they look secret.
     pub granted: Vec<String>,
     /// Machine that they run on.
@@ -72,19 +75,16 @@ impl fmt::Display for Host {
 
 /// Reads the settings.
 pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Commands, Failure> {
-    let network = sources.stricter(
-        "network",
-        |file| &file.network,
-        |network| if network.0 == "off" { 1.0 } else { 0.0 },
-        notes,
-        Some(ONLY_TIGHTEN),
-    )?;
-    let is_on = network.is_some_and(|network| network.0 == "on");
+    let access = network::load(sources, notes)?;
     let granted = sources.shown("tools.env", |file| &file.tools.env, notes)?;
     let executor = sources.shown("executor", |file| &file.executor, notes)?;
     let shown = executor.written["ssh"].as_str().map(str::to_owned);
     Ok(Commands {
-        network: if is_on { Network::On } else { Network::Off },
+        network: match access.is_whole {
+            true => Network::On,
+            false => Network::Session,
+        },
+        access,
         granted: granted.value,
         executor: match executor.value {
             ExecutorEntry::Local => Executor::Local,

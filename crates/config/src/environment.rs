@@ -2,6 +2,7 @@
 //! settings may depend on.
 
 use crate::failure::Failure;
+use haft::ops::exec::caches::CachePlace;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
@@ -157,6 +158,14 @@ impl Environment {
                         .any(|start| name.starts_with(start))
             })
             .collect()
+    }
+
+    /// Returns the folders in which programs keep caches.
+    #[must_use]
+    pub fn cache_places(&self) -> Vec<CachePlace> {
+        let home = self.absolute("HOME").or_else(|| self.account_home());
+        let variable = |name: &str| self.variable(name).map(PathBuf::from);
+        haft::ops::exec::caches::places(home.as_deref(), variable)
     }
 
     /// Returns the folders in which the user's programs create sockets.

@@ -13,11 +13,13 @@
 //! | `ignored` | ignored with a warning |
 //! | `literal` | used as it is: nothing is expanded in it, in no file |
 
+use super::caches::CachesEntry;
 use super::channels::ChannelEntry;
 use super::commands::ExecutorEntry;
 use super::effects::EffectsEntry;
 use super::files::{BackendEntry, ExecutionEntry};
 use super::mcp::ServerEntry;
+use super::network::NetworkEntry;
 use super::plugins::PluginEntry;
 use super::policy::RuleEntry;
 use super::setting::{List, Map, Names, Number, OneOf, Setting, TextOr, Whole};
@@ -41,10 +43,10 @@ pub(crate) struct File {
     #[schemars(extend("default" = "workspace", "x-project" = "tightens"))]
     #[schemars(extend("x-flag" = "--sandbox", "x-variable" = "HAFT_SANDBOX"))]
     pub(crate) sandbox: Option<Setting<OneOf<Modes>>>,
-    /// Network access for commands.
+    /// Network for commands: on, off or [HOST, …].
     #[schemars(extend("default" = "off", "x-project" = "tightens"))]
     #[schemars(extend("x-flag" = "--network", "x-variable" = "HAFT_NETWORK"))]
-    pub(crate) network: Option<Setting<OneOf<Switch>>>,
+    pub(crate) network: Option<Setting<NetworkEntry>>,
     /// Where commands run, or { ssh: HOST }.
     #[schemars(extend("default" = "local", "x-project" = "ignored"))]
     pub(crate) executor: Option<Setting<ExecutorEntry>>,
@@ -154,6 +156,10 @@ pub(crate) struct Tools {
     /// Extra variables for commands; in your own file.
     #[schemars(extend("default" = [], "x-project" = "ignored"))]
     pub(crate) env: Option<Setting<Vec<String>>>,
+    /// Caches of sandboxed commands; in your own file.
+    #[serde(default)]
+    #[schemars(extend("default" = {}, "x-project" = "ignored"))]
+    pub(crate) caches: CachesEntry,
     /// Programs that provide tools: { path, args }.
     #[serde(default)]
     pub(crate) plugins: List<TextOr<PluginEntry>>,

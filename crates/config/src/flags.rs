@@ -16,7 +16,7 @@ pub struct Flags {
     pub preset: Option<String>,
     /// Name of the sandbox mode.
     pub sandbox: Option<String>,
-    /// Network access of commands: `on` or `off`.
+    /// Network access of commands: `on`, `off`, or hosts with commas between them.
     pub network: Option<String>,
     /// How to handle calls that need approval.
     pub approve: Option<String>,

@@ -35,12 +35,13 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().with(|all| all.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<File>();
     let mut schema = schema.to_value();
-    let (tools, web, effects) = (
+    let (tools, web, caches, effects) = (
         "/properties/tools/type",
         "/properties/tools/properties/web/type",
+        "/properties/tools/properties/caches/type",
         "/properties/effects/type",
     );
-    for section in ["/type", tools, web, effects] {
+    for section in ["/type", tools, web, caches, effects] {
         if let Some(kind) = schema.pointer_mut(section) {
             *kind = json!(["object", "null"]);
         }
@@ -183,6 +184,7 @@ mod tests {
             ("tools.protect", Tightens),
             ("tools.channels.x", Limited),
             ("tools.web.proxy", Ignored),
+            ("tools.caches.max", Ignored),
             ("tools.web.engines[0]", Ignored),
             ("tools.web.deny_hosts", Tightens),
             ("tools.web.enabled", Limited),

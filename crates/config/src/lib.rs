@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod broad_folders;
+pub mod caches;
 mod channels;
 pub mod commands;
 pub mod effects;
@@ -15,7 +16,9 @@ pub mod keys;
 mod layer;
 pub mod mcp;
 pub mod model;
+mod network;
 mod node;
+mod own_rules;
 mod paths;
 pub mod permissions;
 mod plugins;
@@ -37,6 +40,7 @@ pub use environment::{Environment, Process};
 pub use failure::{Cause, Failure};
 pub use file::{APPROVE, LEVELS, MODES};
 pub use flags::Flags;
+pub use own_rules::OwnRules;
 pub use paths::{FolderChoice, Paths};
 pub use sources::FILE;
 
@@ -76,6 +80,8 @@ pub struct Settings {
     pub files: files::Files,
     /// Settings for recording the changes of calls.
     pub effects: effects::Effects,
+    /// Caches of commands.
+    pub caches: caches::Caches,
     /// Destinations for messages, by name.
     pub channels: BTreeMap<String, Channel>,
     /// Settings of the web tools.
@@ -98,6 +104,8 @@ pub struct Settings {
     pub approve: Approve,
     /// Level of the log.
     pub log: String,
+    /// The file that permanent answers to questions are added to.
+    pub own_rules: Option<OwnRules>,
     /// Whether to print only results and errors.
     pub quiet: bool,
     /// Maximum number of calls that run at the same time.
@@ -333,6 +341,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
     let commands = commands::load(sources, notes)?;
     let files = files::load(sources, &toolset, notes)?;
     let effects = effects::load(sources, notes)?;
+    let caches = caches::load(sources, notes)?;
     let channels = channels::load(sources, notes)?;
     let mut web = web::load(sources, home, notes)?;
     web.by_project = web_by_project(sources, &toolset)?;
@@ -344,7 +353,8 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
         .is_none_or(|item| trust.allows(item));
     let model = model::load(sources, is_model_trusted, home, notes);
     let interrupt_on = model::interrupt_on(sources, notes)?;
-    let policy = policy::load(sources, notes)?;
+    let policy = policy::load(sources, notes)?.with_network(commands.access.clone());
+    network::check(&policy, notes);
     let approve = permissions::approve(sources, notes)?;
     let log = sources.shown("log", |file| &file.log, notes)?;
     let quiet = sources.shown("quiet", |file| &file.quiet, notes)?;
@@ -361,6 +371,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
         commands,
         files,
         effects,
+        caches,
         channels,
         web,
         plugins,
@@ -372,6 +383,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
         policy,
         approve,
         log: log.value.0,
+        own_rules: OwnRules::new(flags, environment),
         quiet: quiet.value,
         concurrency: usize::try_from(concurrency.value.0).unwrap_or(4),
         folders,

@@ -4,7 +4,7 @@
 use super::plugins::{AddedVariables, Owner, from_home, located, located_folder};
 use super::setting::{Names, OneOf, Seconds, TextOr, Word};
 use super::sources::{Given, Sources};
-use super::{Notes, variables};
+use super::{Notes, Settings, variables};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use haft_mcp::client::{Endpoint, HttpTransport, Identity};
@@ -308,6 +308,38 @@ fn connection(
             Err("type does not match: stdio needs command, http and sse need url".to_owned())
         }
         _ => Err("only one of command, url and uri is allowed".to_owned()),
+    }
+}
+
+impl Settings {
+    /// Adds a server that the user's editor names, as the user's own, with an entry as in
+    /// `tools.mcp`. A configured server of the same name is used instead.
+    ///
+    /// # Errors
+    /// When the entry is not valid. The message contains none of its values.
+    pub fn add_server(&mut self, name: &str, entry: Value) -> Result<(), Failure> {
+        if self.mcp.iter().any(|server| server.name == name) {
+            return Ok(());
+        }
+        let from = format!("MCP server {name}");
+        let entry: ServerEntry = serde_json::from_value(entry)
+            .map_err(|error| Failure::usage(format!("{from}: {error}")))?;
+        let folder = self.paths.work_dir.clone();
+        let connection = connection(&entry, &folder, &self.environment)
+            .map_err(|what| Failure::usage(format!("{from}: {what}")))?;
+        self.mcp.push(Configured {
+            name: name.to_owned(),
+            connection,
+            timeout: None,
+            start_timeout: None,
+            only: None,
+            owner: Owner::Typed,
+            folder,
+            // What an editor sends may contain keys.
+            written: Value::Null,
+            from,
+        });
+        Ok(())
     }
 }
 

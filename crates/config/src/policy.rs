@@ -36,7 +36,7 @@ pub(crate) struct RuleEntry {
     command: Option<Words>,
     /// Only paths that match this glob, relative to the work folder or absolute.
     path: Option<Literal>,
-    /// Only this host; *.example.com for all its subdomains.
+    /// Only this host; *.example.com for all its subdomains. For network also with a port.
     host: Option<Literal>,
     /// Examples that the rule must match.
     #[serde(default, rename = "match")]
@@ -170,6 +170,7 @@ fn known_tools() -> Vec<String> {
         .iter()
         .chain([&haft_agent::SKILL_TOOL]);
     let mut names: Vec<String> = of_agents.map(|name| (*name).to_owned()).collect();
+    names.extend([haft::NETWORK, haft::OUTSIDE_WRITE, haft::UNSANDBOXED].map(str::to_owned));
     for toolset in haft::toolsets::NAMES
         .iter()
         .filter_map(|name| haft::toolsets::by_name(name))

@@ -113,11 +113,11 @@ impl Problem {
         &self.path
     }
 
-    /// Describes the expected value.
-    pub(crate) fn expected(&self) -> &str {
+    /// Describes the expected value, if the value is of another kind.
+    pub(crate) fn expected(&self) -> Option<&str> {
         match &self.mistake {
-            Mistake::Expected(expected) => expected,
-            _ => "something else",
+            Mistake::Expected(expected) => Some(expected),
+            Mistake::UnknownKey(_) | Mistake::Other(_) => None,
         }
     }
 }

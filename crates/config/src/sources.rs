@@ -390,7 +390,11 @@ fn explicit(flags: &Flags, environment: &Environment) -> Result<Layer, Failure> 
             _ => "",
         };
         let text = texts.get(problem.path()).map_or("", String::as_str);
-        let expected = problem.expected();
+        let Some(expected) = problem.expected() else {
+            let problem = problem.to_string();
+            let what = problem.strip_prefix("network ").unwrap_or(&problem);
+            return Failure::usage(format!("{source} {what}"));
+        };
         Failure::usage(format!("{source} must be {expected}, got \"{text}\""))
     })?;
     Ok(Layer { origins, ..layer })

@@ -8,6 +8,8 @@ pub(crate) use live::{Live, PACE};
 pub(crate) use notes::{details, findings, looks_refused, notes, notes_within};
 
 use haft_ops::effects::Recording;
+use haft_ops::exec::caches::{CacheSettings, Caches};
+use haft_ops::exec::network::{Gateway, SharedNetwork};
 use haft_ops::exec::{ExecContext, Monitor, RemoteFolder, Sandbox};
 use haft_ops::executor::Executor;
 use haft_ops::executor::sandbox::{
@@ -49,6 +51,10 @@ pub struct Commands {
     pub environment: Vec<(OsString, OsString)>,
     /// The machine that the commands run on.
     pub place: CommandLocation,
+    /// Way out of the network that the commands of a session share.
+    pub gateway: Option<Arc<dyn Gateway>>,
+    /// Caches that the commands may fill, if any.
+    pub caches: Option<CacheSettings>,
 }
 
 /// The machine that commands run on, which decides how they can be sandboxed.
@@ -72,7 +78,8 @@ pub enum CommandLocation {
 }
 
 impl Commands {
-    /// Returns the environment and sandbox of commands for these places and rules.
+    /// Returns the environment and sandbox of commands for these places and rules. `caches`
+    /// is the folder for the caches of this work folder.
     ///
     /// # Errors
     /// When commands must be sandboxed and there is no folder for their temporary files:
@@ -82,6 +89,7 @@ impl Commands {
         scope_config: &ScopeConfig,
         outputs: Option<PathBuf>,
         monitor: &Arc<Monitor>,
+        caches: Option<PathBuf>,
     ) -> Result<ExecContext, NoTemp> {
         let confines = !is_off(scope_config.rules);
         let remote_folder = match &self.place {
@@ -120,6 +128,8 @@ impl Commands {
             // The sandbox is off, or out of reach on another machine.
             CommandLocation::Here { .. } | CommandLocation::Elsewhere { .. } => None,
         };
+        let settings = self.caches.filter(|_| sandbox.is_some());
+        let caches = settings.zip(caches);
         Ok(ExecContext {
             executor: self.executor,
             environment: self.environment,
@@ -128,6 +138,9 @@ impl Commands {
             filter: None,
             isolation: None,
             recording: Recording::Off,
+            network: SharedNetwork::with_gateway(self.gateway),
+            pass: None,
+            caches: caches.map(|(settings, folder)| Arc::new(Caches::new(settings, folder))),
         })
     }
 }

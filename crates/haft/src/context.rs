@@ -6,12 +6,15 @@ use crate::external::installer::Installer;
 use crate::limit::{self, Beginning, ShownOutput};
 use crate::queue::Position;
 use crate::runtime::clock::Clock;
+use crate::runtime::exceptions::Exceptions;
 use crate::runtime::hidden_paths::Known;
+use crate::runtime::network::CallNetwork;
 use crate::runtime::{
     ApprovalAnswer, Approver, Call, Filled, Narrow, OuterCall, Recording, Runtime, Session,
 };
 use crate::state::State;
 use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
+use futures::FutureExt;
 use haft_ops::exec::{self, Done, Exec, ExecContext};
 use haft_ops::executor::sandbox::Request;
 use haft_ops::executor::{Captured, Keep, When, clean_path};
@@ -54,10 +57,16 @@ pub struct Context {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) on_event: Option<Listener>,
     pub(crate) updates: UpdateSink,
+    /// Judges the connections of the call's commands.
+    pub(crate) network: Arc<CallNetwork>,
     /// Paths that the policy has checked.
     pub(crate) allowed: Arc<[(FilePath, Access)]>,
     /// Names of the tools being called, outermost first; the last one is this tool.
     pub(crate) within: Arc<[String]>,
+    /// Access of its commands beyond the sandbox.
+    pub(crate) exceptions: Exceptions,
+    /// Whether the model can request such access.
+    pub(crate) can_request: bool,
 }
 
 impl Context {
@@ -231,8 +240,9 @@ impl Context {
         let exec_context = self
             .session
             .with_denied_paths_hidden(self.tool(), exec_context);
+        let exec_context = self.exceptions.apply(&self.session, exec_context);
         let exec_context = self.recorded(exec_context);
-        self.run_in(&exec_context, request).await
+        self.run_in(exec_context, request).await
     }
 
     /// Whether the user decides about what the call changes after it has ended.
@@ -249,16 +259,23 @@ impl Context {
         }
     }
 
-    async fn run_in(&self, exec_context: &ExecContext, request: Exec) -> Result<Done, Error> {
+    async fn run_in(
+        &self,
+        mut exec_context: ExecContext,
+        mut request: Exec,
+    ) -> Result<Done, Error> {
         let live = Live::default();
         let watch = |_, bytes: &[u8]| live.push(bytes);
-        let mut run = std::pin::pin!(exec::run(exec_context, request, &watch, &self.cancel));
+        let admitted = self.network.admit(&mut exec_context, &mut request);
+        let stop = self.cancel.child_token();
+        let mut run = std::pin::pin!(exec::run(&exec_context, request, &watch, &stop));
+        let mut stopped = std::pin::pin!(admitted.must_stop().fuse());
         let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + PACE, PACE);
         loop {
             tokio::select! {
                 biased;
                 done = &mut run => {
-                    let done = done?;
+                    let done = admitted.ended(done)?;
                     if let Some(recording) = &self.recording {
                         recording.command_ended(&done.finished);
                     }
@@ -268,9 +285,10 @@ impl Context {
                     }
                     return Ok(done);
                 }
+                () = &mut stopped => stop.cancel(),
                 _ = tick.tick() => {
                     if let Some(text) = live.take() {
-                        self.update(text);
+                        self.update(admitted.without_pass(text));
                     }
                 }
             }
@@ -298,7 +316,7 @@ impl Context {
             .session
             .with_denied_paths_hidden(self.tool(), &exec_context);
         let exec_context = self.recorded(exec_context);
-        self.run_in(&exec_context, request).await
+        self.run_in(exec_context, request).await
     }
 
     /// Adds a note for each protected path changed by a program that keeps running between
@@ -334,7 +352,9 @@ impl Context {
         let exec_context = self
             .session
             .with_denied_paths_hidden(self.tool(), exec_context);
-        let exec_context = self.recorded(exec_context);
+        let exec_context = self.exceptions.apply(&self.session, exec_context);
+        let mut exec_context = self.recorded(exec_context);
+        self.network.admit_process(&mut exec_context, &request);
         let (launch, after) = exec::launch(&exec_context, request).await?;
         let status = processes.start(title, launch, after).await?;
         if let Some(recording) = &self.recording {
@@ -428,6 +448,13 @@ impl Context {
     pub(crate) fn sandbox_request(&self) -> Option<&Request> {
         let sandbox = self.session.exec_context.as_ref()?.sandbox.as_ref()?;
         Some(sandbox.request())
+    }
+
+    /// Whether commands can open network sockets.
+    pub(crate) fn commands_have_sockets(&self) -> bool {
+        let exec_context = self.session.exec_context.as_ref();
+        let sandbox = exec_context.and_then(|exec_context| exec_context.sandbox.as_ref());
+        sandbox.is_none_or(|sandbox| sandbox.has_sockets())
     }
 
     /// Returns the sandbox of programs that are tools, if they are sandboxed.

@@ -60,15 +60,17 @@ pub use haft_ops::scope::Mode;
 pub use journal::{Intent, Journal, MemoryJournal, Outcome};
 pub use offered::{Mention, Offered};
 pub use policy::{
-    BadRule, DecidedBy, Decision, JudgedPart, Judgement, Policy, PolicyInput, Rule, RuleDraft,
-    RuleFile, RuleLocation, RuleOwner, Subject, Verdict,
+    BadRule, ConnectionJudgement, Danger, DecidedBy, Decision, HOST_GROUPS, HostGroup, JudgedPart,
+    Judgement, NETWORK, NetworkAccess, NetworkHost, OUTSIDE_WRITE, OpenHost, Policy, PolicyInput,
+    Rule, RuleDraft, RuleFile, RuleLocation, RuleOwner, Subject, Suggestion, UNSANDBOXED, Verdict,
+    host_and_port,
 };
 pub use registry::{Duplicate, Tools};
 pub use reply::{Content, Embedded, Reply};
 pub use runtime::{
     Admitted, ApprovalAnswer, Approve, Approver, Backing, BuildError, Builder, Call, Changes, Disk,
-    Explained, Filled, Folders, Form, Listed, MemoryFiles, MemoryMark, Naming, Narrow, PromptFiles,
-    Question, Refused, Review, Runtime, Sibling,
+    Explained, Filled, Folders, Form, Listed, MemoryFiles, MemoryMark, Naming, Narrow, OwnRules,
+    PromptFiles, Question, Refused, Review, Runtime, Sibling,
 };
 pub use schema::{ExampleParameters, Repair, ResultFit, ResultSchema, parse_arguments};
 pub use secret::Secret;

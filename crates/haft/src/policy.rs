@@ -1,8 +1,12 @@
 //! The policy: decides whether a call may run. One function for every way to an effect.
 //! First the scope, which no approval can override, then the rules that users wrote.
 
+mod danger;
+mod exception;
 mod judge;
 mod line;
+mod network;
+mod network_host;
 mod path_rules;
 mod pattern;
 mod rule;
@@ -11,11 +15,19 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 mod wrapper;
+mod written;
 
+pub use danger::Danger;
+pub use exception::{OUTSIDE_WRITE, UNSANDBOXED};
 pub use judge::{DecidedBy, JudgedPart, Judgement, PolicyInput, Subject};
+pub(crate) use line::CommandLine;
+pub(crate) use network::{Connection, command_line};
+pub use network::{ConnectionJudgement, NETWORK, NetworkAccess, OpenHost, host_and_port};
+pub use network_host::{HOST_GROUPS, HostGroup, NetworkHost};
 pub(crate) use path_rules::PathRules;
 pub(crate) use pattern::lexical;
 pub use rule::{BadRule, Rule, RuleDraft, RuleLocation, Verdict};
+pub use suggest::Suggestion;
 
 use crate::toolset::Paths;
 use crate::{Access, Effect, Error, Resource};
@@ -93,6 +105,8 @@ pub struct RuleFile {
 pub struct Policy {
     files: Vec<RuleFile>,
     asked_first: Vec<(String, Effect)>,
+    /// Hosts that are open without a rule.
+    network: NetworkAccess,
 }
 
 impl Policy {
@@ -102,6 +116,7 @@ impl Policy {
         Self {
             files,
             asked_first: Vec::new(),
+            network: NetworkAccess::default(),
         }
     }
 
@@ -119,6 +134,12 @@ impl Policy {
     /// Returns all rules, file by file.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.files.iter().flat_map(|file| &file.rules)
+    }
+
+    /// Returns the rules of the files of one author.
+    pub fn rules_of(&self, owner: RuleOwner) -> impl Iterator<Item = &Rule> {
+        let files = self.files.iter().filter(move |file| file.owner == owner);
+        files.flat_map(|file| &file.rules)
     }
 
     /// Returns the rules about tools that are not among these names.

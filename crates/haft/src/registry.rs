@@ -1,6 +1,6 @@
 //! The registry of a session's tools, in a stable order.
 
-use crate::runtime::Session;
+use crate::runtime::{Session, exceptions};
 use crate::{AnyTool, Definition, Error, Offered, Plugin, Tool, erase, schema};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tokio::sync::watch;
@@ -26,6 +26,8 @@ pub struct Tools {
 pub(crate) struct Entry {
     pub(crate) tool: Arc<dyn AnyTool>,
     pub(crate) checker: Arc<schema::Checker>,
+    /// Checker of the arguments where the tool has the parameter for requesting exceptions.
+    requesting: Arc<OnceLock<schema::Checker>>,
     pub(crate) origin: ToolOrigin,
 }
 
@@ -48,8 +50,17 @@ impl Entry {
         Self {
             tool,
             checker: Arc::new(checker),
+            requesting: Arc::default(),
             origin,
         }
+    }
+
+    /// Returns the checker for a call that may request exceptions.
+    pub(crate) fn requesting(&self) -> &schema::Checker {
+        self.requesting.get_or_init(|| {
+            let schema = exceptions::with_parameter(&self.tool.definition().parameters);
+            schema::Checker::new(&schema, schema::Ranges::Clamp)
+        })
     }
 }
 

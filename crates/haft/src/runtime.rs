@@ -8,6 +8,7 @@ mod changes;
 pub(crate) mod clock;
 mod conclude;
 mod end;
+pub(crate) mod exceptions;
 mod external_tools;
 mod files;
 mod form;
@@ -15,10 +16,13 @@ pub(crate) mod hidden_paths;
 mod inspect;
 mod memory_files;
 mod narrow;
+pub(crate) mod network;
 mod pictures;
 mod recording;
 mod review;
+mod sandbox_prompt;
 mod saved_output;
+mod second_look;
 mod session;
 mod sibling;
 #[cfg(test)]
@@ -26,7 +30,7 @@ mod tests;
 mod undeclared;
 
 pub use admit::Admitted;
-pub use approve::{ApprovalAnswer, Approve, Approver, Explained, Question, Refused};
+pub use approve::{ApprovalAnswer, Approve, Approver, Explained, OwnRules, Question, Refused};
 pub use build::{BuildError, Builder, Folders, Listed};
 pub use call::Call;
 pub(crate) use call::OuterCall;
@@ -50,9 +54,12 @@ use crate::{Error, PreparedCall, Reply, limit};
 use admit::{Admission, NotAdmitted};
 use clock::Clock;
 use conclude::{Ended, HowEnded};
+use exceptions::Exceptions;
 use futures::{FutureExt, Stream, StreamExt};
 use haft_ops::backend::Recorded;
 use haft_ops::{Access, Backend, FilePath};
+use network::CallNetwork;
+use second_look::Asks;
 use serde_json::Value;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -83,6 +90,8 @@ struct Running<'a> {
     /// Paths that the policy has checked.
     paths: Arc<[(FilePath, Access)]>,
     recording: Option<Recording>,
+    exceptions: Exceptions,
+    network: &'a Arc<CallNetwork>,
 }
 
 impl Runtime {
@@ -160,7 +169,7 @@ impl Runtime {
         journal: &mut Option<Arc<dyn Journal>>,
     ) -> Result<Ended, Error> {
         let session = &self.session;
-        let (admission, changed) = self.approved(call, admission).await?;
+        let (admission, answered) = self.approved(call, admission).await?;
         tokio::select! {
             () = admission.ticket.turn() => {}
             () = call.cancel.cancelled() => return Err(Error::Cancelled),
@@ -183,7 +192,9 @@ impl Runtime {
             paths,
             question: _,
             review,
+            exceptions,
         } = admission;
+        let access = exceptions.detail();
         let limit = entry.tool.limit(session.shared.timeout);
         let outer = self.outer_call(call).map(|outer| outer.clock.clone());
         let clock = Clock::new(limit, outer);
@@ -196,22 +207,29 @@ impl Runtime {
         drop(arguments);
 
         let recording = self.begin_recording(call, &entry, review);
+        let network = CallNetwork::new(self, call, &clock, &exceptions.hosts, recording.as_ref());
         let running = Running {
             clock: &clock,
             position: ticket.position(),
             paths,
             recording: recording.clone(),
+            network: &network,
+            exceptions,
         };
         let mut reply = match self.execute(call, &entry, prepared, running).await {
             Ok(reply) => reply,
             Err(error) => self.failure(&error),
         };
+        network.end();
+        reply = network.details(reply);
         if entry.origin == ToolOrigin::Added {
             pictures::check(&mut reply, &call.cancel).await;
         }
-        if let Some(changed) = changed {
-            let name = "changed_arguments".to_owned();
-            reply.details.insert(name, changed);
+        if let Some(access) = access {
+            reply.details.insert("access".to_owned(), access);
+        }
+        if let Some((name, detail)) = answered {
+            reply.details.insert(name.to_owned(), detail);
         }
         let ignored: Vec<&str> = repairs.iter().filter_map(crate::Repair::ignored).collect();
         reply = reply.ignored(&ignored);
@@ -280,8 +298,11 @@ impl Runtime {
             approver: call.approver.clone(),
             on_event: call.on_event.clone(),
             updates: self.updates(call),
+            network: Arc::clone(running.network),
             allowed: running.paths,
             within: call.within.iter().chain([&call.tool]).cloned().collect(),
+            exceptions: running.exceptions,
+            can_request: self.offers_exceptions(entry, self.asks(call) == Asks::User),
         };
         let watching = entry.tool.outlives_calls().then(|| cx.clone());
         let mut work = AssertUnwindSafe(prepared.run(cx)).catch_unwind();

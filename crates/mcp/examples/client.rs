@@ -59,6 +59,8 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
                 network: Network::On,
                 sockets: Vec::new(),
             },
+            gateway: None,
+            caches: None,
         })
         .source(RemoteServer::new(remote)?)
         .build()?;

@@ -31,6 +31,11 @@ const APPROVE: &str = "approve";
 const KEEP: &str = "keep";
 /// Optional form field with the reason for a rejection, which the model reads.
 const REASON: &str = "reason";
+/// Optional form field with the scope of an approval.
+const SCOPE: &str = "scope";
+const ONCE: &str = "once";
+const SESSION: &str = "session";
+const ALWAYS: &str = "always";
 /// Key of our question in a response that could hold several.
 const QUESTION: &str = "approval";
 
@@ -71,6 +76,12 @@ fn approval_form(question: &Question) -> Option<ElicitRequestParams> {
         },
         "required": [DECISION],
     });
+    let mut schema = schema;
+    if let (Some(scope), Some(fields)) =
+        (scope_field(question), schema["properties"].as_object_mut())
+    {
+        fields.insert(SCOPE.to_owned(), scope);
+    }
     let Value::Object(schema) = schema else {
         return None;
     };
@@ -79,6 +90,25 @@ fn approval_form(question: &Question) -> Option<ElicitRequestParams> {
         message: message::approval(question),
         requested_schema: ElicitationSchema::from_json_schema(schema).ok()?,
     })
+}
+
+/// Builds the field that lets the user approve more than this one call, if rules can express
+/// that.
+fn scope_field(question: &Question) -> Option<Value> {
+    let rules = question.suggestion.as_ref()?;
+    let mut scopes = vec![ONCE, SESSION];
+    let mut meaning = format!("how long to allow this; for the session: {rules}");
+    if let Some(file) = &question.rules_file {
+        scopes.push(ALWAYS);
+        meaning.push_str(&format!("; always: adds that to {}", file.display()));
+    }
+    Some(json!({
+        "type": "string",
+        "title": "Scope",
+        "description": haft::ops::text::decode::visible(&meaning),
+        "enum": scopes,
+        "default": ONCE,
+    }))
 }
 
 /// Builds the form that a tool asks the user to fill in.
@@ -97,7 +127,12 @@ fn tool_form(form: &Form) -> Option<ElicitRequestParams> {
 fn answer(result: &ElicitResult) -> Answer {
     let field = |name| result.content.as_ref()?.get(name)?.as_str();
     match (&result.action, field(DECISION)) {
-        (ElicitationAction::Accept, Some(APPROVE | KEEP)) => Answer::Approve,
+        (ElicitationAction::Accept, Some(APPROVE)) => match field(SCOPE) {
+            Some(SESSION) => Answer::ForSession,
+            Some(ALWAYS) => Answer::Always,
+            _ => Answer::Approve,
+        },
+        (ElicitationAction::Accept, Some(KEEP)) => Answer::Approve,
         (ElicitationAction::Accept | ElicitationAction::Decline, _) => Answer::Reject {
             reason: field(REASON).map(|reason| reason.trim().to_owned()),
         },

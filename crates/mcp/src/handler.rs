@@ -4,7 +4,7 @@ use crate::call_order::Admission;
 use crate::elicit::PendingCalls;
 use crate::link::Link;
 use crate::server::{ServerName, ToolsChanged};
-use crate::{call, wire};
+use crate::{call, elicit, wire};
 use haft::Runtime;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ConstString, CustomRequest, CustomResult, ErrorCode,
@@ -107,10 +107,12 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.ready(LIST_WAIT).await;
-        Ok(ListToolsResult::with_all_items(wire::tools(&self.runtime)))
+        let asks = elicit::shows_forms(context.client_capabilities().as_ref());
+        let tools = wire::tools(&self.runtime, asks);
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(

@@ -38,5 +38,12 @@ mod stdio;
 mod transport;
 mod wire;
 
+/// Lines of bounded length from standard input, for other protocols with one JSON message per
+/// line.
+pub mod lines {
+    pub use crate::stdio::{Input, input};
+    pub use crate::transport::{InputLine, Lines, MAX_LINE};
+}
+
 pub use http::{BindError, HttpLimits, HttpServer, HttpSettings, Token};
 pub use server::{ServeError, Server, ServerName, ToolsChanged, serve_stdio};

@@ -19,7 +19,10 @@ use tokio::sync::mpsc;
 const CHUNK: usize = 64 << 10;
 
 /// Starts reading standard input.
-pub(crate) fn input() -> io::Result<Input> {
+///
+/// # Errors
+/// When no thread can be started.
+pub fn input() -> io::Result<Input> {
     let (sender, chunks) = mpsc::channel(4);
     thread::Builder::new()
         .name("mcp-input".to_owned())
@@ -58,7 +61,7 @@ pub(crate) fn output(queue: Queue, link: Arc<Link>) -> io::Result<()> {
 }
 
 /// Chunks that the reading thread has read.
-pub(crate) struct Input {
+pub struct Input {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
     current: Vec<u8>,
     at: usize,

@@ -10,7 +10,7 @@ mod lines;
 mod outbox;
 pub(crate) mod parse;
 
-pub(crate) use lines::{InputLine, Lines};
+pub use lines::{InputLine, Lines, MAX_LINE};
 pub(crate) use outbox::{Outbox, Queue, pump};
 
 use crate::ServeError;
@@ -18,7 +18,6 @@ use crate::call_order::{Admission, CallOrder};
 use crate::link::Link;
 use batch::{BatchId, Batches};
 use decode::{Decoded, ErrorReply, decode};
-use lines::MAX_LINE;
 use parse::{ParseError, Parsed};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetExtensions,

@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Returns the tools in the runtime's order.
-pub(crate) fn tools(runtime: &Runtime) -> Vec<Tool> {
+/// Returns the tools in the runtime's order, for a client that can ask its user or not.
+pub(crate) fn tools(runtime: &Runtime, asks: bool) -> Vec<Tool> {
     runtime
-        .definitions()
+        .definitions_for(asks)
         .into_iter()
         .map(|definition| {
             let known = runtime.tools().get(&definition.name);

@@ -8,29 +8,35 @@
 //! watched paths is also kept in a locked file (`watch_file`). A file that is not locked
 //! belongs to a haft that was killed, and the next session starts by checking it.
 
+pub mod caches;
 mod denied_paths;
 pub mod environment;
 mod findings;
 mod monitor;
 mod move_out;
+pub mod network;
 mod sandbox;
 mod state;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod tidy;
 mod watch_file;
 
+pub use crate::git::{ConfigGate, Objection, RefusedConfig};
 pub use findings::Finding;
 pub use monitor::Monitor;
 pub use sandbox::Sandbox;
 
 use crate::blocking::{self, Weight};
 use crate::effects::Recording;
-use crate::executor::sandbox::{Confinement, Enforcement, Execution};
+use crate::executor::sandbox::{Enforcement, Execution};
 use crate::executor::{Executor, Finished, Input, Keep, Launch, Program, Prompts, Streams, Watch};
 use crate::scope::PathFilter;
 use crate::{Error, Result};
+use caches::Caches;
 use monitor::CommandMonitor;
+use network::{Pass, SharedNetwork};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +60,12 @@ pub struct ExecContext {
     pub isolation: Option<Isolation>,
     /// Recording of the files that the commands change.
     pub recording: Recording,
+    /// The network that the commands share, if their confinement says so.
+    pub network: SharedNetwork,
+    /// Admission of the commands to the way out of that network.
+    pub pass: Option<Pass>,
+    /// Caches of the commands. Isolated programs get none.
+    pub caches: Option<Arc<Caches>>,
 }
 
 /// Settings that separate a program from the commands of its session.
@@ -72,6 +84,7 @@ impl ExecContext {
         let executor = self.executor.part();
         Self {
             executor: executor.unwrap_or_else(|| Arc::clone(&self.executor)),
+            network: self.network.for_new_session(),
             ..self.clone()
         }
     }
@@ -179,10 +192,10 @@ async fn confined(
     findings: &mut Vec<Finding>,
 ) -> Result<(Finished, Enforcement)> {
     let confined = sandbox.confine(&request.program, context).await?;
-    findings.extend(confined.noticed);
-    let (confinement, enforcement) = (confined.confinement, confined.enforcement);
-    let command_monitor = CommandMonitor::new(sandbox, &confinement);
-    let launch = context.launch(request.clone(), Some(confinement));
+    findings.extend(confined.noticed.iter().cloned());
+    let enforcement = confined.enforcement.clone();
+    let command_monitor = CommandMonitor::new(sandbox, &confined);
+    let launch = context.launch(request.clone(), Some(confined));
     let (finished, enforcement, mut command_monitor) =
         match context.executor.run(launch, watch, cancel).await {
             // The machine no longer enforces what it did: check again, once.
@@ -192,10 +205,11 @@ async fn confined(
                 let Some(anew) = anew.await? else {
                     return Err(refused);
                 };
-                let command_monitor = CommandMonitor::new(sandbox, &anew.confinement);
-                let launch = context.launch(request, Some(anew.confinement));
+                let command_monitor = CommandMonitor::new(sandbox, &anew);
+                let enforcement = anew.enforcement.clone();
+                let launch = context.launch(request, Some(anew));
                 let finished = context.executor.run(launch, watch, cancel).await?;
-                (finished, anew.enforcement, command_monitor)
+                (finished, enforcement, command_monitor)
             }
             other => (other?, enforcement, command_monitor),
         };
@@ -230,10 +244,11 @@ pub async fn launch(context: &ExecContext, request: Exec) -> Result<(Launch, Aft
     sandbox.enforcement().await;
     let confined = sandbox.confine(&request.program, context).await?;
     let after = After {
-        command_monitor: Some(CommandMonitor::new(sandbox, &confined.confinement)),
-        noticed: confined.noticed,
+        command_monitor: Some(CommandMonitor::new(sandbox, &confined)),
+        noticed: confined.noticed.clone(),
+        _pass: context.pass.clone(),
     };
-    let launch = context.launch(request, Some(confined.confinement));
+    let launch = context.launch(request, Some(confined));
     Ok((launch, after))
 }
 
@@ -243,6 +258,8 @@ pub async fn launch(context: &ExecContext, request: Exec) -> Result<(Launch, Aft
 pub struct After {
     command_monitor: Option<CommandMonitor>,
     noticed: Vec<Finding>,
+    /// Admits the command to the way out of its network until it has ended.
+    _pass: Option<Pass>,
 }
 
 impl After {
@@ -252,6 +269,7 @@ impl After {
         Self {
             command_monitor: None,
             noticed: Vec::new(),
+            _pass: None,
         }
     }
 
@@ -326,11 +344,30 @@ impl ExecContext {
         sandbox.monitor().settled().await;
         let look = move || Ok(sandbox.monitor().end(sandbox.moved_out()));
         let looked = blocking::run(Weight::Heavy, look).await;
+        if let Some(caches) = &self.caches {
+            caches.end().await;
+        }
         looked.unwrap_or_default()
     }
 
-    fn launch(&self, request: Exec, confinement: Option<Confinement>) -> Launch {
+    fn launch(&self, request: Exec, confined: Option<sandbox::Confined>) -> Launch {
+        let (mut confinement, mut network, mut config_gate) = (None, None, None);
+        let mut caches = None;
+        if let Some(confined) = confined {
+            confinement = Some(confined.confinement);
+            network = confined.network;
+            caches = confined.caches;
+            config_gate = Some(confined.gate);
+        }
         let mut environment = self.environment.clone();
+        if let (Some(network), Some(pass)) = (&network, &self.pass) {
+            for (name, value) in network.variables(pass) {
+                environment::set(&mut environment, name, &value);
+            }
+        }
+        for (name, folder) in caches.iter().flat_map(|caches| &caches.variables) {
+            environment::set(&mut environment, name, folder.as_os_str());
+        }
         if let Some(confinement) = &confinement {
             let temp = confinement
                 .plan
@@ -360,7 +397,10 @@ impl ExecContext {
             prompts: request.prompts,
             input: request.input,
             confinement,
+            network: network.map(|network| Arc::clone(&network.namespaces)),
+            layers: caches.and_then(|caches| caches.layers.clone()),
             recording: self.recording.clone(),
+            config_gate,
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod sandbox;
 mod ssh;
 #[cfg(target_os = "linux")]
 mod supervisor;
+mod survivors;
 mod tree;
 mod wire;
 
@@ -43,6 +44,7 @@ pub use supervisor::supervise;
 
 use crate::Result;
 use crate::effects::Recording;
+use crate::git::ConfigGate;
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -127,8 +129,15 @@ pub struct Launch {
     pub input: Input,
     /// Confinement. If it cannot be applied, the command is not run.
     pub confinement: Option<sandbox::Confinement>,
+    /// Network to join, if the confinement says so.
+    pub network: Option<Arc<sandbox::SessionNetwork>>,
+    /// Cache layers of the session, if the confinement has a place for them.
+    pub layers: Option<Arc<sandbox::SessionLayers>>,
     /// Recorder of the files that it changes. Only a confined command can be recorded.
     pub recording: Recording,
+    /// Git configurations that it may change although they are protected, as far as that is
+    /// harmless.
+    pub config_gate: Option<Arc<ConfigGate>>,
 }
 
 /// A program to run.

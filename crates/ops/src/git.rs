@@ -7,19 +7,27 @@
 //! use, even if its files are removed.
 
 mod config;
+mod config_gate;
 mod control_files;
 mod controls;
 mod hard_links;
+mod harmless;
+mod judgement;
+mod publish;
 mod rebase;
 mod registry;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod variables;
 mod walk;
 
+pub use config_gate::{ConfigGate, RefusedConfig};
 pub(crate) use control_files::{Control, control_of, in_folder};
 pub use controls::Controls;
 pub(crate) use hard_links::{Sought, same_files, with_other_names};
+pub use judgement::Objection;
+pub(crate) use publish::{prepared, present, set_mode};
 pub(crate) use rebase::{AddedCommands, UnfinishedRebase, unfinished_rebases};
 pub(crate) use registry::{BusyGuard, Registry, RegistryRecord, Since};
 
@@ -101,7 +109,12 @@ fn open(path: &Path) -> Option<std::fs::File> {
     if !FileType::from_raw_mode(before.st_mode).is_file() {
         return None;
     }
-    let file = look(path, || openat(CWD, path, flags, Mode::empty())).ok()?;
+    let open = || match openat(CWD, path, flags, Mode::empty()) {
+        // It is being published, which takes a moment.
+        Err(Errno::AGAIN) => openat(CWD, path, flags - OFlags::NONBLOCK, Mode::empty()),
+        opened => opened,
+    };
+    let file = look(path, open).ok()?;
     if !FileType::from_raw_mode(fstat(&file).ok()?.st_mode).is_file() {
         return None;
     }

@@ -45,6 +45,12 @@ impl FolderLock {
         locked.ok().flatten()
     }
 
+    /// Returns a copy of the handle that holds the lock. The folder stays locked as long as
+    /// there is a copy, in whichever process.
+    pub(crate) fn handle(&self) -> io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+
     fn locked(path: &Path, operation: FlockOperation) -> io::Result<Option<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = match openat(CWD, path, flags, Mode::empty()) {

@@ -4,8 +4,7 @@
 //! never those in `/proc` that lead to open objects). The rules are applied to that path:
 //! protected paths first, then secret ones, then the roots of the mode. Then it is anchored
 //! at the handle of its root, and the backend opens it below that handle without following
-//! any link, so that a link which appears in between makes the call fail instead of
-//! redirecting it.
+//! any link, so that a link which appears in between makes the call fail.
 
 mod config;
 pub mod filter;
@@ -15,6 +14,7 @@ pub(crate) mod mounts;
 mod protect;
 mod root;
 pub(crate) mod rules;
+pub(crate) mod secret;
 pub(crate) mod shut;
 pub mod spelling;
 pub(crate) mod temp;
@@ -28,7 +28,7 @@ pub use mode::{FileRules, Mode, Reading, Writing};
 pub use mounts::{MountPoint, Visibility};
 pub use root::Root;
 pub(crate) use root::{Identity, identity, identity_of, moved};
-pub use rules::SECRET;
+pub use secret::SECRET;
 pub use temp::{PrivateTemp, ReplacesShared, SHARED as SHARED_TEMP};
 
 use crate::{Error, Result};

@@ -5,6 +5,7 @@
 //! - [`model`]: a server that acts as a model provider and follows a script
 //! - [`http`]: an HTTP client that shows every byte of a response
 //! - [`bed`]: folders and the program for tests of the command
+//! - [`acp`]: a client of the Agent Client Protocol, and a table of cases for any agent
 //!
 //! Code in this crate may panic, because it only runs in tests.
 #![expect(
@@ -15,6 +16,7 @@
     reason = "test code: a failed expectation is a failed test"
 )]
 
+pub mod acp;
 pub mod bed;
 pub mod conformance;
 pub mod http;

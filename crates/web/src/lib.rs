@@ -20,6 +20,8 @@ pub mod channels;
 pub mod client;
 #[cfg(feature = "pages")]
 pub mod fetch;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 pub mod guard;
 #[cfg(feature = "pages")]
 pub mod html;

@@ -5,7 +5,7 @@ use super::calls::{CallResults, PreparedCall};
 use super::handle::OpenCalls;
 use super::record::{NotRecorded, recorded};
 use super::run::{End, Next, Run};
-use crate::{Agent, Message, ToolCall, ToolResult, Usage};
+use crate::{Agent, Message, ToolCall, ToolResult, Usage, UserInput};
 use haft::{ApprovalAnswer, Content, Effect, Journal, Outcome, Reply};
 use haft_store::record::{Batch, Decision, REDACTED};
 
@@ -50,7 +50,7 @@ pub struct Resumed {
     /// sub-agent ([`PendingApproval::name`](crate::PendingApproval::name)).
     pub answers: Vec<(String, ApprovalAnswer)>,
     /// A new prompt.
-    pub prompt: Option<String>,
+    pub prompt: Option<UserInput>,
 }
 
 impl Run {

@@ -8,7 +8,7 @@ use super::limits::{self, LoopDetector};
 use super::record::{NotRecorded, Recorder, recorded};
 use super::resume::Resumed;
 use crate::subagents::TaskUpdate;
-use crate::{AgentEvent, Event, Limit, Message, Origin, Usage};
+use crate::{AgentEvent, Event, Limit, Message, Origin, Usage, UserInput};
 use futures::FutureExt;
 use haft_store::record::Batch;
 use std::any::Any;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 /// Input that starts a run.
 pub(super) enum RunInput {
     /// A prompt from the user.
-    Prompt(String),
+    Prompt(UserInput),
     /// Continue with open calls, perhaps with a new prompt.
     Resume(Resumed),
     /// Only compact the conversation.
@@ -142,7 +142,7 @@ impl Run {
         };
         let start = self.emitter.prepare(start);
         let prompt = match input {
-            RunInput::Prompt(text) => text,
+            RunInput::Prompt(input) => input,
             RunInput::Compact => {
                 self.emitter.send(start);
                 self.recorder.commit(self.recorder.batch()).await?;
@@ -222,11 +222,11 @@ impl Run {
         ))
     }
 
-    async fn start_prompt(&mut self, mut prompt: String) -> Result<(), End> {
-        let hook = self.settings.hooks.before_agent(&mut prompt);
+    async fn start_prompt(&mut self, mut prompt: UserInput) -> Result<(), End> {
+        let hook = self.settings.hooks.before_agent(&mut prompt.text);
         let result = AssertUnwindSafe(hook).catch_unwind().await;
         result.map_err(|panic| End::Failed(panic_message("a hook", &*panic)))?;
-        Ok(self.append(vec![Message::prompt(prompt)]).await?)
+        Ok(self.append(prompt.into_messages()).await?)
     }
 
     async fn turns(&mut self) -> End {

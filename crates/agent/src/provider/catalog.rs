@@ -33,6 +33,23 @@ pub(super) fn known(provider: Provider, model: &str) -> Option<ModelFacts> {
     listed(model).or_else(|| listed(model.split_once("-20")?.0))
 }
 
+/// Returns the names of a provider's known models.
+pub(super) fn names(provider: Provider) -> Vec<&'static str> {
+    let vendor = match provider {
+        Provider::Anthropic => "anthropic",
+        Provider::OpenaiResponses | Provider::OpenaiCompletions => "openai",
+        Provider::Google => "google",
+        Provider::Ollama => return Vec::new(),
+    };
+    let lines = MODELS.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter_map(|line| {
+            let mut fields = line.split(' ');
+            (fields.next() == Some(vendor)).then(|| fields.next())?
+        })
+        .collect()
+}
+
 fn read(line: &str, vendor: &str, model: &str) -> Option<ModelFacts> {
     let mut fields = line.split(' ');
     if (fields.next(), fields.next()) != (Some(vendor), Some(model)) {

@@ -267,7 +267,7 @@ impl Dispatcher {
         } else {
             let resumed = Resumed {
                 answers: Vec::new(),
-                prompt: Some(prompt),
+                prompt: Some(prompt.into()),
             };
             bounded.resume(resumed).await
         };

@@ -80,7 +80,7 @@ async fn a_resumed_session_has_its_messages_and_its_compaction() {
     assert!(!agent.has_work());
     let resumed = Resumed {
         answers: Vec::new(),
-        prompt: Some("Third".to_owned()),
+        prompt: Some("Third".into()),
     };
     let events = all(agent.resume(resumed).await.unwrap()).await;
     assert!(events[0]["seq"].as_u64().unwrap() > last);

@@ -122,9 +122,12 @@ impl ApprovalPrompt {
             question if question.call_id.is_empty() => vec![("y", "yes"), ("n", "no")],
             _ => vec![("y", "approve"), ("n", "reject"), ("e", "edit")],
         };
-        let always = self.question.suggestion.as_ref();
-        let always = always.map(|rule| format!("always {rule}"));
-        all.extend(always.as_deref().map(|always| ("a", always)));
+        if self.question.offers_session() {
+            all.push(("s", "for\u{a0}this\u{a0}session"));
+        }
+        if self.question.offers_always() {
+            all.push(("a", "always"));
+        }
         if self.has_more {
             all.push(("v", "show\u{a0}all"));
         }
@@ -311,13 +314,19 @@ impl App {
                     'r' | 'n' if question.review.is_some() => {
                         approval.stage = Stage::Reason(Editor::default());
                     }
-                    'e' | 'a' if question.review.is_some() || is_own => {}
+                    'e' | 'a' | 's' if question.review.is_some() || is_own => {}
                     'y' if is_own => self.answer(Answer::Approve, "yes"),
                     'n' if is_own => self.answer(Answer::Reject { reason: None }, "no"),
                     'y' => self.answer(Answer::Approve, "approved"),
                     'n' => approval.stage = Stage::Reason(Editor::default()),
-                    'a' if question.suggestion.is_some() => {
-                        self.answer(Answer::Always, "approved, and from now on in this session");
+                    's' if question.offers_session() => {
+                        self.answer(Answer::ForSession, "approved for this session");
+                    }
+                    'a' if question.offers_always() => {
+                        let file = question.rules_file.clone().unwrap_or_default();
+                        let words =
+                            format!("approved always; the rule goes into {}", file.display());
+                        self.answer(Answer::Always, &words);
                     }
                     'e' if self.setup.editor.is_some() => {
                         self.terminal_task = Some(TerminalTask::EditArguments);

@@ -73,7 +73,7 @@ impl Outputs {
 }
 
 impl Live {
-    fn note_start(&self) {
+    pub(crate) fn note_start(&self) {
         let mut started = self
             .run_started
             .lock()
@@ -106,6 +106,7 @@ impl Driver for Live {
         self.note_start();
         let begun = if self.has_unfinished_run.swap(false, Ordering::Relaxed) {
             let prompt = Some(text).filter(|text| !text.trim().is_empty());
+            let prompt = prompt.map(Into::into);
             let resumed = Resumed {
                 answers: Vec::new(),
                 prompt,

@@ -49,4 +49,7 @@ pub(crate) struct Clean {
     /// Remove without asking
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Remove only the caches that commands filled
+    #[arg(long)]
+    pub(crate) caches: bool,
 }

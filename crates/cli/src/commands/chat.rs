@@ -13,7 +13,7 @@ use haft::Content;
 use haft::ops::text::brief;
 use haft_agent::{Message, Origin};
 use haft_chat::{EndReason, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures};
-use haft_config::{FILE, Settings};
+use haft_config::Settings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -179,7 +179,6 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
         Some(below) => format!("~/{}", below.display()),
         None => settings.paths.work_dir.display().to_string(),
     };
-    let config = settings.folders.config.as_ref();
     Setup {
         greeting: Greeting {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -203,7 +202,6 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
         scratch_folder: settings.folders.state.clone(),
         editor: env::editor(),
         question_context: QuestionContext {
-            rules_file: config.map(|config| config.join(FILE)),
             sandbox: Some(confinement::summary(settings)),
         },
     }

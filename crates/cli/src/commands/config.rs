@@ -17,6 +17,16 @@ pub(crate) fn run(shared: &Shared, command: &Config) -> Result<Exit, Failure> {
                 output::text(&as_table(&settings.shown))?;
             }
         }
+        Config::Hosts { json } => {
+            let groups = haft::HOST_GROUPS.iter();
+            if *json {
+                let groups = groups.map(|group| (group.name.to_owned(), json!(group.hosts)));
+                output::json(&Value::Object(groups.collect()))?;
+            } else {
+                let rows = groups.map(|group| vec![group.name.to_owned(), group.hosts.join(", ")]);
+                output::text(&text::table(&rows.collect::<Vec<_>>(), None))?;
+            }
+        }
         Config::Schema => {
             // Serialising cannot fail: all keys are strings.
             let schema = serde_json::to_string_pretty(&keys::schema()).unwrap_or_default();

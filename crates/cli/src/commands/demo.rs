@@ -129,7 +129,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
             ..env::read().folders()
         })
         .preset("all")
-        .commands(session::local_commands(Network::Off, &[]))
+        .commands(session::local_commands(Network::Session, &[]))
         .policy(policy().map_err(failed)?)
         .approver(approver)
         .effects(store)
@@ -188,7 +188,6 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         columns: output::width().unwrap_or(80).clamp(40, 100),
         wraps_all_lines: on_terminal,
         question_context: QuestionContext {
-            rules_file: None,
             sandbox: Some(
                 "it would run in the sandbox: it can write only this folder and has no network"
                     .to_owned(),
@@ -274,18 +273,21 @@ impl Model for RecordedModel {
     }
 }
 
-/// Asks before writes to CHANGELOG.md.
+/// Asks before writes to CHANGELOG.md. Commands run without a question, because the demo shows
+/// how to undo one.
 fn policy() -> Result<Policy, String> {
-    let place = RuleLocation {
+    let place = |line| RuleLocation {
         file: "haft.yaml".to_owned(),
-        line: 2,
+        line,
     };
-    let mut draft = RuleDraft::new(Verdict::Ask, "write", place);
-    draft.path = Some("CHANGELOG.md".to_owned());
-    let rule = Rule::new(draft).map_err(|error| error.to_string())?;
+    let mut ask = RuleDraft::new(Verdict::Ask, "write", place(2));
+    ask.path = Some("CHANGELOG.md".to_owned());
+    let allow = RuleDraft::new(Verdict::Allow, "bash", place(3));
+    let rules = [ask, allow].map(Rule::new).into_iter();
+    let rules: Result<Vec<_>, _> = rules.collect();
     Ok(Policy::new(vec![RuleFile {
         owner: RuleOwner::User,
-        rules: vec![rule],
+        rules: rules.map_err(|error| error.to_string())?,
     }]))
 }
 

@@ -1,5 +1,6 @@
 //! `haft doctor`: checks the sandbox, the models and the tools on this machine.
 
+mod caches;
 mod environment;
 mod web;
 
@@ -36,6 +37,7 @@ struct Findings {
     /// Time that a command took, or why it could not run.
     works: Result<Duration, String>,
     effects: Kept,
+    caches: caches::Caches,
     environment: environment::Environment,
     web: web::Web,
 }
@@ -156,6 +158,10 @@ async fn examine(settings: &Settings, runtime: &Runtime) -> Result<Findings, Fai
             closed.join(" and in ")
         ));
     }
+    let is_partial = matches!(enforcement, Enforcement::Partial { .. });
+    if is_partial && crate::confinement::opens_hosts(settings) {
+        remarks.push(crate::confinement::CLOSED.to_owned());
+    }
     Ok(Findings {
         level: match enforcement {
             Enforcement::Full { .. } => "full",
@@ -167,13 +173,17 @@ async fn examine(settings: &Settings, runtime: &Runtime) -> Result<Findings, Fai
         processes: processes.to_string(),
         mode: settings.mode.clone(),
         network: match settings.commands.network {
-            Network::Off => "off".to_owned(),
+            Network::Session if !settings.policy.network().hosts.is_empty() => {
+                settings.policy.network().entries().join(", ")
+            }
+            Network::Off | Network::Session => "off".to_owned(),
             Network::On => "on".to_owned(),
         },
         commands,
         has_commands: runtime.exec_context().is_some(),
         code: None,
         works: attempt(runtime).await,
+        caches: caches::examine(settings, runtime),
         effects: Kept::examine(settings),
         environment: environment::examine(settings).await,
         web: web::examine(settings).await?,
@@ -243,6 +253,7 @@ fn as_text(settings: &Settings, findings: &Findings) -> String {
     }
     lines.extend(findings.code.clone());
     lines.push(findings.effects.line());
+    lines.extend(findings.caches.lines());
     lines.push(String::new());
     lines.extend(findings.environment.lines());
     lines.extend(findings.web.lines());
@@ -260,6 +271,7 @@ fn as_json(settings: &Settings, findings: &Findings) -> Value {
         },
         "processes": findings.processes,
         "effects": findings.effects.json(),
+        "caches": findings.caches.json(),
         "mode": findings.mode,
         "network": findings.network,
         "work_dir": work_dir(settings),

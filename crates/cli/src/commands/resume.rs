@@ -80,7 +80,10 @@ pub(crate) fn run_task(shared: &Shared, args: &Resume) -> Result<Exit, Failure> 
                 "session {id} has no pending work; its last answer follows. To give it a new task: haft resume {id} \"PROMPT\""
             ));
         }
-        let resumed = Resumed { answers, prompt };
+        let resumed = Resumed {
+            answers,
+            prompt: prompt.map(Into::into),
+        };
         let exit = work(&agent, Task::Resume(resumed), mode, &mut signals).await;
         let stopped = agent::close(&agent, &mut signals).await;
         stopped.map_or(exit, Ok)
@@ -132,12 +135,12 @@ pub(crate) fn in_its_folder(
     Ok(settings)
 }
 
-/// `CALL_ID=approve|reject|reject:REASON|JSON`, or `CALL_ID=keep|revert|revert:REASON` for
+/// `CALL_ID=approve|approve:session|approve:always|reject|reject:REASON|JSON`, or `CALL_ID=keep|revert|revert:REASON` for
 /// the changes of a call that has run.
 fn answer(text: &str) -> Result<(String, Answer), Failure> {
     let wrong = || {
         Failure::usage(format!(
-            "--answer must be CALL_ID=approve, CALL_ID=reject, CALL_ID=reject:REASON or CALL_ID=JSON, or for changes CALL_ID=keep, CALL_ID=revert or CALL_ID=revert:REASON, got \"{text}\""
+            "--answer must be CALL_ID=approve, CALL_ID=approve:session, CALL_ID=approve:always, CALL_ID=reject, CALL_ID=reject:REASON or CALL_ID=JSON, or for changes CALL_ID=keep, CALL_ID=revert or CALL_ID=revert:REASON, got \"{text}\""
         ))
     };
     // Providers choose the ids, which may contain `=`.
@@ -145,6 +148,8 @@ fn answer(text: &str) -> Result<(String, Answer), Failure> {
     let mut answers = splits.filter_map(|(id, rest)| {
         let answer = match rest.strip_prefix('=')?.trim() {
             "approve" | "keep" => Answer::Approve,
+            "approve:session" => Answer::ForSession,
+            "approve:always" => Answer::Always,
             "reject" | "revert" => Answer::Reject { reason: None },
             other => match (reason(other), serde_json::from_str(other)) {
                 (Some(reason), _) => Answer::Reject {

@@ -80,6 +80,8 @@ fn open(settings: &Settings, state: &Path) -> Result<Option<Sessions>, Failure> 
         .map_err(Failure::failed)
 }
 
+pub(super) use delete::delete;
+
 /// Converts a database error into an error of the command.
 pub(super) fn failure(error: Error) -> Failure {
     let text = error.to_string();

@@ -1,6 +1,8 @@
 //! `haft why`: explains whether a call would be allowed, and by which rule. Nothing runs,
 //! and the user is not asked.
 
+mod network;
+
 use super::call::arguments::{self, Arguments};
 use crate::args::{Shared, Why};
 use crate::exit::{Exit, Failure};
@@ -15,6 +17,12 @@ use serde_json::{Value, json};
 /// Prints the decision and its reasons.
 pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
     let settings = session::settings(shared)?;
+    if args.tool == haft::NETWORK {
+        return match given(&args.arguments)? {
+            Ok(arguments) => about_network(&settings, &arguments, args.json),
+            Err(exit) => Ok(exit),
+        };
+    }
     let runtime = session::build(&settings, Offer::Every)?;
     // A plugin's tools are known only after it has started.
     if runtime.tools().get(&args.tool).is_none() {
@@ -27,21 +35,9 @@ pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
     if runtime.tools().get(&args.tool).is_none() {
         return Err(session::unknown_tool(&runtime, &args.tool));
     }
-    let given = match arguments::parse(&args.arguments)? {
-        Arguments::Given(arguments) => arguments,
-        Arguments::Stdin => {
-            let read = signals::block_on(async {
-                let mut signals = Signals::listen()?;
-                tokio::select! {
-                    arguments = arguments::from_stdin() => arguments.map(Ok),
-                    exit = signals.next() => Ok(Err(exit)),
-                }
-            })?;
-            match read {
-                Ok(arguments) => arguments,
-                Err(exit) => return Ok(exit),
-            }
-        }
+    let given = match given(&args.arguments)? {
+        Ok(arguments) => arguments,
+        Err(exit) => return Ok(exit),
     };
     let explained = runtime
         .explain(&Call::new(&args.tool, given))
@@ -52,6 +48,30 @@ pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
         output::text(&as_text(&args.tool, &settings, &explained))?;
     }
     Ok(Exit::Done)
+}
+
+/// Explains a connection of a command.
+fn about_network(settings: &Settings, arguments: &Value, json: bool) -> Result<Exit, Failure> {
+    let explained = network::explain(settings, arguments)?;
+    match json {
+        true => output::json(&explained.as_json(settings))?,
+        false => output::text(&explained.as_text(settings))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the arguments, or how the program ends if a signal comes first.
+fn given(written: &[String]) -> Result<Result<Value, Exit>, Failure> {
+    match arguments::parse(written)? {
+        Arguments::Given(arguments) => Ok(Ok(arguments)),
+        Arguments::Stdin => signals::block_on(async {
+            let mut signals = Signals::listen()?;
+            tokio::select! {
+                arguments = arguments::from_stdin() => arguments.map(Ok),
+                exit = signals.next() => Ok(Err(exit)),
+            }
+        }),
+    }
 }
 
 fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
@@ -77,13 +97,13 @@ fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
     out.push_str(&text::table(&rows, None));
     for part in &explained.judgement.parts {
         if let Subject::Line(_, why) = &part.subject {
-            out.push_str(&format!("\nnot analysed: {why}\n"));
+            out.push_str(&format!("\nnot only commands: {why}\n"));
         }
     }
     let is_unreadable = |part: &JudgedPart| matches!(part.by, DecidedBy::Unreadable { .. });
     if explained.judgement.parts.iter().any(is_unreadable) {
         out.push_str(
-            "\nwrite each command with literal words, or change the rule that denies it\n",
+            "\nwrite each command with literal words, or change the rule that cannot be checked\n",
         );
     }
     let name = permissions::approve_name(settings.approve);
@@ -96,11 +116,11 @@ fn as_text(tool: &str, settings: &Settings, explained: &Explained) -> String {
     for remedy in remedies {
         out.push_str(&format!("refused: {}\n", on_a_line(remedy)));
     }
-    if let Some(rule) = &explained.suggestion {
-        let rule = on_a_line(&rule.to_string());
-        out.push_str(&format!(
-            "to always allow it, add this at the top of `policy` in your own settings:\n  - {rule}\n"
-        ));
+    if let Some(suggestion) = &explained.suggestion {
+        out.push_str("to always allow it, add this at the top of `policy` in your own settings:\n");
+        for rule in suggestion.rules() {
+            out.push_str(&format!("  - {}\n", on_a_line(&rule.to_string())));
+        }
     }
     for line in confinement_lines(settings, explained) {
         out.push_str(&format!("{line}\n"));
@@ -134,6 +154,10 @@ fn outcome(approve: Approve, explained: &Explained) -> &'static str {
             "always refused; neither a rule nor approval can allow it"
         }
         (Verdict::Deny, _) => "always refused; approval cannot override this rule",
+        (Verdict::Review, Approve::Ask) if is_by_default(explained) => {
+            "runs without network, and the user is asked if it loses something; if no user can be asked, it just runs and can be undone"
+        }
+        (Verdict::Review, Approve::Auto) if is_by_default(explained) => "runs without asking",
         (Verdict::Review, Approve::Ask) => {
             "runs without network; the user keeps or reverts what it changed, and it is reverted if no user can be asked"
         }
@@ -145,7 +169,13 @@ fn outcome(approve: Approve, explained: &Explained) -> &'static str {
     }
 }
 
-/// Names the subject; the reason why a line was not analysed is printed separately.
+/// Whether no rule put the call under review, but the kind of its commands.
+fn is_by_default(explained: &Explained) -> bool {
+    let mut decisive = explained.judgement.decisive();
+    decisive.all(|part| matches!(part.by, DecidedBy::Danger(_)))
+}
+
+/// Names the subject; what a line does beside its commands is printed separately.
 fn subject(part: &JudgedPart) -> String {
     match &part.subject {
         Subject::Line(line, _) => format!("line {line}"),
@@ -203,11 +233,14 @@ fn part_json(part: &JudgedPart) -> Value {
         DecidedBy::Rule(rule, place) | DecidedBy::Unreadable { rule, place, .. } => {
             (Some(rule), Some(place.to_string()))
         }
-        DecidedBy::NotAnalysed(place) => (None, Some(place.to_string())),
+        DecidedBy::NotAnalysed(place) | DecidedBy::Inner(place) => (None, Some(place.to_string())),
         _ => (None, None),
     };
     let reason = match &part.by {
-        DecidedBy::Session(reason) | DecidedBy::Unreadable { why: reason, .. } => Some(reason),
+        DecidedBy::Session(reason) | DecidedBy::Unreadable { why: reason, .. } => {
+            Some(reason.clone())
+        }
+        DecidedBy::Danger(danger) => Some(danger.to_string()),
         _ => None,
     };
     json!({

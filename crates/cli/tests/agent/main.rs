@@ -20,6 +20,7 @@ mod interrupts;
 mod kills;
 mod limits;
 mod memory;
+mod network;
 mod projects;
 mod providers;
 mod replayed;

@@ -41,10 +41,9 @@ fn yes_runs_it() {
             "  |",
             "  asked by: haft.yaml:2 { ask: write }, about write a.txt",
             "  sandbox: full, no network",
-            "  always: - { allow: write, path: a.txt } first under policy in haft.yaml",
+            "  rule: { allow: write, path: a.txt } (for this session)",
             "",
-            "y\u{a0}approve · n\u{a0}reject · e\u{a0}edit · a\u{a0}always { allow: write, path: a.txt } ·",
-            "Esc\u{a0}stop",
+            "y\u{a0}approve · n\u{a0}reject · e\u{a0}edit · s\u{a0}for\u{a0}this\u{a0}session · Esc\u{a0}stop",
             "scripted · sandbox full · 1.2k tokens · $0.01",
         ]
     );
@@ -113,10 +112,10 @@ fn the_users_editor_changes_arguments() {
 }
 
 #[test]
-fn always_shows_its_rule() {
+fn a_rule_can_allow_more_for_the_session() {
     let mut seat = sit(asked(json!([write("x")])));
-    seat.keys("a");
-    seat.wait("approved, and from now on in this session");
+    seat.keys("s");
+    seat.wait("approved for this session");
     seat.wait("● write a.txt");
 }
 

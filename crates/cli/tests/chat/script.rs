@@ -130,7 +130,6 @@ pub(crate) fn play(script: &Path) -> i32 {
             scratch_folder: Some(script.state.clone()),
             editor: std::env::var_os("EDITOR"),
             question_context: QuestionContext {
-                rules_file: None,
                 sandbox: Some("sandbox: full, no network".to_owned()),
             },
         };
@@ -177,6 +176,8 @@ impl Actor {
                     network: Network::Off,
                     sockets: Vec::new(),
                 },
+                gateway: None,
+                caches: None,
             })
             .journal(journal.clone())
             .policy(policy)

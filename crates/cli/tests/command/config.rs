@@ -411,7 +411,7 @@ fn init_writes_once_and_every_line_of_it_is_valid() {
     scratch.file("haft.yaml", used);
     assert_eq!(
         scratch.shown("log", &[], &[]),
-        (json!("warn"), "haft.yaml:28".to_owned())
+        (json!("warn"), "haft.yaml:29".to_owned())
     );
 }
 

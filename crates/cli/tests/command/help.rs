@@ -18,6 +18,7 @@ const COMMANDS: &[&[&str]] = &[
     &["clean"],
     &["why"],
     &["tools"],
+    &["acp"],
     &["mcp"],
     &["mcp", "list"],
     &["mcp", "test"],

@@ -91,7 +91,10 @@ impl Stage {
             prompts: Prompts::End,
             input: Input::Nothing,
             confinement: self.level.map(|level| self.confinement(level)),
+            network: None,
+            layers: None,
             recording: Recording::Off,
+            config_gate: None,
         }
     }
 

@@ -38,11 +38,16 @@ impl Bed {
 
     /// With a model that follows a script, and more settings.
     pub(crate) fn with_model(script: impl Script + 'static, more: &str) -> Self {
+        Self::new().and_model(script, more)
+    }
+
+    /// Adds a model that follows a script, and more settings.
+    pub(crate) fn and_model(self, script: impl Script + 'static, more: &str) -> Self {
         let server = Scripted::start(script);
         let url = server.url();
         let bed = Self {
             server: Some(server),
-            ..Self::new()
+            ..self
         };
         bed.user(&format!(
             "provider: openai-completions\nmodel: scripted\nbase_url: \"{url}\"\napi_key: k\n{more}"

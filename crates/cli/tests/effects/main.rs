@@ -8,6 +8,8 @@
 
 mod agents;
 mod bed;
+mod dangers;
+mod exceptions;
 mod limits;
 mod mcp;
 mod mistakes;

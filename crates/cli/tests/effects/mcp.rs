@@ -47,6 +47,17 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
     }
 
+    /// Makes a request without parameters and returns the result.
+    pub(crate) fn request(&mut self, method: &str) -> Value {
+        self.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": method }));
+        loop {
+            let message = self.receive();
+            if message["id"] == 7 {
+                return message["result"].clone();
+            }
+        }
+    }
+
     /// Calls a tool and returns the result.
     pub(crate) fn calls(&mut self, tool: &str, arguments: &Value) -> Value {
         self.send(
@@ -66,6 +77,25 @@ impl Client {
             &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
             "name": "bash", "arguments": { "command": line } } }),
         );
+    }
+
+    /// Calls a tool that asks a question, answers it, and returns the question and the result.
+    pub(crate) fn asked(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        answer: &Value,
+    ) -> (Value, Value) {
+        self.send(
+            &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "arguments": arguments } }),
+        );
+        let asked = self.receive();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        self.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
+        let answered = self.receive();
+        assert_eq!(answered["id"], 1, "{answered}");
+        (asked, answered["result"].clone())
     }
 
     pub(crate) fn end(mut self) {
@@ -143,4 +173,45 @@ fn calls_of_a_client_are_undone_by_the_user() {
     client.call(2, "cat victim.txt");
     assert!(client.receive().to_string().contains("alive"));
     client.end();
+}
+
+#[test]
+fn the_user_of_a_client_is_asked_once_for_each_host() {
+    let listener = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            let _ = std::io::Read::read(&mut stream, &mut head);
+            let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nreply\n";
+            let _ = stream.write_all(reply);
+        }
+    });
+    for decision in ["approve", "reject"] {
+        let bed = Bed::new();
+        if !bed.says(&["doctor"]).contains("sandbox: full") {
+            println!("skipped: this machine has no namespaces");
+            return;
+        }
+        bed.user("policy:\n  - { ask: network, host: 127.0.0.2 }\n");
+        let mut client = Client::start(&bed, &[], &json!({ "elicitation": {} }));
+        let fetch = format!("curl -sS http://{address}/");
+        client.call(1, &format!("{fetch} & {fetch} & wait; {fetch}"));
+        let asked = client.receive();
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let message = asked["params"]["message"].as_str().unwrap();
+        for wanted in [&address.to_string(), &fetch] {
+            assert!(message.contains(wanted.as_str()), "{message}");
+        }
+        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": {
+            "action": "accept", "content": { "decision": decision } } }));
+        let answer = client.receive();
+        assert_eq!(answer["id"], 1, "asked again: {answer}");
+        let text = answer["result"]["content"].to_string();
+        let replies = if decision == "approve" { 3 } else { 0 };
+        assert_eq!(text.matches("reply\\n").count(), replies, "{text}");
+        let is_named = text.contains(&format!("the user refused connections to {address}"));
+        assert_eq!(is_named, decision == "reject", "{text}");
+        client.end();
+    }
 }

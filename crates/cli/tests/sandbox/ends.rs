@@ -200,7 +200,10 @@ fn changes_after_haft_was_killed_are_reported_by_the_next_session() {
         // Otherwise there are none.
         bed.user("tools:\n  protect: [deploy]\neffects: { record: false }\n");
         bed.free("git init -q --bare --template= in.git");
-        let evil = format!("{EVIL}; mv in.git/HEAD h; mkdir -p n/objects n/refs; touch n/HEAD");
+        // haft hears of renames, so they fail once it is killed.
+        let evil = format!(
+            "{EVIL}; cat in.git/HEAD > h; rm in.git/HEAD; mkdir -p n/objects n/refs; touch n/HEAD"
+        );
         let mut server = bed.serve();
         server.bash(&at_the_end(&evil));
         server.signal(Signal::KILL);

@@ -187,6 +187,49 @@ fn secrets_and_hafts_own_folders_cannot_be_read() {
     });
 }
 
+/// Root could read these; for other users the tools say that they are secret.
+#[test]
+fn passwords_and_keys_of_the_machine_cannot_be_read() {
+    let _turn = turn::shared();
+    let keys = std::fs::read_dir("/etc/ssh")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let keys = keys.map(|entry| entry.path().to_str().unwrap().to_owned());
+    let mut all: Vec<String> = keys.filter(|key| key.ends_with("_key")).collect();
+    all.extend(["/etc/shadow", "/etc/gshadow", "/etc/sudoers"].map(str::to_owned));
+    all.retain(|path| std::fs::metadata(path).is_ok());
+    if all.is_empty() {
+        println!("skipped: this machine has no such file");
+        return;
+    }
+    in_each(beds(), |bed| {
+        for mode in ["workspace", "strict", "read-only"] {
+            let mut server = bed.serve_with(&["--sandbox", mode]);
+            for path in &all {
+                let text = server
+                    .bash(&format!(
+                        "grep -c . {path}; cp {path} $TMPDIR/copy && grep -c . $TMPDIR/copy; true"
+                    ))
+                    .text;
+                let is_read = text
+                    .lines()
+                    .any(|line| line.parse::<u32>().is_ok_and(|n| n > 0));
+                assert!(!is_read, "{} {mode}: {path}: {text}", bed.name());
+                let answer = server.tool("read", &serde_json::json!({ "path": path }));
+                assert!(answer.is_error && answer.has("secret place"), "{answer:?}");
+            }
+            let text = server
+                .bash("cat /etc/passwd && git --version && echo fine")
+                .text;
+            assert!(text.ends_with("fine\n"), "{} {mode}: {text}", bed.name());
+        }
+        let free = bed.bash_with(&["--sandbox", "off"], &format!("grep -c . {}", all[0]));
+        let is_refused = free.has("Permission denied");
+        assert_eq!(is_refused, bed.who == Who::User, "{free:?}");
+    });
+}
+
 #[test]
 fn each_mode_allows_what_it_should() {
     let _turn = turn::shared();

@@ -13,6 +13,7 @@
 mod attacks;
 mod bed;
 mod bombs;
+mod caches;
 mod client;
 mod closed;
 mod ends;
@@ -20,6 +21,8 @@ mod environment;
 mod files;
 mod floods;
 mod git;
+mod git_config;
+mod hosts;
 mod input;
 mod kills;
 mod left;

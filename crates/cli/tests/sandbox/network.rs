@@ -1,7 +1,7 @@
 //! Commands cannot connect to anything: neither over the network nor through local sockets.
 //! With the network on they can, which also shows that the listeners work.
 
-use crate::bed::{Bed, beds, in_each};
+use crate::bed::{Bed, Level, beds, beds_at, in_each};
 use crate::turn;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
@@ -134,6 +134,60 @@ fn no_listener_is_reached() {
     });
 }
 
+/// Starts a server in the background and waits until it listens.
+const SERVER: &str = "python3 - <<'EOF' &
+import socket
+listeners = [socket.create_server(('127.0.0.1', 4711)), socket.create_server(('::1', 4712), family=socket.AF_INET6)]
+unix = socket.socket(socket.AF_UNIX)
+unix.bind('/tmp/own.sock')
+unix.listen()
+abstract = socket.socket(socket.AF_UNIX)
+abstract.bind('\\0own-' + open('mark').read())
+abstract.listen()
+open('listening', 'w').close()
+while True:
+    listeners[0].accept()[0].sendall(b'hello from 4711')
+EOF
+while ! [ -e listening ]; do sleep 0.01; done";
+
+/// Connects to each socket of [`SERVER`].
+const CLIENT: &str = "python3 - <<'EOF'
+import socket
+print(socket.create_connection(('localhost', 4711), 5).recv(100))
+socket.create_connection(('::1', 4712), 5)
+socket.socket(socket.AF_UNIX).connect('/tmp/own.sock')
+socket.socket(socket.AF_UNIX).connect('\\0own-' + open('mark').read())
+print('all reached')
+EOF";
+
+#[test]
+fn commands_of_a_session_reach_each_other_and_nothing_else() {
+    let _turn = turn::shared();
+    in_each(beds_at(&[Level::Full]), |bed| {
+        bed.file("work/mark", &bed.mark);
+        let mut server = bed.serve();
+        server.bash(SERVER);
+        let reached = server.bash(CLIENT);
+        assert!(
+            reached.has("hello from 4711") && reached.has("all reached"),
+            "{}: {reached:?}",
+            bed.name()
+        );
+        // Neither the machine nor another session of the same work folder reaches it.
+        assert!(std::net::TcpStream::connect("127.0.0.1:4711").is_err());
+        let other = bed.serve().bash(CLIENT);
+        assert!(other.has("Connection refused"), "{}: {other:?}", bed.name());
+        // There is no way out, and names fail at once.
+        let began = std::time::Instant::now();
+        let out = server.bash(
+            "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80), 20)' 2>&1 | tail -1
+            python3 -c 'import socket; socket.getaddrinfo(\"haft.example\", 80)' 2>&1 | tail -1",
+        );
+        assert!(out.has("unreachable") && out.has("gaierror"), "{out:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{out:?}");
+    });
+}
+
 #[test]
 fn only_the_user_can_switch_the_network_on() {
     let _turn = turn::shared();
@@ -176,7 +230,7 @@ fn other_kinds_of_sockets_are_refused() {
     in_each(beds(), |bed| {
         let mut server = bed.serve();
         let kinds = [
-            "AF_NETLINK, s.SOCK_RAW",
+            "AF_NETLINK, s.SOCK_RAW, 9",
             "AF_PACKET, s.SOCK_RAW",
             "AF_VSOCK, s.SOCK_STREAM",
             "AF_ALG, s.SOCK_SEQPACKET",

@@ -47,7 +47,7 @@ fn files_that_control_git_and_haft_are_protected() {
         } else {
             for (script, path) in [
                 ("echo evil > .git/hooks/pre-commit", ".git/hooks"),
-                ("git config core.pager evil", ".git/config"),
+                ("echo '[x]' >> .git/config", ".git/config"),
                 ("echo 'sandbox: off' > haft.yaml", "haft.yaml"),
             ] {
                 let text = server.bash(script).text;

@@ -150,7 +150,10 @@ fn launch(program: Program, dir: &Path, mark: &str) -> Launch {
         prompts: Prompts::End,
         input: Input::Nothing,
         confinement: None,
+        network: None,
+        layers: None,
         recording: Recording::Off,
+        config_gate: None,
     }
 }
 

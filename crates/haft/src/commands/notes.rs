@@ -2,7 +2,7 @@
 
 use crate::runtime::Session;
 use crate::{Context, Reply};
-use haft_ops::exec::{Confined, Done, Finding};
+use haft_ops::exec::{Confined, Done, Finding, Objection, RefusedConfig};
 use haft_ops::executor::sandbox::{Enforcement, Network, Request};
 use haft_ops::executor::{Ended, Exit};
 use haft_ops::scope::{Reading, Writing};
@@ -90,24 +90,28 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
                 "[still running in the background: {names}{more}; it will be ended with this session]"
             ),
             Confined::By(_) => format!(
-                "[still running in the background: {names}{more}; other commands cannot reach it, \
-                 and it will be ended with this session]"
+                "[still running in the background: {names}{more}; other commands can connect to it, \
+                 but not signal it, and it will be ended with this session]"
             ),
         });
     }
     notes.extend(findings(&done.findings, &cx.session));
+    if git_was_kept_out(done) {
+        notes.push("[git cannot change its configuration here, because it is protected; ask the user to run this git command]".to_owned());
+    }
+    notes.extend(cx.network.notes());
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
         notes.push(format!(
             "[this may have been refused by the sandbox ({}): {}]",
             level(enforcement),
-            bounds(cx, request)
+            bounds(cx, request, enforcement)
         ));
     }
     notes
 }
 
 /// Describes what commands can reach, on one line.
-fn bounds(cx: &Context, request: Option<&Request>) -> String {
+fn bounds(cx: &Context, request: Option<&Request>, enforcement: &Enforcement) -> String {
     // The rules of commands; file tools may have stricter ones.
     let rules = request.map_or_else(|| cx.scope().rules(), |request| request.rules);
     let writing = match rules.writing {
@@ -118,8 +122,11 @@ fn bounds(cx: &Context, request: Option<&Request>) -> String {
             } else {
                 ""
             };
+            let exec_context = cx.session.exec_context.as_ref();
+            let has_caches = exec_context.is_some_and(|context| context.caches.is_some());
+            let caches = if has_caches { ", build caches" } else { "" };
             format!(
-                "only the work folder{roots} and $TMPDIR can be written, except protected paths ({})",
+                "only the work folder{roots}{caches} and $TMPDIR can be written, except protected paths ({})",
                 protected(cx, request)
             )
         }
@@ -132,9 +139,23 @@ fn bounds(cx: &Context, request: Option<&Request>) -> String {
     };
     let network = match request.map(|request| request.network) {
         Some(Network::On) => "",
+        Some(Network::Session) if cx.session.opens_hosts() => match enforcement {
+            Enforcement::Full { .. } => {
+                "; the network leads only to the hosts that the user opened"
+            }
+            _ => {
+                "; there is no network, because hosts cannot be opened one by one on this machine (`--network on` opens all of it)"
+            }
+        },
         _ => "; there is no network (`--network on` allows it)",
     };
-    format!("{writing}; {reading}{network}")
+    let more = match cx.can_request {
+        true => {
+            "; to ask the user for more, repeat the call with `request_access`: `network HOST`, `write FOLDER` or `unsandboxed`"
+        }
+        false => "",
+    };
+    format!("{writing}; {reading}{network}{more}")
 }
 
 /// Lists the protected paths: those that always are, and the user's list.
@@ -220,6 +241,11 @@ fn note_about(finding: &Finding, cx: &Session) -> String {
         Finding::GitControlChanged { path } => {
             format!("[changed: {} (git obeys it)]", cx.shown(path))
         }
+        Finding::ConfigRefused(RefusedConfig { path, objection }) => format!(
+            "[protected: {} was not changed: {}]",
+            cx.shown(path),
+            why_refused(objection)
+        ),
         Finding::UnfinishedRebase {
             path,
             commands,
@@ -252,6 +278,53 @@ fn note_about(finding: &Finding, cx: &Session) -> String {
             "[a protected file has other names, and not all of the work folder could be searched for them: commands could write it by one of those]".to_owned()
         }
     }
+}
+
+/// Says why a change to the configuration of a repository was refused, and what to do.
+fn why_refused(objection: &Objection) -> String {
+    match objection {
+        Objection::Variables { names, more } => {
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "commands must not set, change or remove {}{more}, because only harmless settings \
+                 of git are open to them; if it is needed, ask the user to run this git command",
+                names.join(", ")
+            )
+        }
+        Objection::NotValid => "the new content is not a valid git configuration".to_owned(),
+        Objection::PresentNotValid => {
+            "its present content is not a valid git configuration; ask the user to repair it"
+                .to_owned()
+        }
+        Objection::TooLong => "the new content is longer than 1 MiB".to_owned(),
+        Objection::Conflict => {
+            "another program changed it at the same time; run the git command again".to_owned()
+        }
+        Objection::Failed { reason } => format!(
+            "the new content could not be written ({reason}); try again, or ask the user to run \
+             this git command"
+        ),
+    }
+}
+
+/// Whether git reports that its configuration cannot be replaced, as where haft does not hear
+/// of its calls.
+fn git_was_kept_out(done: &Done) -> bool {
+    let output = &done.finished.output;
+    let error = &done.finished.error;
+    [&output.tail, &error.tail, &output.head, &error.head]
+        .into_iter()
+        .any(|bytes| {
+            let from = bytes.len().saturating_sub(4 << 10);
+            let text = lossy(bytes.get(from..).unwrap_or_default());
+            text.lines().any(|line| {
+                line.contains("could not write config file")
+                    && line.ends_with("Device or resource busy")
+            })
+        })
 }
 
 /// Whether the last lines look as if the kernel had refused something.

@@ -23,6 +23,7 @@ use super::recorded::ProgramChanges;
 use super::source::Start;
 use crate::Error;
 use crate::guest::Guest;
+use crate::runtime::network::ProgramConnections;
 use cached::CachedHandshake;
 use dispatcher::Over;
 use haft_ops::exec::{ExecContext, environment};
@@ -205,6 +206,8 @@ pub struct Programs {
     pub(crate) startable: Vec<PathBuf>,
     /// Records what they change.
     pub(crate) changes: Arc<ProgramChanges>,
+    /// Judges their connections, if they have no network of their own.
+    pub(crate) connections: Arc<ProgramConnections>,
 }
 
 impl Programs {

@@ -6,6 +6,7 @@ use super::plugin::{LOG, Programs, clean};
 use crate::tool::Redefined;
 use crate::{AnyTool, Definition, Error, Reply, schema};
 use futures::future::BoxFuture;
+use haft_ops::exec::network::is_proxy_variable;
 use haft_ops::exec::{self, Exec};
 use haft_ops::executor::sandbox::Confinement;
 use haft_ops::executor::{
@@ -130,7 +131,7 @@ impl Programs {
     }
 
     async fn begin(&self, start: Start) -> Result<Conversation, Error> {
-        let exec_context = &self.around(start.installer, &start.name);
+        let mut exec_context = self.around(start.installer, &start.name);
         let words = std::iter::once(self.located(&start)?.into_os_string());
         let request = Exec {
             program: Program::Direct(words.chain(start.arguments).collect()),
@@ -150,6 +151,9 @@ impl Programs {
             prompts: Prompts::Wait,
             input: Input::Nothing,
         };
+        self.connections
+            .admit(&mut exec_context, &start.name, &request);
+        let exec_context = &exec_context;
         let (mut launch, after) = exec::launch(exec_context, request).await?;
         // The program keeps running between calls, so protected paths are checked after
         // each call and before commands.
@@ -160,7 +164,13 @@ impl Programs {
             .iter()
             .find(|(name, _)| name == "TMPDIR")
             .cloned();
+        let mut proxies = launch.environment;
+        proxies.retain(|(name, _)| exec_context.pass.is_some() && is_proxy_variable(name));
         launch.environment = start.environment;
+        launch
+            .environment
+            .retain(|(name, _)| !proxies.iter().any(|(proxy, _)| proxy == name));
+        launch.environment.extend(proxies);
         clean_path(&mut launch.environment, &self.writable(start.installer));
         if let (Some(cache), Some(confinement)) = (start.cache, &mut launch.confinement) {
             cache

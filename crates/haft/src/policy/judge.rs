@@ -1,10 +1,12 @@
 //! Applying all rules to a call.
 
-use super::line::{self, CommandLine};
+use super::Policy;
+use super::danger::{self, Danger};
+use super::line::{self, CommandLine, FoundCommand};
 use super::pattern::lexical;
 use super::rule::{Match, Rule, RuleLocation, Verdict};
 use super::shell::Word;
-use super::{Policy, RuleOwner};
+use super::written::written;
 use crate::{Access, Effect, Resource};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -57,7 +59,7 @@ pub enum Subject {
     Call,
     /// A simple command: its words up to the first one that is not literal, shown as `…`.
     Command(Vec<String>),
-    /// A command line that was not analysed, and why.
+    /// A command line that may do more than its commands tell, and why.
     Line(String, String),
     /// A path as given, and how it is accessed.
     Path(String, Access),
@@ -73,9 +75,11 @@ pub enum DecidedBy {
     Default,
     /// A rule, as written, and its location.
     Rule(String, RuleLocation),
-    /// A command line was not analysed, and this rule is about commands.
+    /// A command line may do more than its commands tell, and this rule is about commands.
     NotAnalysed(RuleLocation),
-    /// A rule that denies commands could not be checked.
+    /// This rule allows a command, but not those that it runs or whose output it is given.
+    Inner(RuleLocation),
+    /// A rule about commands could not be checked.
     Unreadable {
         /// The rule, as written.
         rule: String,
@@ -86,6 +90,8 @@ pub enum DecidedBy {
     },
     /// A setting of the session, for this reason.
     Session(String),
+    /// No rule is about the command, and it needs a second look for this reason.
+    Danger(Danger),
 }
 
 impl fmt::Display for DecidedBy {
@@ -94,10 +100,12 @@ impl fmt::Display for DecidedBy {
             Self::Default => f.write_str("no rule"),
             Self::Rule(rule, place) => write!(f, "{place} {rule}"),
             Self::NotAnalysed(place) => write!(f, "{place} is about commands"),
+            Self::Inner(place) => write!(f, "{place} does not cover commands inside others"),
             Self::Unreadable { rule, place, why } => {
                 write!(f, "{place} {rule} cannot be checked: {why}")
             }
             Self::Session(reason) => f.write_str(reason),
+            Self::Danger(danger) => write!(f, "built-in default: {danger}"),
         }
     }
 }
@@ -107,7 +115,7 @@ impl fmt::Display for Subject {
         match self {
             Self::Call => f.write_str("the call"),
             Self::Command(words) => write!(f, "command {}", spelled(words)),
-            Self::Line(line, why) => write!(f, "line {line} (not analysed: {why})"),
+            Self::Line(line, why) => write!(f, "line {line} ({why})"),
             Self::Path(path, Access::Read) => write!(f, "read {path}"),
             Self::Path(path, Access::Write) => write!(f, "write {path}"),
             Self::Path(path, Access::Unlink) => write!(f, "remove {path}"),
@@ -117,7 +125,7 @@ impl fmt::Display for Subject {
 }
 
 /// Stands for the words of a command from the first one that is not literal.
-const CUT: &str = "…";
+pub(super) const CUT: &str = "…";
 
 /// Formats words as a user would type them.
 fn spelled(words: &[String]) -> String {
@@ -163,7 +171,7 @@ impl Policy {
     /// Applies all rules of all files to a call.
     #[must_use]
     pub fn judge(&self, act: &PolicyInput<'_>) -> Judgement {
-        let mut things = Vec::new();
+        let mut parts = Vec::new();
         // A command together with a path runs in that folder.
         let elsewhere = act
             .resources
@@ -172,26 +180,23 @@ impl Policy {
         for resource in act.resources {
             match resource {
                 Resource::Path(given, access) => {
-                    things.push(Subject::Path(given.clone(), *access).into());
+                    parts.push(self.part(act, Subject::Path(given.clone(), *access)));
                 }
                 Resource::Command(text) => {
-                    commands(text, line::read(text, elsewhere), &mut things);
+                    self.line(act, text, line::read(text, elsewhere), &mut parts);
                 }
                 Resource::Program(argv) => {
-                    commands(&spelled(argv), line::program(argv, elsewhere), &mut things);
+                    let text = spelled(argv);
+                    self.line(act, &text, line::program(argv, elsewhere), &mut parts);
                 }
-                Resource::Host(host) => things.push(Subject::Host(host.clone()).into()),
+                Resource::Host(host) => parts.push(self.part(act, Subject::Host(host.clone()))),
                 // A channel without a host: only the call itself is checked.
                 Resource::Channel(_) => {}
             }
         }
-        if things.is_empty() {
-            things.push(Subject::Call.into());
+        if parts.is_empty() {
+            parts.push(self.part(act, Subject::Call));
         }
-        let parts: Vec<JudgedPart> = things
-            .into_iter()
-            .map(|thing| self.part(act, thing))
-            .collect();
         let parts = without_lesser_reads(parts);
         let verdict = parts
             .iter()
@@ -201,102 +206,214 @@ impl Policy {
         Judgement { verdict, parts }
     }
 
-    fn part(&self, act: &PolicyInput<'_>, thing: Thing) -> JudgedPart {
-        let mut verdict = Verdict::Allow;
-        let mut by = DecidedBy::Default;
-        let mut say = |stricter: Verdict, who: &dyn Fn() -> DecidedBy| {
-            if by == DecidedBy::Default || stricter > verdict {
-                verdict = stricter;
-                by = who();
-            }
-        };
-        let Thing {
-            subject,
-            words,
-            unreadable,
-        } = thing;
+    /// Judges a path, a host, or the call itself.
+    fn part(&self, act: &PolicyInput<'_>, subject: Subject) -> JudgedPart {
+        let mut said = Said::default();
         let paths = paths(act, &subject);
-        let cannot_check = |rule: &Rule, why: &str| DecidedBy::Unreadable {
-            rule: rule.to_string(),
-            place: rule.location().clone(),
-            why: why.to_owned(),
-        };
         for file in &self.files {
-            match deciding(&file.rules, act, &subject, &words, &paths) {
-                Some((rule, Match::Maybe)) => say(Verdict::Deny, &|| {
-                    cannot_check(rule, "a word that it compares is not literal")
-                }),
-                Some((rule, _)) => say(rule.verdict(), &|| {
-                    DecidedBy::Rule(rule.to_string(), rule.location().clone())
-                }),
-                None => {}
-            }
-            if let Some(why) = &unreadable
-                && let Some(rule) = denies_commands(&file.rules, act)
-            {
-                say(Verdict::Deny, &|| cannot_check(rule, why));
+            if let Some(rule) = deciding(&file.rules, act, &subject, &paths) {
+                said.by_rule(rule);
             }
         }
-        if matches!(subject, Subject::Line(..))
-            && let Some(rule) = self.about_commands(act)
-        {
-            say(Verdict::Ask, &|| {
-                DecidedBy::NotAnalysed(rule.location().clone())
+        self.finished(act, subject, said)
+    }
+
+    /// Judges the commands of a line.
+    fn line(
+        &self,
+        act: &PolicyInput<'_>,
+        text: &str,
+        line: CommandLine,
+        parts: &mut Vec<JudgedPart>,
+    ) {
+        let (doubt, excess) = written(act.work_dir, &line);
+        let doubt = line.doubt.or(doubt.map(str::to_owned));
+        if let Some(why) = line.unreadable.as_ref().or(doubt.as_ref()) {
+            let said = self.whole_line(act, why, line.unreadable.is_some());
+            let subject = Subject::Line(text.to_owned(), why.clone());
+            parts.push(self.finished(act, subject, said));
+        }
+        let said: Vec<Said> = line
+            .commands
+            .iter()
+            .map(|one| self.command(act, one))
+            .collect();
+        let allowed = said.iter().find_map(|said| said.allowed_by.clone());
+        // The rule that allows each command, or the one that only runs it.
+        let mut covers: Vec<Option<RuleLocation>> = Vec::new();
+        for (command, mut said) in line.commands.iter().zip(said) {
+            let parent = command.parent.and_then(|at| covers.get(at)?.clone());
+            let is_open = said.by == DecidedBy::Default;
+            // A rule that allows a command covers neither the commands that it runs nor
+            // those whose output it is given.
+            let inner = parent
+                .clone()
+                .or(allowed.clone().filter(|_| command.substituted));
+            covers.push(match command.is_transparent && is_open {
+                true => parent,
+                false => said.allowed_by.clone(),
+            });
+            if command.is_transparent && is_open {
+                continue;
+            }
+            if let Some(place) = inner.filter(|_| is_open) {
+                said.say(Verdict::Ask, || DecidedBy::Inner(place));
+            }
+            let subject = Subject::Command(shown(&command.words));
+            let mut part = self.finished(act, subject, said);
+            let runner = command.parent.and_then(|at| line.commands.get(at));
+            let runner = runner.map(|runner| runner.words.as_slice());
+            if let (DecidedBy::Default, Some(danger)) =
+                (&part.by, danger::of(&command.words, runner))
+            {
+                part.by = DecidedBy::Danger(danger);
+            }
+            parts.push(part);
+        }
+        let Some(place) = allowed else {
+            return;
+        };
+        if let Some(why) = line.excess.or(excess.map(str::to_owned)) {
+            parts.push(JudgedPart {
+                subject: Subject::Line(text.to_owned(), why),
+                verdict: Verdict::Ask,
+                by: DecidedBy::NotAnalysed(place),
             });
         }
+    }
+
+    /// Judges a line of which not every effect is known.
+    fn whole_line(&self, act: &PolicyInput<'_>, why: &str, is_unreadable: bool) -> Said {
+        let mut said = Said::default();
+        for file in &self.files {
+            let about = |rule: &&Rule| rule.is_about_tool(act.tool, act.effect, Effect::Execute);
+            let mut rules = file.rules.iter().filter(about);
+            if let Some(rule) = rules.clone().find(|rule| rule.is_about_anything()) {
+                said.by_rule(rule);
+            }
+            // The first rule about everything decides, so that later ones do not matter.
+            let reached = rules.by_ref().take_while(|rule| !rule.is_about_anything());
+            for rule in reached.filter(|rule| rule.has_command()) {
+                match rule.verdict() {
+                    stricter if is_unreadable && stricter != Verdict::Allow => {
+                        said.say(stricter, || cannot_check(rule, why));
+                    }
+                    _ => {
+                        let by = || DecidedBy::NotAnalysed(rule.location().clone());
+                        said.say(Verdict::Ask, by);
+                    }
+                }
+            }
+        }
+        said
+    }
+
+    /// Judges a simple command.
+    fn command(&self, act: &PolicyInput<'_>, command: &FoundCommand) -> Said {
+        const WHY: &str = "a word that it compares is not literal";
+        let mut said = Said::default();
+        for file in &self.files {
+            let about = |rule: &&Rule| rule.is_about_tool(act.tool, act.effect, Effect::Execute);
+            // Rules that match depending on a word that is not known.
+            let mut perhaps = Vec::new();
+            let mut certain = None;
+            for rule in file.rules.iter().filter(about) {
+                let matches = match rule.is_about_anything() {
+                    true if command.is_transparent => Match::No,
+                    true => Match::Yes,
+                    false => rule.is_about_command(&command.words),
+                };
+                match matches {
+                    Match::Yes => {
+                        certain = Some(rule);
+                        break;
+                    }
+                    Match::Maybe => perhaps.push(rule),
+                    Match::No => {}
+                }
+            }
+            if let Some(rule) = certain {
+                said.by_rule(rule);
+            }
+            for rule in perhaps {
+                match rule.verdict() {
+                    Verdict::Allow if certain.is_some() => {}
+                    Verdict::Allow => said.say(Verdict::Ask, || cannot_check(rule, WHY)),
+                    verdict => said.say(verdict, || cannot_check(rule, WHY)),
+                }
+            }
+        }
+        said
+    }
+
+    /// Adds what is asked about without a rule.
+    fn finished(&self, act: &PolicyInput<'_>, subject: Subject, mut said: Said) -> JudgedPart {
         let touching = subject.effect(act.effect);
         for (reason, effect) in &self.asked_first {
             if *effect == act.effect || *effect == touching {
-                say(Verdict::Ask, &|| DecidedBy::Session(reason.clone()));
+                said.say(Verdict::Ask, || DecidedBy::Session(reason.clone()));
             }
         }
         JudgedPart {
             subject,
-            verdict,
-            by,
+            verdict: said.verdict,
+            by: said.by,
         }
-    }
-
-    /// Returns a rule about commands of this tool, from any file.
-    fn about_commands(&self, act: &PolicyInput<'_>) -> Option<&Rule> {
-        self.rules().find(|rule| {
-            rule.has_command() && rule.is_about_tool(act.tool, act.effect, Effect::Execute)
-        })
-    }
-
-    /// Returns a rule that would allow a call which needs approval now, if it were the
-    /// first rule of the user's file; `None` if no rule would help.
-    #[must_use]
-    pub fn suggest(&self, act: &PolicyInput<'_>, place: &RuleLocation) -> Option<Rule> {
-        let judgement = self.judge(act);
-        if !matches!(judgement.verdict, Verdict::Review | Verdict::Ask) {
-            return None;
-        }
-        judgement.decisive().find_map(|part| {
-            let rule = super::suggest::rule(act, &part.subject, place)?;
-            let with = self.with_first(rule.clone(), RuleOwner::User);
-            (with.judge(act).verdict == Verdict::Allow).then_some(rule)
-        })
     }
 }
 
-/// A part of a call, with details that only this module uses.
-struct Thing {
-    subject: Subject,
-    /// Words of a command.
-    words: Vec<Word>,
-    /// Reason why not all commands of the line are known.
-    unreadable: Option<String>,
+/// The strictest verdict so far about a part of a call.
+struct Said {
+    verdict: Verdict,
+    by: DecidedBy,
+    /// The rule about commands that allows it.
+    allowed_by: Option<RuleLocation>,
 }
 
-impl From<Subject> for Thing {
-    fn from(subject: Subject) -> Self {
+impl Default for Said {
+    fn default() -> Self {
         Self {
-            subject,
-            words: Vec::new(),
-            unreadable: None,
+            verdict: Verdict::Allow,
+            by: DecidedBy::Default,
+            allowed_by: None,
         }
     }
+}
+
+impl Said {
+    fn say(&mut self, verdict: Verdict, by: impl FnOnce() -> DecidedBy) {
+        if self.by == DecidedBy::Default || verdict > self.verdict {
+            self.verdict = verdict;
+            self.by = by();
+        }
+    }
+
+    fn by_rule(&mut self, rule: &Rule) {
+        if rule.verdict() == Verdict::Allow && rule.has_command() {
+            self.allowed_by = Some(rule.location().clone());
+        }
+        self.say(rule.verdict(), || {
+            DecidedBy::Rule(rule.to_string(), rule.location().clone())
+        });
+    }
+}
+
+fn cannot_check(rule: &Rule, why: &str) -> DecidedBy {
+    DecidedBy::Unreadable {
+        rule: rule.to_string(),
+        place: rule.location().clone(),
+        why: why.to_owned(),
+    }
+}
+
+/// Returns the words of a command that are known.
+fn shown(words: &[Word]) -> Vec<String> {
+    let known = words.iter().map_while(Word::known).map(str::to_owned);
+    let mut shown: Vec<String> = known.collect();
+    if shown.len() < words.len() {
+        shown.push(CUT.to_owned());
+    }
+    shown
 }
 
 /// Drops the read access to a file that is also written, unless the rules are stricter
@@ -319,37 +436,6 @@ fn without_lesser_reads(mut parts: Vec<JudgedPart>) -> Vec<JudgedPart> {
     parts
 }
 
-/// Adds the parts of a command line.
-fn commands(text: &str, line: CommandLine, things: &mut Vec<Thing>) {
-    if let Some(why) = line.obstacle {
-        things.push(Thing {
-            unreadable: line.unreadable,
-            ..Subject::Line(text.to_owned(), why).into()
-        });
-    }
-    things.extend(line.commands.into_iter().map(|words| {
-        let known = words.iter().map_while(Word::known).map(str::to_owned);
-        let mut shown: Vec<String> = known.collect();
-        if shown.len() < words.len() {
-            shown.push(CUT.to_owned());
-        }
-        Thing {
-            words,
-            ..Subject::Command(shown).into()
-        }
-    }));
-}
-
-/// Returns the first rule of a file that denies some commands of the tool, unless an
-/// earlier rule decides about all of them.
-fn denies_commands<'r>(rules: &'r [Rule], act: &PolicyInput<'_>) -> Option<&'r Rule> {
-    rules
-        .iter()
-        .filter(|rule| rule.is_about_tool(act.tool, act.effect, Effect::Execute))
-        .take_while(|rule| !rule.is_about_anything())
-        .find(|rule| rule.has_command() && rule.verdict() == Verdict::Deny)
-}
-
 /// Returns all absolute names of a path, without duplicates.
 fn paths(act: &PolicyInput<'_>, subject: &Subject) -> Vec<PathBuf> {
     let Subject::Path(given, _) = subject else {
@@ -369,17 +455,14 @@ fn paths(act: &PolicyInput<'_>, subject: &Subject) -> Vec<PathBuf> {
 }
 
 /// Returns the rule of one file that decides: the first that matches. A path with several
-/// names is checked under each, and the strictest verdict counts. A rule that only may
-/// match a command counts if it denies.
+/// names is checked under each, and the strictest verdict counts.
 fn deciding<'r>(
     rules: &'r [Rule],
     act: &PolicyInput<'_>,
     subject: &Subject,
-    words: &[Word],
     paths: &[PathBuf],
-) -> Option<(&'r Rule, Match)> {
+) -> Option<&'r Rule> {
     let touching = subject.effect(act.effect);
-    let certain = |rule| (rule, Match::Yes);
     let mut rules = rules
         .iter()
         .filter(|rule| rule.is_about_tool(act.tool, act.effect, touching));
@@ -399,25 +482,11 @@ fn deciding<'r>(
                 } else {
                     one
                 }
-            })
-            .map(certain),
-        Subject::Command(_) => rules.find_map(|rule| {
-            let matches = match rule.is_about_anything() {
-                true => Match::Yes,
-                false => rule.is_about_command(words),
-            };
-            match matches {
-                Match::Yes => Some((rule, Match::Yes)),
-                Match::Maybe if rule.verdict() == Verdict::Deny => Some((rule, Match::Maybe)),
-                _ => None,
-            }
-        }),
-        Subject::Host(host) => rules
-            .find(|rule| rule.is_about_anything() || rule.is_about_host(host))
-            .map(certain),
-        Subject::Call | Subject::Line(..) => {
-            rules.find(|rule| rule.is_about_anything()).map(certain)
+            }),
+        Subject::Host(host) => {
+            rules.find(|rule| rule.is_about_anything() || rule.is_about_host(host))
         }
+        _ => rules.find(|rule| rule.is_about_anything()),
     }
 }
 

@@ -180,6 +180,11 @@ impl HostPattern {
                 "host \"{given}\" must be a host name, or \"*.\" and a domain"
             ));
         }
+        if name.contains(':') && name.parse::<IpAddr>().is_err() {
+            return Err(format!(
+                "host \"{given}\" must have no port; only rules about \"network\" can have one"
+            ));
+        }
         Ok(Self { name, below })
     }
 
@@ -206,7 +211,7 @@ impl fmt::Display for HostPattern {
 
 /// Normalizes a host. Names ignore case and a final dot. Addresses have many spellings, and
 /// an IPv4 address may be embedded in an IPv6 one: as a mapped address, or for NAT64.
-fn host(name: &str) -> String {
+pub(super) fn host(name: &str) -> String {
     let bare = name
         .strip_prefix('[')
         .and_then(|name| name.strip_suffix(']'));

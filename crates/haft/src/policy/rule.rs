@@ -1,6 +1,7 @@
 //! A single rule: what it applies to, and its verdict.
 
 use super::line::{self, CommandLine};
+use super::network_host::NetworkHost;
 use super::pattern::{HostPattern, PathPattern};
 use super::shell::Word;
 use crate::Effect;
@@ -119,7 +120,7 @@ pub struct Rule {
 }
 
 /// Whether a rule matches a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     No,
     /// Depends on a word that is not literal.
@@ -162,6 +163,11 @@ enum About {
     Command(Vec<String>),
     Path(PathPattern),
     Host(HostPattern),
+    /// Connections of commands, for [`NETWORK`](super::NETWORK).
+    Connection {
+        host: Option<NetworkHost>,
+        command: Option<Vec<String>>,
+    },
 }
 
 impl Rule {
@@ -184,14 +190,23 @@ impl Rule {
                 "\"{tool}\" is not a valid tool name: use a name, or \"*\" for all tools"
             ));
         }
+        super::exception::check(draft.verdict, &tool)?;
+        let command = &draft.command;
+        if command
+            .as_ref()
+            .is_some_and(|words| words.is_empty() || words.iter().any(String::is_empty))
+        {
+            return Err("command must be one word or more".to_owned());
+        }
         let about = match (draft.command, draft.path, draft.host) {
-            (None, None, None) => About::Anything,
-            (Some(words), None, None) => {
-                if words.is_empty() || words.iter().any(String::is_empty) {
-                    return Err("command must be one word or more".to_owned());
-                }
-                About::Command(words)
+            (command, path, host) if tool == super::NETWORK => {
+                let rule = (draft.verdict, draft.effect, path.is_some());
+                super::network::check(rule, command.is_some(), host.as_deref())?;
+                let host = host.map(|host| NetworkHost::parse(&host)).transpose()?;
+                About::Connection { host, command }
             }
+            (None, None, None) => About::Anything,
+            (Some(words), None, None) => About::Command(words),
             (None, Some(glob), None) => About::Path(PathPattern::new(&glob)?),
             (None, None, Some(host)) => About::Host(HostPattern::new(&host)?),
             _ => {
@@ -226,10 +241,7 @@ impl Rule {
             }
             About::Command(_) => {
                 let line = line::read(example, false);
-                let why = line
-                    .obstacle
-                    .as_ref()
-                    .map(|why| format!(" (not analysed: {why})"));
+                let why = line.limit().map(|why| format!(" (not covered: {why})"));
                 (self.decides_line(&line), why)
             }
             About::Path(pattern) => {
@@ -240,6 +252,19 @@ impl Rule {
                 (is_about, None)
             }
             About::Host(pattern) => (pattern.matches(example), None),
+            About::Connection {
+                host: Some(host), ..
+            } => (host.covers_example(example), None),
+            About::Connection {
+                host: None,
+                command: Some(_),
+            } => {
+                let line = line::read(example, false);
+                (self.is_about_line(Some(&line)) != Match::No, None)
+            }
+            About::Connection { .. } => {
+                return Err("examples need a rule with a host or a command".to_owned());
+            }
         };
         if matches == wanted {
             return Ok(());
@@ -260,11 +285,13 @@ impl Rule {
     fn decides_line(&self, line: &CommandLine) -> bool {
         let mut commands = line.commands.iter();
         if self.verdict == Verdict::Allow {
-            line.obstacle.is_none()
+            line.limit().is_none()
                 && !line.commands.is_empty()
-                && commands.all(|words| self.is_about_command(words) == Match::Yes)
+                && commands.all(|one| {
+                    one.is_transparent || self.is_about_command(&one.words) == Match::Yes
+                })
         } else {
-            commands.any(|words| self.is_about_command(words) == Match::Yes)
+            commands.any(|one| self.is_about_command(&one.words) == Match::Yes)
         }
     }
 
@@ -290,7 +317,12 @@ impl Rule {
     /// Whether a simple command starts with the words of the rule. To allow it, the program
     /// must be written exactly as in the rule; to stop it, its base name is enough.
     pub(super) fn is_about_command(&self, words: &[Word]) -> Match {
-        let About::Command(wanted) = &self.about else {
+        let (About::Command(wanted)
+        | About::Connection {
+            command: Some(wanted),
+            ..
+        }) = &self.about
+        else {
             return Match::No;
         };
         let (Some((program, rest)), Some((first, others))) =
@@ -334,6 +366,55 @@ impl Rule {
         matches!(&self.about, About::Host(pattern) if pattern.matches(host))
     }
 
+    /// Whether the rule applies to a connection to this host, by any command. A rule that
+    /// opens nothing may also be about every tool.
+    pub(super) fn is_about_connection(&self, name: &str, port: u16) -> bool {
+        match &self.about {
+            About::Anything => true,
+            About::Host(pattern) => pattern.matches(name),
+            About::Connection { host, .. } => {
+                host.as_ref().is_none_or(|host| host.covers(name, port))
+            }
+            About::Command(_) | About::Path(_) => false,
+        }
+    }
+
+    /// Whether a command line contains the command of a rule about connections. To stop it,
+    /// a line that cannot be read may contain any command.
+    pub(super) fn is_about_line(&self, line: Option<&CommandLine>) -> Match {
+        let About::Connection {
+            command: Some(_), ..
+        } = &self.about
+        else {
+            return Match::Yes;
+        };
+        let Some(line) = line else {
+            return Match::No;
+        };
+        let commands = line.commands.iter();
+        let found = commands.map(|one| self.is_about_command(&one.words));
+        match found.max().unwrap_or(Match::No) {
+            Match::No if line.unreadable.is_some() => Match::Maybe,
+            found => found,
+        }
+    }
+
+    /// Returns the host or hosts that a rule about connections names.
+    pub(super) fn hosts(&self) -> Option<&NetworkHost> {
+        match &self.about {
+            About::Connection { host, .. } => host.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the one host of a rule about connections, if it names one.
+    pub(super) fn exact_host(&self) -> Option<&NetworkHost> {
+        match &self.about {
+            About::Connection { host, .. } => host.as_ref().filter(|host| host.is_exact()),
+            _ => None,
+        }
+    }
+
     /// Returns the verdict.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
@@ -362,17 +443,13 @@ impl fmt::Display for Rule {
         }
         match &self.about {
             About::Anything => {}
-            About::Command(words) => {
-                // Text is split at blanks, so words with blanks need a list.
-                let joined = words.join(" ");
-                let same = joined
-                    .split_whitespace()
-                    .eq(words.iter().map(String::as_str));
-                if same {
-                    write!(f, ", command: {}", quoted(&joined))?;
-                } else {
-                    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-                    write!(f, ", command: [{}]", words.join(", "))?;
+            About::Command(words) => write_command(f, words)?,
+            About::Connection { host, command } => {
+                if let Some(host) = host {
+                    write!(f, ", host: {}", quoted(&host.to_string()))?;
+                }
+                if let Some(words) = command {
+                    write_command(f, words)?;
                 }
             }
             About::Path(pattern) => write!(f, ", path: {}", quoted(pattern.text()))?,
@@ -380,6 +457,20 @@ impl fmt::Display for Rule {
         }
         f.write_str(" }")
     }
+}
+
+/// Formats the words of a command as YAML.
+fn write_command(f: &mut fmt::Formatter<'_>, words: &[String]) -> fmt::Result {
+    // Text is split at blanks, so words with blanks need a list.
+    let joined = words.join(" ");
+    let same = joined
+        .split_whitespace()
+        .eq(words.iter().map(String::as_str));
+    if same {
+        return write!(f, ", command: {}", quoted(&joined));
+    }
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    write!(f, ", command: [{}]", words.join(", "))
 }
 
 /// Formats text as YAML, quoted unless it cannot be mistaken for anything else.

@@ -14,11 +14,12 @@ mod grammar;
 mod heredoc;
 mod number;
 mod redirect;
+mod variable;
 mod word;
 
 pub(super) use dollar::MOVING;
-pub(super) use grammar::{is_number, is_run, run_by};
 pub(super) use number::names_words;
+pub(super) use variable::{changes_programs, is_number, is_run, run_by};
 pub(super) use word::Word;
 
 use cursor::Reader;
@@ -72,6 +73,10 @@ pub(super) struct Simple {
     pub(super) input: Input,
     /// Nesting depth within the script.
     pub(super) depth: usize,
+    /// Whether its output becomes part of another command.
+    pub(super) substituted: bool,
+    /// Index of the command that runs it.
+    pub(super) parent: Option<usize>,
     /// The shell that runs it.
     pub(super) dialect: Dialect,
 }
@@ -99,12 +104,20 @@ pub(super) struct Script {
     pub(super) documents: Vec<Option<Word>>,
     /// Values of variables that are run later.
     pub(super) hidden: Vec<Hidden>,
-    /// The first construct that is more than literal words and plain operators.
-    pub(super) obstacle: Option<String>,
+    /// The first reason why the commands may do more than they seem to.
+    pub(super) doubt: Option<String>,
+    /// The first reason why a rule that allows the commands does not cover the text.
+    pub(super) excess: Option<String>,
+    /// Files that redirections write.
+    pub(super) targets: Vec<Word>,
     /// The first reason why some command is not known.
     pub(super) unreadable: Option<String>,
     /// Text that the shell evaluates as arithmetic or as a variable name.
     numbers: Numbers,
+    /// Whether the command that runs the text that is read now is substituted.
+    pub(super) substituted: bool,
+    /// Index of the command that runs the text that is read now.
+    pub(super) parent: Option<usize>,
     /// Whether a variable with a folder gets another value.
     pub(super) moves: bool,
     /// Whether a variable with a folder is assumed to be a single word.
@@ -118,10 +131,28 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Records that the text is more than plain commands.
-    pub(super) fn note(&mut self, why: &str) {
-        if self.obstacle.is_none() {
-            self.obstacle = Some(why.to_owned());
+    /// Records that commands may do more than they seem to.
+    pub(super) fn doubt(&mut self, why: impl Into<String>) {
+        if self.doubt.is_none() {
+            self.doubt = Some(why.into());
+        }
+    }
+
+    /// Records that the text does more than run its commands.
+    pub(super) fn exceed(&mut self, why: impl Into<String>) {
+        if self.excess.is_none() {
+            self.excess = Some(why.into());
+        }
+    }
+
+    /// Records that a variable gets another value.
+    pub(super) fn set(&mut self, name: &str) {
+        if changes_programs(name) {
+            self.doubt(format!("the variable {name} may decide which program runs"));
+        } else if variable::loads_code(name) {
+            self.exceed(format!(
+                "the variable {name} may make a program load other code"
+            ));
         }
     }
 
@@ -177,14 +208,12 @@ impl Script {
         read: impl FnOnce(&mut Reader<'_>) -> Result<(), Stop>,
     ) {
         if text.len() > LONGEST {
-            self.note(TOO_LARGE);
             self.fault(TOO_LARGE);
             return;
         }
         let ended =
             Reader::new(text, dialect, depth, self).and_then(|mut reader| read(&mut reader));
         if let Err(why) = ended {
-            self.note(why);
             self.fault(why);
         }
         self.check_evaluation();

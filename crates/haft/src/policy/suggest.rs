@@ -1,12 +1,113 @@
 //! Suggesting the rule that would make a question unnecessary.
 
-use super::judge::{PolicyInput, Subject};
+use super::judge::{CUT, DecidedBy, JudgedPart, Judgement, PolicyInput, Subject};
 use super::pattern::lexical;
 use super::rule::{Rule, RuleDraft, RuleLocation, Verdict};
+use super::{Policy, RuleOwner};
 use crate::Access;
+use std::fmt;
+
+/// Maximum number of rules that are suggested for one call.
+const MAX_SUGGESTED: usize = 5;
+
+/// Rules that would make a question unnecessary.
+#[derive(Debug, Clone)]
+pub struct Suggestion {
+    rules: Vec<Rule>,
+}
+
+impl Suggestion {
+    /// Suggests one rule.
+    pub(super) fn of(rule: Rule) -> Self {
+        Self { rules: vec![rule] }
+    }
+
+    /// Suggests a rule for each part that is not allowed; `None` if no rules can express one.
+    pub(super) fn about(
+        act: &PolicyInput<'_>,
+        judgement: &Judgement,
+        place: &RuleLocation,
+    ) -> Option<Self> {
+        let open = judgement.parts.iter();
+        let open = open.filter(|part| part.verdict != Verdict::Allow);
+        let mut rules: Vec<Rule> = Vec::new();
+        for part in open {
+            // A rule without a subject would cover everything.
+            if part.subject == Subject::Call {
+                return None;
+            }
+            let rule = rule(act, &part.subject, place)?;
+            let is_known = |known: &Rule| known.to_string() == rule.to_string();
+            if !rules.iter().any(is_known) {
+                rules.push(rule);
+            }
+        }
+        (!rules.is_empty() && rules.len() <= MAX_SUGGESTED).then_some(Self { rules })
+    }
+
+    /// Adds the rules of another suggestion.
+    #[must_use]
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.rules.extend(other.rules);
+        self
+    }
+
+    /// Returns the rules.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+}
+
+/// Formats the rules as in a configuration file.
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, rule) in self.rules.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            rule.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Policy {
+    /// Returns rules that would allow a call which needs approval now, if they were the
+    /// first rules of the user's file; `None` if no rules would help.
+    #[must_use]
+    pub fn suggest(&self, act: &PolicyInput<'_>, place: &RuleLocation) -> Option<Suggestion> {
+        let mut with = self.clone();
+        let mut rules: Vec<Rule> = Vec::new();
+        loop {
+            let judgement = with.judge(act);
+            let is_open = |part: &JudgedPart| {
+                part.verdict != Verdict::Allow || matches!(part.by, DecidedBy::Danger(_))
+            };
+            match judgement.verdict {
+                Verdict::Allow if !judgement.parts.iter().any(is_open) => break,
+                Verdict::Allow if rules.len() < MAX_SUGGESTED => {}
+                Verdict::Review | Verdict::Ask if rules.len() < MAX_SUGGESTED => {}
+                _ => return None,
+            }
+            let known: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            let mut open = judgement.parts.iter().filter(|part| is_open(part));
+            let rule = open.find_map(|part| {
+                if matches!(part.by, DecidedBy::Unreadable { .. }) {
+                    return None;
+                }
+                let rule = rule(act, &part.subject, place)?;
+                (!known.contains(&rule.to_string())).then_some(rule)
+            })?;
+            with = with.with_first(rule.clone(), RuleOwner::User);
+            rules.push(rule);
+        }
+        (!rules.is_empty()).then_some(Suggestion { rules })
+    }
+}
 
 /// Returns a narrow rule that allows the part. The caller checks whether it helps.
-pub(super) fn rule(act: &PolicyInput<'_>, subject: &Subject, place: &RuleLocation) -> Option<Rule> {
+fn rule(act: &PolicyInput<'_>, subject: &Subject, place: &RuleLocation) -> Option<Rule> {
     let mut draft = RuleDraft::new(Verdict::Allow, act.tool, place.clone());
     match subject {
         Subject::Call => {}
@@ -40,6 +141,12 @@ fn beginning(words: &[String]) -> Vec<String> {
                 .chars()
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     };
+    // The subcommand of git may come after options; without it, the rule would allow all.
+    let has_options = words.first().is_some_and(|word| word == "git")
+        && words.get(1).is_some_and(|word| word.starts_with('-'));
+    if has_options {
+        return words.iter().filter(|word| *word != CUT).cloned().collect();
+    }
     let second = words.get(1).filter(is_command);
     words.first().into_iter().chain(second).cloned().collect()
 }

@@ -98,64 +98,41 @@ const WRAPPERS: &[&str] = &[
     "zsh",
 ];
 
-/// Builtins that define, assign or run something later.
-const STATE: &[&str] = &[
-    "alias",
-    "bind",
-    "compgen",
-    "complete",
-    "declare",
-    "enable",
-    "export",
-    "fc",
-    "getopts",
-    "hash",
-    "let",
-    "local",
-    "mapfile",
-    "read",
-    "readarray",
-    "readonly",
-    "set",
-    "shopt",
-    "trap",
-    "typeset",
-    "unalias",
-    "unset",
+/// Wrappers that run a command unchanged, with no other rights and in no other place. A rule
+/// about all commands applies to the command, not to them.
+const TRANSPARENT: &[&str] = &[
+    "bash", "builtin", "chronic", "command", "dash", "env", "eval", "exec", "ionice", "nice",
+    "nohup", "setsid", "sh", "stdbuf", "time", "timeout", "unbuffer", "xargs",
 ];
 
-/// Options that make `find` more than a search.
-const FIND: &[&str] = &[
-    "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls",
-];
-
-/// Returns why a simple command does more than its words tell, if it does.
-pub(super) fn obstacle(words: &[Word]) -> Option<String> {
-    let name = words.first()?.program()?;
-    let any = |options: &[&str]| {
-        let mut known = words.iter().filter_map(Word::known);
-        known.any(|word| options.contains(&word))
+/// Whether a wrapper adds nothing to the commands that were found in it.
+pub(super) fn is_transparent(words: &[Word]) -> bool {
+    let Some((first, rest)) = words.split_first() else {
+        return false;
     };
-    if is_wrapper(name) {
-        return Some(format!("\"{name}\" runs another command"));
-    }
-    // Arrays have indices, which the shell evaluates even in quotes.
-    if STATE.contains(&name)
-        || (matches!(name, "printf" | "test" | "[" | "wait")
-            && words
-                .iter()
-                .any(|word| word.prefix().starts_with("-v") || word.prefix().starts_with("-p")))
-    {
-        return Some(format!("\"{name}\" changes the shell"));
-    }
-    if name == "find" && any(FIND) {
-        return Some("\"find\" acts on what it finds".to_owned());
-    }
-    // A line with a `git` that cannot be followed is not analysed anyway.
-    if name == "git" && programs::git(words.get(1..)?).is_ok_and(|inside| !inside.is_empty()) {
-        return Some("\"git\" runs another command".to_owned());
-    }
-    None
+    // A program of that name in another folder is another program.
+    let Some(name) = first.known().filter(|name| TRANSPARENT.contains(name)) else {
+        return false;
+    };
+    // Other options of a shell read more files.
+    let is_plain = |word: &Word| {
+        let letters = word.known().and_then(|text| text.strip_prefix('-'));
+        letters.is_some_and(|letters| {
+            letters.contains('c') && letters.chars().all(|c| "ceux".contains(c))
+        })
+    };
+    !matches!(name, "bash" | "dash" | "sh") || rest.first().is_none_or(is_plain)
+}
+
+/// Options that make `find` write or remove files.
+const FIND: &[&str] = &["-delete", "-fprint", "-fprint0", "-fprintf", "-fls"];
+
+/// Returns why a simple command does more than its first words tell, if it does.
+pub(super) fn excess(words: &[Word]) -> Option<&'static str> {
+    let is_find = words.first()?.program()? == "find";
+    let mut known = words.iter().filter_map(Word::known);
+    let acts = is_find && known.any(|word| FIND.contains(&word));
+    acts.then_some("\"find\" acts on what it finds")
 }
 
 pub(super) fn is_wrapper(name: &str) -> bool {
@@ -196,6 +173,8 @@ pub(super) enum Inside {
     Evaluates,
     /// A variable gets the value of this word.
     Assigns(Word),
+    /// A variable with this name gets another value.
+    Sets(String),
     /// The output of a program becomes variables.
     Exports,
     /// A folder in a variable is assumed to be one word.

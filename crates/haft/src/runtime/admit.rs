@@ -2,9 +2,11 @@
 
 use super::approve::{Granted, Ruling};
 use super::call::merged;
+use super::exceptions::Exceptions;
+use super::second_look::Asks;
 use super::{ApprovalAnswer, Call, Question, Runtime, Session};
 use crate::journal::{Intent, Journal};
-use crate::policy::{self, Decision};
+use crate::policy::{self, Decision, PolicyInput};
 use crate::queue::Ticket;
 use crate::registry::Entry;
 use crate::{Access, Effect, Error, Judgement, PreparedCall, Repair, Reply, Resource};
@@ -42,6 +44,8 @@ pub(super) struct Admission {
     pub(super) question: Option<Question>,
     /// The rules that put the call under review.
     pub(super) review: Option<Judgement>,
+    /// Access beyond the sandbox, once the question is answered.
+    pub(super) exceptions: Exceptions,
 }
 
 fn intent(call: &Call, arguments: Option<Value>, effect: Effect) -> Intent {
@@ -146,7 +150,11 @@ impl Runtime {
             .entry(&call.tool)
             .ok_or_else(|| self.unknown_tool(&call.tool))?;
         let given = std::mem::take(&mut call.arguments);
-        let (arguments, repairs) = entry.checker.prepare(given)?;
+        let can_request = self.offers_exceptions(&entry, self.asks(call) == Asks::User);
+        let (arguments, repairs) = match can_request {
+            true => entry.requesting().prepare(given)?,
+            false => entry.checker.prepare(given)?,
+        };
         let arguments = Arc::new(arguments);
         let prepared = Arc::clone(&entry.tool).prepare(Arc::clone(&arguments))?;
         let resources = session.resources(&*prepared);
@@ -161,8 +169,20 @@ impl Runtime {
             Decision::Allow(paths) => paths,
             Decision::Deny(error) => return Err(refused(error)),
         };
+        let requested = self.requested(
+            call,
+            &arguments,
+            &PolicyInput {
+                tool: &call.tool,
+                effect,
+                resources: &resources,
+                work_dir: session.scope.work_dir(),
+                bases: &session.shared.bases,
+                names: &[],
+            },
+        )?;
         let ruling = self
-            .judge(call, &arguments, &entry, &resources, &paths)
+            .judge(call, &arguments, &entry, &resources, &paths, &requested)
             .map_err(refused)?;
         let (question, review) = match ruling {
             Ruling::Run => (None, None),
@@ -184,21 +204,24 @@ impl Runtime {
             paths: paths.into(),
             question,
             review,
+            exceptions: requested.granted,
         })
     }
 
     /// Waits for the user's answer if the call needs approval. If the user changed the
-    /// arguments, the new call is validated and checked again.
+    /// arguments, the new call is validated and checked again. Also returns the detail of the
+    /// reply that tells about the answer.
     pub(super) async fn approved(
         &self,
         call: &Call,
         mut admission: Admission,
-    ) -> Result<(Admission, Option<Value>), Error> {
+    ) -> Result<(Admission, Option<(&'static str, Value)>), Error> {
         let Some(question) = admission.question.take() else {
             return Ok((admission, None));
         };
         match self.ask(call, question).await? {
             Granted::AsRequested => Ok((admission, None)),
+            Granted::Always(saved) => Ok((admission, Some(("always_allowed", saved)))),
             Granted::With(changes) => {
                 let mut call = call.clone();
                 call.arguments = merged(&admission.arguments, changes)?;
@@ -206,7 +229,7 @@ impl Runtime {
                 let mut admission = self.admission(&mut call, Some(admission.ticket))?;
                 admission.question = None;
                 let arguments = Value::clone(&admission.arguments);
-                Ok((admission, Some(arguments)))
+                Ok((admission, Some(("changed_arguments", arguments))))
             }
         }
     }

@@ -3,13 +3,17 @@
 #[cfg(test)]
 mod answers;
 mod explain;
+mod lasting;
 mod question;
 #[cfg(test)]
 mod tests;
+mod wording;
 
 pub use explain::{Explained, Refused};
 pub use question::{ApprovalAnswer, Question};
+pub(super) use wording::{denied, not_approved, on_one_line, reason_of};
 
+use super::exceptions::Requested;
 use super::{Call, Filled, Form, MAX_REASON_CHARS, OuterCall, Runtime};
 use crate::event::{EventKind, Listener};
 use crate::policy::{JudgedPart, PolicyInput, RuleLocation};
@@ -23,7 +27,7 @@ use futures::FutureExt;
 use haft_ops::FilePath;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// How to handle calls that need approval. Rules that deny a call always apply.
@@ -53,6 +57,18 @@ pub trait Approver: Send + Sync {
     }
 }
 
+/// The user's own file of rules, which permanent answers are added to.
+pub trait OwnRules: Send + Sync {
+    /// Returns the file.
+    fn file(&self) -> &Path;
+
+    /// Adds rules before all others of the file.
+    ///
+    /// # Errors
+    /// When the file cannot be changed, and why.
+    fn add(&self, rules: &[Rule]) -> Result<(), String>;
+}
+
 /// The approval state of a session.
 #[derive(Default)]
 pub(crate) struct Approval {
@@ -61,6 +77,8 @@ pub(crate) struct Approval {
     pub(super) first: Arc<Policy>,
     pub(super) approve: Approve,
     pub(super) approver: Option<Arc<dyn Approver>>,
+    /// File for permanent answers.
+    pub(super) own_rules: Option<Arc<dyn OwnRules>>,
     pub(super) asked_first: Vec<(String, Effect)>,
     /// Locked while the user is asked about a call.
     pub(super) one: tokio::sync::Mutex<()>,
@@ -84,6 +102,7 @@ impl Approval {
             first: Arc::clone(&self.first),
             approve: self.approve,
             approver: self.approver.clone(),
+            own_rules: self.own_rules.clone(),
             ..Self::default()
         }
     }
@@ -96,9 +115,16 @@ impl Approval {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
-    /// Adds a rule for the rest of the session, before all others.
-    fn allow(&self, rule: Rule) {
-        self.put(self.policy().with_first(rule, RuleOwner::User));
+    /// Returns the file for permanent answers.
+    pub(in crate::runtime) fn rules_file(&self) -> Option<PathBuf> {
+        Some(self.own_rules.as_ref()?.file().to_owned())
+    }
+
+    /// Adds rules for the rest of the session, before all others.
+    fn allow(&self, rules: &[Rule]) {
+        for rule in rules {
+            self.put(self.policy().with_first(rule.clone(), RuleOwner::User));
+        }
     }
 }
 
@@ -131,6 +157,8 @@ pub(super) enum Ruling {
 pub(super) enum Granted {
     /// Approved exactly as requested.
     AsRequested,
+    /// As requested, and the rules were added to the user's own: what became of that.
+    Always(Value),
     /// With changed arguments.
     With(Value),
 }
@@ -147,15 +175,18 @@ impl Runtime {
         entry: &Entry,
         resources: &[Resource],
         paths: &[(FilePath, Access)],
+        requested: &Requested,
     ) -> Result<Ruling, Error> {
         let approval = &self.session.approval;
         let policy = approval.policy();
         let waits = self.session.interrupt_on.contains(&call.tool);
-        if policy.is_empty() && !waits && call.answer.is_none() {
+        let effect = entry.tool.effect();
+        // Some commands are judged even without rules.
+        let is_free = policy.is_empty() && effect != Effect::Execute;
+        if is_free && !waits && call.answer.is_none() {
             return Ok(Ruling::Run);
         }
         let names = self.names(resources, paths);
-        let effect = entry.tool.effect();
         let act = PolicyInput {
             tool: &call.tool,
             effect,
@@ -164,7 +195,13 @@ impl Runtime {
             bases: &self.session.shared.bases,
             names: &names,
         };
-        let mut judgement = policy.judge(&act);
+        // Without the sandbox nothing is recorded.
+        let can_review = !requested.granted.is_unsandboxed() && self.can_review(entry, paths);
+        let own = policy.judge(&act);
+        let mut judgement = self.with_dangers(own, self.asks(call), can_review);
+        let is_own_open = judgement.verdict == Verdict::Allow;
+        judgement.parts.extend(requested.parts.iter().cloned());
+        judgement.verdict = judgement.verdict.max(requested.verdict());
         if waits && judgement.verdict != Verdict::Deny {
             judgement = interrupted(judgement);
         }
@@ -172,7 +209,7 @@ impl Runtime {
             if !effect.may_change() {
                 return Ok(Ruling::Run);
             }
-            if self.can_review(entry, paths) {
+            if can_review {
                 return Ok(Ruling::Review(judgement));
             }
         }
@@ -190,9 +227,15 @@ impl Runtime {
             return Ok(Ruling::Run);
         }
         // No rule can override `interrupt_on`.
-        let suggestion = match waits {
-            true => None,
-            false => policy.suggest(&act, &suggested()),
+        let own = || policy.suggest(&act, &suggested());
+        let is_requested_open = requested.verdict() == Verdict::Allow;
+        let suggestion = match (waits, is_own_open, is_requested_open) {
+            (true, ..) => None,
+            (_, _, true) => own(),
+            (_, true, false) => requested.suggestion.clone(),
+            (_, false, false) => own()
+                .zip(requested.suggestion.clone())
+                .map(|(own, more)| own.and(more)),
         };
         let approver = self.approver_for(call.approver.as_ref());
         let why = match (approval.approve, approver, &call.answer) {
@@ -206,6 +249,7 @@ impl Runtime {
                     resources: shown(resources),
                     judgement,
                     suggestion,
+                    rules_file: approval.rules_file(),
                     confirm: None,
                     agent: self.session.agent.clone(),
                     review: None,
@@ -236,11 +280,11 @@ impl Runtime {
         let reason = match answer {
             ApprovalAnswer::Approve => return Ok(Granted::AsRequested),
             ApprovalAnswer::ApproveWith { arguments } => return Ok(Granted::With(arguments)),
-            ApprovalAnswer::Always => {
-                if let Some(rule) = question.suggestion {
-                    self.session.approval.allow(rule);
-                }
-                return Ok(Granted::AsRequested);
+            ApprovalAnswer::ForSession | ApprovalAnswer::Always => {
+                return Ok(match self.remember(&answer, question.rules()).await {
+                    Some(saved) => Granted::Always(saved),
+                    None => Granted::AsRequested,
+                });
             }
             ApprovalAnswer::Later => {
                 return Err(Error::Waiting {
@@ -285,6 +329,7 @@ impl Runtime {
                 parts: Vec::new(),
             },
             suggestion: None,
+            rules_file: None,
             confirm: Some(text),
             agent: self.session.agent.clone(),
             review: None,
@@ -303,6 +348,7 @@ impl Runtime {
             ApprovalAnswer::Reject { .. } => Ok(false),
             ApprovalAnswer::Approve
             | ApprovalAnswer::ApproveWith { .. }
+            | ApprovalAnswer::ForSession
             | ApprovalAnswer::Always => Ok(true),
         }
     }
@@ -411,21 +457,11 @@ impl Runtime {
     }
 }
 
-/// Maximum number of characters of a call that a refusal repeats. The caller knows the
-/// rest.
-const MAX_CALL_CHARS: usize = 200;
-
 /// Place of a rule that is only suggested and not in any file.
 pub(super) fn suggested() -> RuleLocation {
     RuleLocation {
         file: "(suggested)".to_owned(),
         line: 0,
-    }
-}
-
-pub(super) fn denied(tool: &str, judgement: &Judgement) -> Error {
-    Error::Denied {
-        reason: reason_of(tool, judgement, ""),
     }
 }
 
@@ -450,93 +486,4 @@ pub(super) struct PendingCall<'a> {
     pub(super) answer: Option<&'a ApprovalAnswer>,
     pub(super) approver: Option<&'a Arc<dyn Approver>>,
     pub(super) on_event: Option<&'a Listener>,
-}
-
-pub(super) fn not_approved(
-    tool: &str,
-    judgement: &Judgement,
-    suggestion: Option<&Rule>,
-    waits: bool,
-    why: &str,
-) -> Error {
-    if waits {
-        return Error::NotApproved {
-            reason: reason_of(tool, judgement, why),
-            remedy: "This call always needs the user's approval: in a terminal, or through `haft run` and `haft resume`.".to_owned(),
-        };
-    }
-    let rule = suggestion
-        .map(|rule| format!(", or the rule {rule} at the top of `policy` in their own settings"))
-        .unwrap_or_default();
-    Error::NotApproved {
-        reason: reason_of(tool, judgement, why),
-        remedy: format!("The user can allow it with --approve auto{rule}."),
-    }
-}
-
-/// Returns one line: which rule asks or denies, about what, and what happened.
-pub(super) fn reason_of(tool: &str, judgement: &Judgement, why: &str) -> String {
-    let mut decisive = judgement.decisive();
-    let mut reason = match decisive.next() {
-        Some(part) => describe(tool, part),
-        None => tool.to_owned(),
-    };
-    match decisive.count() {
-        0 => {}
-        1 => reason.push_str(", and one more part of the call"),
-        more => reason.push_str(&format!(", and {more} more parts of the call")),
-    }
-    if !why.is_empty() {
-        reason.push_str(", ");
-        reason.push_str(why);
-    }
-    on_one_line(reason)
-}
-
-/// Escapes control characters, so that text from the model or the user cannot pose as
-/// separate lines.
-pub(super) fn on_one_line(text: String) -> String {
-    match text.contains(char::is_control) {
-        true => text.chars().flat_map(escaped).collect(),
-        false => text,
-    }
-}
-
-fn escaped(c: char) -> Vec<char> {
-    if c.is_control() {
-        c.escape_default().collect()
-    } else {
-        vec![c]
-    }
-}
-
-fn describe(tool: &str, part: &JudgedPart) -> String {
-    let about = match part.subject {
-        Subject::Call => tool.to_owned(),
-        _ => format!("{tool}, {}", part.subject),
-    };
-    let about = match about.char_indices().nth(MAX_CALL_CHARS) {
-        Some((end, _)) => format!("{}…", haft_ops::text::decode::prefix(&about, end)),
-        None => about,
-    };
-    match (&part.by, part.verdict) {
-        (DecidedBy::Rule(rule, place), Verdict::Deny) => {
-            format!("{place} denies this call ({rule}): {about}")
-        }
-        (DecidedBy::Rule(rule, place), Verdict::Review) => {
-            format!("{place} requires a review ({rule}): {about}")
-        }
-        (DecidedBy::Rule(rule, place), _) => format!("{place} requires approval ({rule}): {about}"),
-        (DecidedBy::NotAnalysed(place), _) => {
-            format!(
-                "{place} has a rule about commands, and this command cannot be checked against it: {about}"
-            )
-        }
-        (DecidedBy::Unreadable { rule, place, why }, _) => format!(
-            "{place} denies commands ({rule}), and this call cannot be checked against it: {why}; \
-             write each command with literal words, or have the user change that rule: {about}"
-        ),
-        (DecidedBy::Session(reason), _) => format!("{reason}: {about}"),
-        (DecidedBy::Default, _) => about,
-    }
 }

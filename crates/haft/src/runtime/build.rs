@@ -1,5 +1,6 @@
 //! Building a session.
 
+mod approvals;
 mod channels;
 mod edits;
 mod folders;
@@ -7,7 +8,7 @@ mod names;
 mod offer;
 mod restore;
 
-use super::approve::{Approval, Approve, Approver};
+use super::approve::Approval;
 use super::files::{self, Backing, Disk, FileSetup};
 use super::session::{ExternalTools, SharedSettings};
 use super::sibling::{BackingSource, Origin};
@@ -21,7 +22,7 @@ use crate::journal::Journal;
 use crate::registry::Duplicate;
 use crate::state::State;
 use crate::toolset::{Paths, UnknownPreset};
-use crate::{AnyTool, Effect, Mode, Policy, Tool, Toolset, erase, toolsets};
+use crate::{AnyTool, Mode, Policy, Tool, Toolset, erase, toolsets};
 pub use folders::Folders;
 use haft_ops::backend::Kept;
 use haft_ops::edit::Repairs;
@@ -397,41 +398,10 @@ impl Builder {
         self
     }
 
-    /// Sets how to handle calls that need approval.
-    #[must_use]
-    pub fn approve(mut self, approve: Approve) -> Self {
-        self.approval.approve = approve;
-        self
-    }
-
-    /// Sets who is asked for approval. Without an approver, calls that need approval are
-    /// refused.
-    #[must_use]
-    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approval.approver = Some(approver);
-        self
-    }
-
     /// Restores the values that tools stored in an earlier session.
     #[must_use]
     pub fn remembering(mut self, state: Map<String, Value>) -> Self {
         self.state = State::from(state);
-        self
-    }
-
-    /// Asks the user before every call of these tools, whatever the rules and
-    /// [`Approve::Auto`] say.
-    #[must_use]
-    pub fn interrupt_on<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
-        self.interrupt_on.extend(tools.into_iter().map(Into::into));
-        self
-    }
-
-    /// Asks the user before every call with this effect, even if a rule allows it.
-    /// [`Approve::Auto`] overrides this.
-    #[must_use]
-    pub fn ask_first(mut self, reason: impl Into<String>, effect: Effect) -> Self {
-        self.approval.asked_first.push((reason.into(), effect));
         self
     }
 
@@ -529,6 +499,11 @@ impl Builder {
                     state.map(|state| folder_for(state, "watch", &dir)),
                 ))
             },
+            caches: self
+                .folders
+                .state
+                .as_ref()
+                .map(|state| folder_for(state, "caches", &dir)),
             state: self.folders.state,
             called: self.folders.called,
             plugins: self.programs_run.or_else(|| self.commands.clone()),

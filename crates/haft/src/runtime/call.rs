@@ -5,7 +5,7 @@ use super::{ApprovalAnswer, Approver, Recording};
 use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
 use crate::queue::Position;
-use crate::{Content, Error, Reply};
+use crate::{Content, Error, NetworkHost, Reply};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct Call {
     pub(crate) answer: Option<ApprovalAnswer>,
     /// The user's earlier answer to a question that the tool asked while running.
     pub(crate) answer_within: Option<ApprovalAnswer>,
+    /// Hosts that the commands of this call may reach in addition.
+    pub(crate) hosts: Vec<NetworkHost>,
     /// Approver of this call, instead of the session's.
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) on_begin: Option<BeforeCall>,
@@ -65,6 +67,7 @@ impl Call {
             on_event: None,
             answer: None,
             answer_within: None,
+            hosts: Vec::new(),
             approver: None,
             on_begin: None,
             on_end: None,
@@ -99,6 +102,14 @@ impl Call {
     #[must_use]
     pub fn on_event(mut self, listener: impl Fn(&EventKind) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(listener));
+        self
+    }
+
+    /// Opens these hosts to the commands of this call, because the user said so. A rule that
+    /// denies one of them still applies.
+    #[must_use]
+    pub fn open_hosts(mut self, hosts: impl IntoIterator<Item = NetworkHost>) -> Self {
+        self.hosts.extend(hosts);
         self
     }
 

@@ -120,6 +120,8 @@ pub(super) struct FileSetup {
     /// Folder that receives files which commands must not leave behind.
     pub(super) moved: Option<PathBuf>,
     pub(super) state: Option<PathBuf>,
+    /// Folder for the caches of commands.
+    pub(super) caches: Option<PathBuf>,
     pub(super) commands: Option<Commands>,
     /// Settings for running plugins, if there are any.
     pub(super) plugins: Option<Commands>,
@@ -344,8 +346,9 @@ impl FileSetup {
             .map_or(Network::Off, Commands::network);
         // Changes by any program are reported by whichever check comes next.
         let monitor = self.monitor;
+        let caches = self.caches;
         let exec_context = |commands: Commands, scope_config: &ScopeConfig| {
-            let made = commands.exec_context(scope_config, moved.clone(), &monitor);
+            let made = commands.exec_context(scope_config, moved.clone(), &monitor, caches.clone());
             made.map_err(|_| BuildError::NoState)
         };
         let commands = self
@@ -360,22 +363,30 @@ impl FileSetup {
         let scratch_only = scratch_only(&for_plugins);
         let plugins = match self.plugins {
             None => None,
-            Some(own) => Some(Programs {
-                scratch_only: Arc::new(exec_context(
-                    own.clone().with_network(Network::Off),
-                    &scratch_only,
-                )?),
-                nowhere: scratch_only.work_dir.clone(),
-                guests: Arc::new(exec_context(
-                    own.clone().with_network(network),
-                    &for_plugins,
-                )?),
-                own: Arc::new(exec_context(own, &for_plugins)?),
-                dir: scope_config.work_dir.clone(),
-                inert,
-                startable: self.startable,
-                changes: Arc::default(),
-            }),
+            Some(own) => {
+                // Caches hold what commands wrote.
+                let own = Commands {
+                    caches: None,
+                    ..own
+                };
+                Some(Programs {
+                    scratch_only: Arc::new(exec_context(
+                        own.clone().with_network(Network::Off),
+                        &scratch_only,
+                    )?),
+                    nowhere: scratch_only.work_dir.clone(),
+                    guests: Arc::new(exec_context(
+                        own.clone().with_network(network),
+                        &for_plugins,
+                    )?),
+                    own: Arc::new(exec_context(own, &for_plugins)?),
+                    dir: scope_config.work_dir.clone(),
+                    inert,
+                    startable: self.startable,
+                    changes: Arc::default(),
+                    connections: Arc::default(),
+                })
+            }
         };
         Ok((commands, plugins))
     }

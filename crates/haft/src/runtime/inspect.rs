@@ -1,7 +1,7 @@
 //! Access to the parts of a session.
 
-use super::Runtime;
 use super::hidden_paths::Known;
+use super::{Runtime, exceptions};
 use crate::journal::Journal;
 use crate::state::State;
 use crate::toolset::{CommandPlace, Layout, ReplyForm};
@@ -28,7 +28,22 @@ impl Runtime {
     /// Returns the definitions of all tools as the model sees them, in order.
     #[must_use]
     pub fn definitions(&self) -> Vec<Definition> {
-        self.session.tools.definitions()
+        self.definitions_for(false)
+    }
+
+    /// Same as [`Runtime::definitions`], for a caller that brings its own approver for each
+    /// call, if `asks`. Where the user can be asked, tools that run commands have a parameter
+    /// to request access beyond the sandbox.
+    #[must_use]
+    pub fn definitions_for(&self, asks: bool) -> Vec<Definition> {
+        let mut definitions = self.session.tools.definitions();
+        for definition in &mut definitions {
+            let entry = self.session.tools.entry(&definition.name);
+            if entry.is_some_and(|entry| self.offers_exceptions(&entry, asks)) {
+                definition.parameters = exceptions::with_parameter(&definition.parameters);
+            }
+        }
+        definitions
     }
 
     /// Returns the tools that the model has, for advice that mentions some of them.
@@ -96,7 +111,8 @@ impl Runtime {
         prompt::guidance(&definitions, &self.session.shared.toolset, &layout)
     }
 
-    /// Returns the toolset's prompt lines about where files are; empty without tools.
+    /// Returns the prompt lines about where files are and what the sandbox allows; empty
+    /// without tools.
     fn layout(&self, definitions: &[Definition]) -> Vec<String> {
         let session = &self.session;
         let names = definitions.iter().map(|tool| tool.name.as_str());
@@ -104,7 +120,7 @@ impl Runtime {
         if tools.is_empty() {
             return Vec::new();
         }
-        (session.shared.toolset.layout)(&Layout {
+        let mut lines = (session.shared.toolset.layout)(&Layout {
             scope: &session.scope,
             commands: match &session.exec_context {
                 None => CommandPlace::Nowhere,
@@ -114,7 +130,9 @@ impl Runtime {
                 Some(_) => CommandPlace::Here,
             },
             tools: &tools,
-        })
+        });
+        lines.extend(self.sandbox_lines());
+        lines
     }
 
     /// Returns the work folder as tools name it: `/` in a virtual tree.

@@ -1,5 +1,6 @@
 //! Recording what a call changes, from its start to the end of everything it started.
 
+use super::second_look::needs_review;
 use super::session::SharedSettings;
 use super::{Call, Runtime, Session};
 use crate::commands::CommandLocation;
@@ -205,11 +206,13 @@ impl Runtime {
         if let Some(json) = effects::counts_json(&counts) {
             reply.details.insert("effects".to_owned(), json);
         }
-        match &shared.review {
-            Some(judgement) if counts.total() > 0 || !counts.complete => {
-                self.review(call, judgement.clone(), counts, reply).await
-            }
-            _ => reply,
+        let Some(judgement) = &shared.review else {
+            return reply;
+        };
+        let id = self.recorded_id(call);
+        match needs_review(judgement, &counts, session.effects.as_ref(), &id).await {
+            true => self.review(call, judgement.clone(), counts, reply).await,
+            false => reply,
         }
     }
 

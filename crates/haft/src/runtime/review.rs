@@ -240,6 +240,7 @@ impl Runtime {
                     resources: Vec::new(),
                     judgement,
                     suggestion: None,
+                    rules_file: None,
                     confirm: None,
                     agent: self.session.agent.clone(),
                     review: Some(Box::new(review)),

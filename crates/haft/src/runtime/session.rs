@@ -1,7 +1,9 @@
 //! A session: its own parts, and the settings that it shares with others.
 
 use super::approve::Approval;
+use super::exceptions::WiderSandbox;
 use super::files::Files;
+use super::network::LateRefusals;
 use super::recording;
 use super::sibling::Origin;
 use super::{MemoryFiles, OuterCall, Runtime};
@@ -72,12 +74,16 @@ pub(crate) struct Session {
     /// Sandboxes, each with the same one without network, for calls under review; created on
     /// first use.
     pub(super) offline: Mutex<Vec<(Arc<Sandbox>, Arc<Sandbox>)>>,
+    /// Sandboxes with folders that the user opened; created on first use.
+    pub(super) wider: Mutex<Vec<WiderSandbox>>,
     /// Records of sessions inside this one, such as those of sub-agents: the user may undo
     /// what they changed. The sessions inside share the list.
     pub(super) inner_effects: Arc<Mutex<Vec<effects::Session>>>,
     /// Ids of the undos that reviews made.
     pub(super) reverts: Mutex<BTreeSet<String>>,
     pub(crate) spill: Option<Spill>,
+    /// Connections of processes that calls left running.
+    pub(crate) late_refusals: LateRefusals,
     pub(crate) state: Arc<State>,
     pub(super) queue: Queue,
     pub(crate) approval: Arc<Approval>,
@@ -130,9 +136,11 @@ impl Session {
             journal: None,
             effects,
             offline: Mutex::default(),
+            wider: Mutex::default(),
             inner_effects: Arc::default(),
             reverts: Mutex::default(),
             spill: None,
+            late_refusals: LateRefusals::default(),
             state: Arc::default(),
             queue: Queue::default(),
             approval: Arc::default(),
@@ -150,6 +158,9 @@ impl Session {
     pub(super) fn start(self) -> Runtime {
         let session = Arc::new(self);
         session.tools.belong_to(&session);
+        if let Some(programs) = &session.programs {
+            programs.connections.belong_to(&session);
+        }
         Runtime { session }
     }
 
@@ -173,7 +184,12 @@ impl Session {
 
     /// Returns a sandbox without its network.
     pub(super) fn offline(&self, usual: &Arc<Sandbox>) -> Arc<Sandbox> {
-        if usual.request().network == Network::Off {
+        let is_closed = match usual.request().network {
+            Network::Off => true,
+            Network::Session => !self.has_forwards(),
+            Network::On => false,
+        };
+        if is_closed {
             return Arc::clone(usual);
         }
         let mut known = recording::lock(&self.offline);
@@ -183,6 +199,18 @@ impl Session {
         let offline = Arc::new(usual.without_network());
         known.push((Arc::clone(usual), Arc::clone(&offline)));
         offline
+    }
+
+    /// Whether the user opened hosts to commands, or wants to be asked about some.
+    pub(crate) fn opens_hosts(&self) -> bool {
+        self.approval.policy().opens_hosts()
+    }
+
+    /// Whether ports of this machine appear in the network of the session's commands.
+    fn has_forwards(&self) -> bool {
+        let exec_context = self.exec_context.as_ref();
+        let gateway = exec_context.and_then(|exec_context| exec_context.network.gateway());
+        gateway.is_some_and(|gateway| !gateway.forwards().is_empty())
     }
 
     /// Returns how to run commands.

@@ -6,12 +6,12 @@ use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Maximum length of a line in bytes.
-pub(crate) const MAX_LINE: usize = 16 << 20;
+pub const MAX_LINE: usize = 16 << 20;
 const CHUNK: usize = 64 << 10;
 
 /// Result of reading a line.
 #[derive(Debug)]
-pub(crate) enum InputLine {
+pub enum InputLine {
     /// A line without its line feed.
     Complete(Vec<u8>),
     /// The start of a line that is too long, with its id if it was found there. The
@@ -25,7 +25,7 @@ pub(crate) enum InputLine {
 }
 
 /// Reads lines, and never stores more than the maximum of one.
-pub(crate) struct Lines<R> {
+pub struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
     skipping: Option<Skipping>,
@@ -41,7 +41,8 @@ struct Skipping {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(crate) fn new(input: R) -> Self {
+    /// Reads lines from `input`.
+    pub fn new(input: R) -> Self {
         Self {
             input: BufReader::with_capacity(CHUNK, input),
             line: Vec::new(),
@@ -50,7 +51,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// Returns the next line. Cancel-safe: the part that was read stays in `self`.
-    pub(crate) async fn next(&mut self) -> io::Result<InputLine> {
+    ///
+    /// # Errors
+    /// When the input cannot be read.
+    pub async fn next(&mut self) -> io::Result<InputLine> {
         loop {
             if self
                 .skipping

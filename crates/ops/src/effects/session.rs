@@ -201,19 +201,37 @@ impl Session {
     pub fn sets(&self) -> io::Result<Vec<ChangeSet>> {
         let heads = self.heads()?;
         let mut sets = Vec::with_capacity(heads.len());
-        for (head, mut summary) in heads.iter().zip(library::summaries(self, &heads)) {
-            let Some(picture) = library::picture(self, head)? else {
-                continue;
-            };
-            let changes = compare::changes(&picture);
-            if summary.state == SetState::Running {
-                let why = summary.counts.why.take();
-                let why = why.or_else(|| compare::first_lost(&picture));
-                summary.counts = compare::counts(compare::count(&changes), why);
-            }
-            sets.push(ChangeSet { summary, changes });
+        for (head, summary) in heads.iter().zip(library::summaries(self, &heads)) {
+            sets.extend(self.change_set(head, summary)?);
         }
         Ok(sets)
+    }
+
+    /// The newest set of a call, if it changed anything.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn set_of(&self, call_id: &str) -> io::Result<Option<ChangeSet>> {
+        let heads = self.heads()?;
+        let summaries = library::summaries(self, &heads);
+        let mut newest_first = heads.iter().zip(summaries).rev();
+        match newest_first.find(|(_, summary)| summary.call_id == call_id) {
+            Some((head, summary)) => self.change_set(head, summary),
+            None => Ok(None),
+        }
+    }
+
+    fn change_set(&self, head: &Head, mut summary: SetSummary) -> io::Result<Option<ChangeSet>> {
+        let Some(picture) = library::picture(self, head)? else {
+            return Ok(None);
+        };
+        let changes = compare::changes(&picture);
+        if summary.state == SetState::Running {
+            let why = summary.counts.why.take();
+            let why = why.or_else(|| compare::first_lost(&picture));
+            summary.counts = compare::counts(compare::count(&changes), why);
+        }
+        Ok(Some(ChangeSet { summary, changes }))
     }
 
     /// The same without the changes, which is cheap. A live session that looks here between two

@@ -5,7 +5,9 @@
 use super::move_out::move_out;
 use super::state::{State, is_link, place, state};
 use crate::executor::sandbox::{Confinement, Level, WatchReason, Watched};
-use crate::git::{AddedCommands, BusyGuard, Registry, Since, UnfinishedRebase};
+use crate::git::{
+    AddedCommands, BusyGuard, ConfigGate, RefusedConfig, Registry, Since, UnfinishedRebase,
+};
 use crate::scope::shut::{Opened, open_way};
 use rustix::fs::symlinkat;
 use rustix::io::Errno;
@@ -66,6 +68,8 @@ pub enum Finding {
         /// The changed file or folder.
         path: PathBuf,
     },
+    /// A change to the configuration of a repository was refused.
+    ConfigRefused(RefusedConfig),
     /// A rebase was left unfinished that will run commands when it is continued.
     UnfinishedRebase {
         /// The list of steps.
@@ -97,10 +101,16 @@ pub(super) struct Baseline {
     pub(super) repositories: Vec<Arc<Registry>>,
     /// Marks the repositories as busy: what appears meanwhile may be the command's work.
     running: Vec<BusyGuard>,
+    /// What the programs tried to change in git configurations.
+    gates: Vec<Arc<ConfigGate>>,
 }
 
 impl Baseline {
-    pub(super) fn record(confinement: &Confinement, repositories: &[Arc<Registry>]) -> Self {
+    pub(super) fn record(
+        confinement: &Confinement,
+        repositories: &[Arc<Registry>],
+        gate: Arc<ConfigGate>,
+    ) -> Self {
         let plan = &confinement.plan;
         let watched = plan.watched().iter();
         // At the full level the kernel prevents changes.
@@ -129,6 +139,7 @@ impl Baseline {
                 .collect(),
             repositories: repositories.to_vec(),
             running: repositories.iter().map(Registry::runs).collect(),
+            gates: vec![gate],
         }
     }
 
@@ -155,6 +166,7 @@ impl Baseline {
             rebases: Vec::new(),
             repositories,
             running: Vec::new(),
+            gates: Vec::new(),
         }
     }
 
@@ -168,7 +180,9 @@ impl Baseline {
             rebases,
             repositories,
             running,
+            gates,
         } = other;
+        self.gates.extend(gates);
         self.pinned.extend(pinned);
         self.pinned.sort();
         self.pinned.dedup();
@@ -247,20 +261,28 @@ impl Baseline {
         for path in self.pinned.iter().filter(|path| is_link(path)) {
             findings.push(moved_out(path.clone(), &state(path), out));
         }
+        let gates = &self.gates;
+        let is_published = |path: &Path| gates.iter().any(|gate| gate.is_published(path));
         for (path, before) in &mut self.protected {
             let now = state(path);
             if now != *before {
                 *before = now;
-                findings.push(Finding::Changed { path: path.clone() });
+                if !is_published(path) {
+                    findings.push(Finding::Changed { path: path.clone() });
+                }
             }
         }
         for (path, before) in &mut self.made {
             let now = state(path);
             if now != *before {
                 *before = now;
-                findings.push(Finding::GitControlChanged { path: path.clone() });
+                if !is_published(path) {
+                    findings.push(Finding::GitControlChanged { path: path.clone() });
+                }
             }
         }
+        let refused = self.gates.iter().flat_map(|gate| gate.take_refused());
+        findings.extend(refused.map(Finding::ConfigRefused));
         findings.extend(self.appeared(&findings));
         let rebases = unfinished_rebases(&self.repositories, &self.rebases);
         self.rebases = rebases

@@ -3,12 +3,11 @@
 //! is killed, the next session checks.
 
 use super::findings::{Baseline, Finding};
-use super::sandbox::Sandbox;
+use super::sandbox::{Confined, Sandbox};
 use super::state::{State, state};
 use super::watch_file::{self, Abandoned, WatchFile, WatchList};
 use crate::blocking::{self, Weight};
 use crate::executor::orphans_ended;
-use crate::executor::sandbox::Confinement;
 use crate::git::Registry;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
@@ -306,8 +305,8 @@ pub(super) struct CommandMonitor {
 }
 
 impl CommandMonitor {
-    pub(super) fn new(sandbox: &Arc<Sandbox>, confinement: &Confinement) -> Self {
-        let mut before = sandbox.baseline(confinement);
+    pub(super) fn new(sandbox: &Arc<Sandbox>, confined: &Confined) -> Self {
+        let mut before = sandbox.baseline(confined);
         let monitor = sandbox.monitor();
         before.inherit(&monitor.earlier());
         let bytes = WatchList::of(&before).to_bytes();

@@ -1,21 +1,21 @@
 //! The confinement of a session's commands, computed once as far as possible.
 
 use super::ExecContext;
+use super::caches::OpenCaches;
 use super::denied_paths::{self, DeniedPaths, SearchCache};
 use super::findings::{Baseline, Finding};
 use super::monitor::Monitor;
+use super::network::OpenNetwork;
 use super::state;
-use super::tidy::tidy;
+use super::survey::{self, Names};
 use crate::blocking::{self, Weight};
-use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Plan, Request};
+use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Level, Plan, Request};
 use crate::executor::{Program, Refusal};
-use crate::git::{self, Controls, Registry, Since};
-use crate::private::FolderLock;
+use crate::git::{ConfigGate, Controls, Registry};
 use crate::scope::{self, Identity, PathFilter, Root};
 use crate::{Result, private};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -40,31 +40,6 @@ pub struct Sandbox {
     names: Arc<Mutex<Names>>,
     /// Cache for finding denied paths.
     search_cache: Arc<Mutex<SearchCache>>,
-}
-
-/// Other hard links to protected files, as last found.
-#[derive(Debug, Default)]
-struct Names {
-    is_tidied: bool,
-    /// The private temp folders in use, locked so that no other session removes them.
-    held: HashMap<PathBuf, FolderLock>,
-    /// Those of files that the user protects. Scanned once.
-    listed: Option<git::Sought>,
-    sought: git::Sought,
-    found: Vec<PathBuf>,
-}
-
-impl Names {
-    /// Locks a temp folder for as long as the session lasts.
-    fn hold(&mut self, temp: &Path) {
-        if self.held.contains_key(temp) {
-            return;
-        }
-        match FolderLock::new(temp) {
-            Ok(held) => _ = self.held.insert(temp.to_owned(), held),
-            Err(error) => tracing::warn!(%error, "the private temp folder cannot be locked"),
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +82,14 @@ impl Sandbox {
         Self::new(self.helper.clone(), request, self.moved_out.clone()).with_monitor(&self.monitor)
     }
 
+    /// Returns the same confinement with more folders that commands may write.
+    #[must_use]
+    pub fn with_folders(&self, folders: &[PathBuf]) -> Self {
+        let mut request = self.request.clone();
+        request.roots.extend_from_slice(folders);
+        Self::new(self.helper.clone(), request, self.moved_out.clone()).with_monitor(&self.monitor)
+    }
+
     /// Uses the monitor that the session's other sandboxes share.
     #[must_use]
     pub fn with_monitor(self, monitor: &Arc<Monitor>) -> Self {
@@ -126,6 +109,16 @@ impl Sandbox {
         found.unwrap_or_else(|reason| Enforcement::None { reason })
     }
 
+    /// Whether commands can open network sockets at all, as far as that is known. Without
+    /// namespaces they cannot, unless they have the whole network.
+    #[must_use]
+    pub fn has_sockets(&self) -> bool {
+        let known = lock(&self.enforcement);
+        let (Known::Assumed(enforcement) | Known::Found(enforcement)) = &*known;
+        let is_full = matches!(enforcement, Enforcement::Full { .. });
+        is_full || self.request.network == sandbox::Network::On
+    }
+
     /// Returns the paths and network that commands may use.
     #[must_use]
     pub fn request(&self) -> &Request {
@@ -137,8 +130,9 @@ impl Sandbox {
     }
 
     /// Records the current states of the paths that are checked after a command.
-    pub(super) fn baseline(&self, confinement: &Confinement) -> Baseline {
-        Baseline::record(confinement, &self.repositories)
+    pub(super) fn baseline(&self, confined: &Confined) -> Baseline {
+        let gate = Arc::clone(&confined.gate);
+        Baseline::record(&confined.confinement, &self.repositories, gate)
     }
 
     pub(super) fn monitor(&self) -> &Arc<Monitor> {
@@ -182,7 +176,30 @@ impl Sandbox {
         let refused = |error: sandbox::Error| {
             crate::executor::cannot(program, Refusal::Unconfined, error.to_string())
         };
-        let strength = enforcement.strength().map_err(refused)?;
+        let mut strength = enforcement.strength().map_err(refused)?;
+        let mut enforcement = enforcement;
+        let mut network = None;
+        if self.request.network == sandbox::Network::Session && strength.level == Level::Full {
+            match context.network.open(&self.helper).await {
+                Ok(opened) => network = Some(opened),
+                Err(error) if error.is_passing() => {
+                    let detail = error.to_string();
+                    return Err(crate::executor::cannot(program, Refusal::Busy, detail));
+                }
+                // The machine has no namespaces, or none any more.
+                Err(error) => {
+                    let helper = self.helper.clone();
+                    let found = self.find(move || sandbox::probe_anew(&helper)).await;
+                    enforcement = found.map_err(|reason| {
+                        crate::executor::cannot(program, Refusal::Busy, reason)
+                    })?;
+                    strength = enforcement.strength().map_err(refused)?;
+                    if strength.level == Level::Full {
+                        return Err(refused(error));
+                    }
+                }
+            }
+        }
         let folders = self.folders();
         self.check(folders.iter().map(|folder| scope::identity_of(folder)))?;
         for folder in &folders {
@@ -237,7 +254,7 @@ impl Sandbox {
             },
             ..self.request.clone()
         };
-        let plan = Plan::new(&request).map_err(refused)?;
+        let mut plan = Plan::new(&request).map_err(refused)?;
         if scope::shut::failed_looks() != failed_looks {
             let detail = "a process keeps taking away the permissions of a folder, so haft cannot \
                           find what to protect in it; end that process, then try again";
@@ -248,13 +265,28 @@ impl Sandbox {
                 detail,
             ));
         }
+        let caches = match &context.caches {
+            Some(caches) if isolation.is_none() => {
+                caches
+                    .open(&self.helper, strength.level, &self.request)
+                    .await
+            }
+            _ => None,
+        };
+        if let Some(caches) = &caches {
+            caches.add_to(&mut plan).map_err(refused)?;
+        }
         self.monitor.remember_protected(plan.protected());
         // These are the identities that the supervisor will insist on.
         self.check(plan.found().map(|(_, found)| Some(found)))?;
+        let gate = Arc::new(ConfigGate::new(plan.configs().iter().cloned()));
         Ok(Confined {
+            gate,
             confinement: Confinement { strength, plan },
             enforcement,
             noticed,
+            network,
+            caches,
         })
     }
 
@@ -337,7 +369,7 @@ impl Sandbox {
         let names = Arc::clone(&self.names);
         let request = self.request.clone();
         blocking::run(Weight::Heavy, move || {
-            Ok(survey(&repositories, &request, &mut lock(&names)))
+            Ok(survey::run(&repositories, &request, &mut lock(&names)))
         })
         .await
     }
@@ -346,9 +378,15 @@ impl Sandbox {
 /// Confinement of one command.
 pub(super) struct Confined {
     pub(super) confinement: Confinement,
+    /// Git configurations that it may change as far as that is harmless.
+    pub(super) gate: Arc<ConfigGate>,
     pub(super) enforcement: Enforcement,
     /// Findings since the last command, to report with this one.
     pub(super) noticed: Vec<Finding>,
+    /// The network to join.
+    pub(super) network: Option<Arc<OpenNetwork>>,
+    /// The caches that it uses.
+    pub(super) caches: Option<Arc<OpenCaches>>,
 }
 
 /// Refuses to work in a folder of this user that cannot be listed: repositories in it would
@@ -371,71 +409,8 @@ fn check_listable(folder: &Path, program: &Program) -> Result<()> {
     ))
 }
 
-fn survey(
-    repositories: &[Arc<Registry>],
-    request: &Request,
-    names: &mut Names,
-) -> Result<(Controls, Vec<Finding>), PathBuf> {
-    if !names.is_tidied {
-        names.is_tidied = true;
-        names.hold(&request.temp);
-        tidy(&request.temp);
-    }
-    let home = request.homes.first().map(PathBuf::as_path);
-    let mut noticed = Vec::new();
-    let mut places = Controls::default();
-    for registry in repositories {
-        let looked = registry.look(Since::Between);
-        if looked.is_unlisted {
-            return Err(registry.root().to_owned());
-        }
-        // Repositories that another program created are protected from now on, but not
-        // reported as made by a command.
-        let made = looked.new.into_iter().filter(|_| registry.is_busy());
-        noticed.extend(made.map(|path| Finding::Repository { path }));
-        if let Some(folders) = looked.cut_off {
-            tracing::warn!(
-                target: "haft",
-                "only {folders} folders of {} were searched for repositories", registry.root().display()
-            );
-            let folders = Some(folders);
-            noticed.push(Finding::SearchIncomplete { folders });
-        }
-        places.extend(registry.guarded(home));
-    }
-    let roots = roots(request);
-    let listed = names.listed.get_or_insert_with(|| {
-        let listed = request.protect.iter();
-        let listed: Vec<_> = listed.map(|path| request.work_dir.join(path)).collect();
-        git::with_other_names(listed.iter().map(PathBuf::as_path))
-    });
-    let mut files = places.paths.clone();
-    for root in &roots {
-        files.push(root.join("haft.yaml"));
-        files.extend(git::in_folder(root, home).paths);
-    }
-    let mut sought = git::with_other_names(files.iter().map(PathBuf::as_path));
-    sought.extend(listed.iter().copied());
-    let known = git::with_other_names(names.found.iter().map(PathBuf::as_path));
-    if sought != names.sought || known != sought {
-        let mut found = (Vec::new(), true);
-        if !sought.is_empty() {
-            let mut searched = roots;
-            searched.push(request.temp.clone());
-            found = git::same_files(&sought, &searched);
-        }
-        if !found.1 {
-            noticed.push(Finding::SearchIncomplete { folders: None });
-        }
-        names.sought = sought;
-        names.found = found.0;
-    }
-    places.paths.extend(names.found.iter().cloned());
-    Ok((places, noticed))
-}
-
 /// Returns the work folder and the other roots.
-fn roots(request: &Request) -> Vec<PathBuf> {
+pub(super) fn roots(request: &Request) -> Vec<PathBuf> {
     let Request {
         work_dir, roots, ..
     } = request;

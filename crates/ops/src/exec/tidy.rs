@@ -1,5 +1,6 @@
-//! Removal of private temp folders that have not been used for a long time.
+//! Removal of private temp folders and caches that have not been used for a long time.
 
+use super::caches::disk;
 use crate::private::FolderLock;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -7,7 +8,7 @@ use std::time::{Duration, SystemTime};
 /// Age at which an unused folder is removed.
 const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
-/// Removes the temp folders beside this one that no session holds and that were not used for
+/// Removes the folders beside this one that no session holds and that were not used for
 /// a month. A wrong clock can make a folder look old, but a folder in use is held. A folder
 /// that cannot be removed stays for the next attempt.
 #[expect(
@@ -32,7 +33,7 @@ pub(super) fn tidy(temp: &Path) {
         // A session may have used it until just now.
         let lock = FolderLock::try_exclusive(&folder);
         if lock.is_some() && is_old(&folder) {
-            let _ = std::fs::remove_dir_all(&folder);
+            disk::remove(&folder);
         }
     }
 }

@@ -3,9 +3,10 @@
 
 use super::capture::Capture;
 use super::disk::Log;
-use super::job::{Job, SurvivorRegistry};
+use super::job::Job;
 use super::prompt;
 use super::sample::{self, Sample};
+use super::survivors::SurvivorRegistry;
 use super::wire::{Left, Report};
 use super::{
     Captured, DRAIN, Ended, Exit, Finished, GRACE, Prompts, Stream, Streams, Survivor, Watch, tree,

@@ -1,8 +1,9 @@
 //! A supervisor as haft sees it: its process, the socket to it, and the pipes that the
 //! command writes to.
 
-use super::sandbox::CommonConfinement;
-use super::wire::{self, Order, Report};
+use super::sandbox::{CommonConfinement, Confinement, SessionLayers, SessionNetwork};
+use super::survivors::SurvivorRegistry;
+use super::wire::{self, Notified, Order, Report};
 use super::{GRACE, Launch, Program, Refusal, Stream, Streams, handle, tree};
 use crate::Error;
 use crate::effects::{Hold, Incomplete};
@@ -10,12 +11,12 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -27,14 +28,49 @@ pub(super) const PIPE: usize = 1 << 20;
 const IDLE_READ: usize = 64 << 10;
 const IDLE_PAUSE: Duration = Duration::from_millis(5);
 
-/// Maximum time to end everything, including the usual time between TERM and KILL.
-const LONGEST_END: Duration = Duration::from_secs(3);
-
 /// Command that starts supervisors.
 #[derive(Debug, Clone)]
 pub(super) struct Binary {
     pub(super) path: PathBuf,
     pub(super) arguments: Vec<OsString>,
+}
+
+/// What a supervisor applies before it knows its command.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ahead {
+    common: Option<CommonConfinement>,
+    /// The session's network, if the command joins it.
+    network: Option<Arc<SessionNetwork>>,
+    /// The cache layers that the command gets copies of.
+    layers: Option<Arc<SessionLayers>>,
+}
+
+impl Ahead {
+    pub(super) fn of(launch: &Launch) -> Self {
+        let confinement = launch.confinement.as_ref();
+        Self {
+            common: confinement.map(Confinement::common),
+            network: launch
+                .network
+                .clone()
+                .filter(|_| confinement.is_some_and(Confinement::joins_network)),
+            layers: launch.layers.clone().filter(|_| confinement.is_some()),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.common == other.common
+            && is_same(self.network.as_ref(), other.network.as_ref())
+            && is_same(self.layers.as_ref(), other.layers.as_ref())
+    }
+}
+
+fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 pub(super) struct Job {
@@ -43,7 +79,7 @@ pub(super) struct Job {
     child: Option<Child>,
     supervisor: u32,
     /// The part of the confinement that the supervisor has applied already.
-    common: Option<CommonConfinement>,
+    ahead: Ahead,
     /// Whether a second supervisor runs between the first and the command.
     confined: bool,
     program: String,
@@ -66,10 +102,17 @@ pub(super) struct Pipes {
 }
 
 impl Job {
-    /// Starts a supervisor, which waits for its order. It applies `common` in advance.
-    pub(super) fn prepare(binary: &Binary, common: Option<CommonConfinement>) -> io::Result<Self> {
+    /// Starts a supervisor, which waits for its order. It applies `ahead` in advance.
+    pub(super) fn prepare(binary: &Binary, ahead: &Ahead) -> io::Result<Self> {
         let (mut ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.write_all(&wire::prelude(common))?;
+        let layers = ahead.layers.as_ref();
+        let count = layers.map_or(0, |layers| layers.count());
+        ours.write_all(&wire::prelude(ahead.common, count))?;
+        let network = ahead.network.iter().flat_map(|network| network.handles());
+        let layers = layers.into_iter().flat_map(|layers| layers.handles());
+        for namespace in network.chain(layers) {
+            handle::send(&ours, namespace)?;
+        }
         ours.set_nonblocking(true)?;
         let (output, output_end) = pipe()?;
         let (error, error_end) = pipe()?;
@@ -96,7 +139,7 @@ impl Job {
             },
             supervisor: child.id().unwrap_or(0),
             child: Some(child),
-            common,
+            ahead: ahead.clone(),
             confined: false,
             program: String::new(),
             registered: Vec::new(),
@@ -105,9 +148,9 @@ impl Job {
     }
 
     /// Whether the supervisor is still waiting, for a command with this confinement.
-    pub(super) fn is_ready_for(&mut self, common: Option<CommonConfinement>) -> bool {
+    pub(super) fn is_ready_for(&mut self, ahead: &Ahead) -> bool {
         let child = self.child.as_mut();
-        self.common == common && child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.ahead.is_same(ahead) && child.is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// Sends the order to the supervisor, and the command's standard input with it.
@@ -119,13 +162,13 @@ impl Job {
         }
         // If this fails, the supervisor has ended, which is noticed when its report is
         // missing.
-        let recorder = recorder(launch);
-        if recorder.is_some() {
+        let (listens, notified) = listens(launch).unzip();
+        if listens.is_some() {
             self.hold = launch.recording.hold();
         }
-        let order = order(launch, input.is_some(), recorder.is_some());
+        let order = order(launch, input.is_some(), notified);
         let _ = self.channel.stream.write_all(&order.to_bytes()).await;
-        for handle in [input, recorder].into_iter().flatten() {
+        for handle in [input, listens].into_iter().flatten() {
             let _ = self.channel.send_fd(&handle).await;
         }
     }
@@ -201,63 +244,6 @@ impl Job {
             channel.end(GRACE).await;
             let _ = tokio::time::timeout(GRACE * 2, channel.wait_closed()).await;
         });
-    }
-}
-
-/// Processes that commands left running, and the means to end them.
-#[derive(Debug, Clone)]
-pub(super) struct SurvivorRegistry {
-    shutdown: CancellationToken,
-    /// Tasks that wait for them.
-    tasks: TaskTracker,
-    /// Everything that runs here, and in the executors that this is a part of.
-    all: Vec<TaskTracker>,
-}
-
-impl SurvivorRegistry {
-    pub(super) fn new() -> Self {
-        Self {
-            shutdown: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-            all: vec![TaskTracker::new()],
-        }
-    }
-
-    /// Returns a part that can be ended separately.
-    pub(super) fn part(&self) -> Self {
-        Self {
-            shutdown: self.shutdown.child_token(),
-            tasks: TaskTracker::new(),
-            all: self
-                .all
-                .iter()
-                .cloned()
-                .chain([TaskTracker::new()])
-                .collect(),
-        }
-    }
-
-    pub(super) fn shutdown(&self) -> &CancellationToken {
-        &self.shutdown
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.tasks.is_empty()
-    }
-
-    /// Waits until all processes that were left running have ended.
-    pub(super) async fn wait_gone(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
-
-    /// Ends everything, and waits until it has ended or cannot be ended.
-    pub(super) async fn end_all(&self) {
-        self.shutdown.cancel();
-        if let Some(all) = self.all.last() {
-            all.close();
-            let _ = tokio::time::timeout(LONGEST_END, all.wait()).await;
-        }
     }
 }
 
@@ -375,18 +361,19 @@ pub(super) fn input() -> io::Result<(Sender, OwnedFd)> {
     Ok((Sender::from_owned_fd(writer.into())?, reader.into()))
 }
 
-/// Starts recording the changes of a command. Returns a socket for its supervisor.
-fn recorder(launch: &Launch) -> Option<OwnedFd> {
+/// Starts recording the changes of a command, and letting some of them through. Returns a
+/// socket for its supervisor, and the calls to be notified.
+fn listens(launch: &Launch) -> Option<(OwnedFd, Notified)> {
     #[cfg(target_os = "linux")]
     if launch.confinement.is_some() {
-        return super::notify::start(&launch.recording);
+        return super::notify::start(&launch.recording, launch.config_gate.as_ref());
     }
     // The filter takes away the right to gain privileges, which an unconfined command has.
     launch.recording.unrecorded(Incomplete::SandboxOff);
     None
 }
 
-fn order(launch: &Launch, reads: bool, records: bool) -> Order {
+fn order(launch: &Launch, reads: bool, notified: Option<Notified>) -> Order {
     let argv = match &launch.program {
         Program::Direct(words) => words.clone(),
         Program::Shell {
@@ -405,7 +392,7 @@ fn order(launch: &Launch, reads: bool, records: bool) -> Order {
         environment: launch.environment.clone(),
         reads,
         confinement: launch.confinement.clone(),
-        records,
+        notified,
     }
 }
 

@@ -18,9 +18,10 @@
 
 use super::capture::Capture;
 use super::drive::{Drive, RunControl};
-use super::job::{self, Binary, Job, SurvivorRegistry};
+use super::job::{self, Ahead, Binary, Job};
 use super::running::{Conversation, Pulse, Running};
-use super::sandbox::{CommonConfinement, Confinement, busy};
+use super::sandbox::busy;
+use super::survivors::SurvivorRegistry;
 use super::{Executor, Finished, Input, Launch, Refusal, Stream, Streams, Watch};
 use crate::Result;
 use async_trait::async_trait;
@@ -90,13 +91,13 @@ impl Local {
         }
     }
 
-    fn take_spare(&self, common: Option<CommonConfinement>) -> Option<Job> {
+    fn take_spare(&self, ahead: &Ahead) -> Option<Job> {
         let mut job = lock(&self.spare).job.take()?;
-        job.is_ready_for(common).then_some(job)
+        job.is_ready_for(ahead).then_some(job)
     }
 
     /// Starts the next supervisor while this command runs, for a similar one.
-    fn prepare_spare(&self, common: Option<CommonConfinement>) {
+    fn prepare_spare(&self, ahead: &Ahead) {
         let mut spare = lock(&self.spare);
         let before = spare.used.replace(Instant::now());
         if spare.job.is_some()
@@ -109,8 +110,9 @@ impl Local {
         // On another thread, because starting a program blocks. If no thread is available,
         // the next command just takes longer.
         let (binary, next) = (self.binary.clone(), Arc::clone(&self.spare));
+        let ahead = ahead.clone();
         tokio::task::spawn_blocking(move || {
-            let job = Job::prepare(&binary, common).ok();
+            let job = Job::prepare(&binary, &ahead).ok();
             let mut next = lock(&next);
             next.is_starting = false;
             if next.has_expiry_task && !next.is_closed {
@@ -123,14 +125,14 @@ impl Local {
     }
 
     /// Starts a supervisor, and retries while the machine is out of resources.
-    async fn prepare(&self, common: Option<CommonConfinement>) -> std::io::Result<Job> {
+    async fn prepare(&self, ahead: &Ahead) -> std::io::Result<Job> {
         for pause in busy::PAUSES {
-            match Job::prepare(&self.binary, common) {
+            match Job::prepare(&self.binary, ahead) {
                 Err(error) if busy::is_passing(&error) => tokio::time::sleep(pause).await,
                 prepared => return prepared,
             }
         }
-        Job::prepare(&self.binary, common)
+        Job::prepare(&self.binary, ahead)
     }
 
     async fn begin(&self, launch: &Launch) -> Result<Drive> {
@@ -157,11 +159,11 @@ impl Local {
             return Err(job::cannot_run(&launch.program, Refusal::TooLong, detail));
         }
         let takes_output = input.is_some() && launch.input == Input::Nothing;
-        let common = launch.confinement.as_ref().map(Confinement::common);
-        let spare = self.take_spare(common);
+        let ahead = Ahead::of(launch);
+        let spare = self.take_spare(&ahead);
         let mut job = match spare {
             Some(job) => job,
-            None => self.prepare(common).await.map_err(|error| {
+            None => self.prepare(&ahead).await.map_err(|error| {
                 let program = job::program_name(&launch.program);
                 let refusal = match busy::is_passing(&error) {
                     true => Refusal::Busy,
@@ -173,7 +175,7 @@ impl Local {
         };
         job.register(&self.registry);
         job.begin(launch, input).await;
-        self.prepare_spare(common);
+        self.prepare_spare(&ahead);
         let taken = if takes_output {
             job.take_output()
         } else {

@@ -1,8 +1,8 @@
 //! Commands that run in the background.
 
 use super::disk::Log;
-use super::job::SurvivorRegistry;
 use super::listeners::{self, Listener};
+use super::survivors::SurvivorRegistry;
 use super::{Finished, Stream};
 use crate::Result;
 use std::sync::Arc;

@@ -30,6 +30,7 @@
 pub(super) mod busy;
 #[cfg(target_os = "linux")]
 mod cgroup;
+mod changeable;
 mod confinement;
 mod encode;
 #[cfg(target_os = "linux")]
@@ -38,13 +39,26 @@ mod known_paths;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
 #[cfg(target_os = "linux")]
+mod layers;
+#[cfg(not(target_os = "linux"))]
+#[path = "sandbox/no_layers.rs"]
+mod layers;
+#[cfg(target_os = "linux")]
 mod layout;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(not(target_os = "linux"))]
+#[path = "sandbox/no_network.rs"]
+mod network;
+#[cfg(target_os = "linux")]
+mod overlay;
 mod plan;
 #[cfg(target_os = "linux")]
 mod privileges;
 mod probe;
+mod scaffold;
 #[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]
@@ -57,10 +71,18 @@ pub use confinement::{CommonConfinement, Confinement};
 #[cfg(target_os = "linux")]
 pub use enter::{enter, leave, split};
 pub use known_paths::secrets;
+pub(crate) use known_paths::{names as entries, real as real_place};
+#[cfg(not(target_os = "linux"))]
+pub use layers::LayerSource;
+pub use layers::{MAX_LAYERS, SessionLayers};
+pub use network::SessionNetwork;
+#[cfg(target_os = "linux")]
+pub use overlay::LayerSource;
 pub use plan::{Plan, Request, WatchReason, Watched};
 pub use probe::{
     Enforcement, Helper, Processes, most, probe, probe_anew, probe_now, processes, rehearse,
 };
+pub use scaffold::Scaffold;
 #[cfg(target_os = "linux")]
 pub(super) use syscalls::keep_standard_streams_only;
 
@@ -114,6 +136,12 @@ pub enum Error {
         /// The missing mechanism, as a clause.
         reason: String,
     },
+    /// The machine is out of resources.
+    #[error("sandbox: {reason}")]
+    Busy {
+        /// The failed step and its error.
+        reason: String,
+    },
     /// This machine has no mechanism that confines a command.
     #[error("no sandbox on this machine: {reason}")]
     Unavailable {
@@ -127,7 +155,11 @@ impl Error {
     /// enforce.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Step { source, .. } if busy::is_passing(source))
+        match self {
+            Self::Busy { .. } => true,
+            Self::Step { source, .. } => busy::is_passing(source),
+            _ => false,
+        }
     }
 }
 
@@ -135,11 +167,31 @@ fn at(path: Option<&Path>) -> String {
     path.map_or_else(String::new, |path| format!(" ({})", path.display()))
 }
 
+/// Kind of a path at which a layer may be mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlaceKind {
+    Folder,
+    Missing,
+    /// A file, a link or unknown.
+    Other,
+}
+
+pub(crate) fn place_kind(path: &Path) -> PlaceKind {
+    match known_paths::kind(path) {
+        known_paths::Kind::Folder => PlaceKind::Folder,
+        known_paths::Kind::Nothing => PlaceKind::Missing,
+        _ => PlaceKind::Other,
+    }
+}
+
 /// Network access of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// No connections to anything outside the command.
     Off,
+    /// No connections to anything outside the session: its commands share a network. Without
+    /// namespaces this is the same as `Off`.
+    Session,
     /// Whatever the machine can reach.
     On,
 }
@@ -239,6 +291,9 @@ pub struct Entered {
     /// no process of the command is alive, because dropping it removes the group.
     #[cfg(target_os = "linux")]
     pub control_group: Option<ControlGroup>,
+    /// The command's copies of the cache layers.
+    #[cfg(target_os = "linux")]
+    pub layers: Vec<std::os::fd::OwnedFd>,
 }
 
 /// Refuses: other systems have no supported mechanism yet.
@@ -246,7 +301,12 @@ pub struct Entered {
 /// # Errors
 /// Always.
 #[cfg(not(target_os = "linux"))]
-pub fn enter(_plan: &Plan, _strength: Strength, _stage: Stage) -> Result<Entered> {
+pub fn enter(
+    _plan: &Plan,
+    _strength: Strength,
+    _stage: Stage,
+    _layers: &[std::os::fd::OwnedFd],
+) -> Result<Entered> {
     Err(Error::Unavailable {
         reason: "this system has no mechanism that haft supports".to_owned(),
     })

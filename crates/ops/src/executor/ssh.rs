@@ -151,7 +151,10 @@ impl Ssh {
             prompts: Prompts::Wait,
             input: Input::Nothing,
             confinement: None,
+            network: None,
+            layers: None,
             recording: Recording::Off,
+            config_gate: None,
         };
         Ok((connection, here))
     }

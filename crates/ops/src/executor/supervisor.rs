@@ -10,7 +10,7 @@ mod confined;
 mod start;
 mod sweep;
 
-use super::sandbox;
+use super::sandbox::{self, SessionLayers, SessionNetwork};
 use super::wire::{self, Left, Order, Report};
 use super::{Exit, GRACE, Streams, handle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,20 +49,33 @@ fn serve() -> io::Result<()> {
     // Does everything that does not need the order before it arrives.
     let malformed = || io::Error::from(io::ErrorKind::InvalidData);
     let prelude = wire::parse_prelude(&wire::read(&mut socket)?).ok_or_else(malformed)?;
-    let ahead = prelude.map(|common| (common, sandbox::leave(common)));
+    let session = match prelude {
+        Some((common, _)) if common.joins_network() => Some(SessionNetwork::receive(&socket)?),
+        _ => None,
+    };
+    // Kept to the end, because they hold the lock on the layers.
+    let layers = match prelude {
+        Some((_, count)) if count > 0 => Some(SessionLayers::receive(&socket, count)?),
+        _ => None,
+    };
+    let ahead = prelude.map(|(common, _)| {
+        let left = sandbox::leave(common, session.as_ref(), layers.as_ref());
+        (common, left)
+    });
+    drop(session);
     let order = Order::parse(&wire::read(&mut socket)?).ok_or_else(malformed)?;
     let input = match order.reads {
         true => Some(handle::receive(&socket)?),
         false => None,
     };
-    let recorder = match order.records {
-        true => Some(handle::receive(&socket)?),
-        false => None,
+    let listens = match order.notified {
+        Some(calls) => Some((handle::receive(&socket)?, calls)),
+        None => None,
     };
     match (&order.confinement, ahead) {
         (None, None) => watch_over(&order, input, socket, &null),
         (Some(confinement), Some((common, left))) if confinement.common() == common => {
-            let handles = confined::Handles { input, recorder };
+            let handles = confined::Handles { input, listens };
             confined::enter_sandbox(&order, handles, confinement, left, socket, &null)
         }
         _ => Err(malformed()),

@@ -12,22 +12,24 @@ use std::path::PathBuf;
 const MAX_FRAME: usize = 64 << 20;
 
 /// Encodes the first message to a supervisor: the confinement it can apply before it knows
-/// the command.
-pub(super) fn prelude(common: Option<CommonConfinement>) -> Vec<u8> {
+/// the command, and the number of cache layers whose namespaces follow.
+pub(super) fn prelude(common: Option<CommonConfinement>, layers: u8) -> Vec<u8> {
     let mut frame = Frame::new();
     if let Some(common) = common {
         frame.0.extend(common.to_bytes());
+        frame.byte(layers);
     }
     frame.finish()
 }
 
 /// Decodes a prelude.
-pub(super) fn parse_prelude(body: &[u8]) -> Option<Option<CommonConfinement>> {
+pub(super) fn parse_prelude(body: &[u8]) -> Option<Option<(CommonConfinement, u8)>> {
     match body {
         [] => Some(None),
-        body => Some(Some(
-            CommonConfinement::from_bytes(body.try_into().ok()?).ok()?,
-        )),
+        [common @ .., layers] => {
+            let common = CommonConfinement::from_bytes(common.try_into().ok()?).ok()?;
+            Some(Some((common, *layers)))
+        }
     }
 }
 
@@ -41,8 +43,17 @@ pub(super) struct Order {
     /// Whether a descriptor for standard input follows.
     pub(super) reads: bool,
     pub(super) confinement: Option<Confinement>,
-    /// Whether a socket follows, for the listener of a filter that notifies changes.
-    pub(super) records: bool,
+    /// The calls that a filter notifies. A socket for its listener follows.
+    pub(super) notified: Option<Notified>,
+}
+
+/// System calls of a command that haft hears of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Notified {
+    /// Those that change files, to record them.
+    Changes,
+    /// Those with which git changes a configuration.
+    GitConfigs,
 }
 
 /// Report of a supervisor.
@@ -101,7 +112,11 @@ impl Order {
                 frame.bytes(&confinement.to_bytes());
             }
         }
-        frame.byte(u8::from(self.records));
+        frame.byte(match self.notified {
+            None => 0,
+            Some(Notified::Changes) => 1,
+            Some(Notified::GitConfigs) => 2,
+        });
         frame.finish()
     }
 
@@ -123,7 +138,12 @@ impl Order {
             0 => None,
             _ => Some(Confinement::from_bytes(fields.bytes()?).ok()?),
         };
-        let records = fields.byte()? != 0;
+        let notified = match fields.byte()? {
+            0 => None,
+            1 => Some(Notified::Changes),
+            2 => Some(Notified::GitConfigs),
+            _ => return None,
+        };
         Some(Self {
             streams,
             argv,
@@ -131,7 +151,7 @@ impl Order {
             environment,
             reads,
             confinement,
-            records,
+            notified,
         })
     }
 
@@ -307,7 +327,7 @@ mod tests {
             environment: vec![("A".into(), "1".into()), ("A".into(), "".into())],
             reads: true,
             confinement: Some(Confinement::sample()),
-            records: true,
+            notified: Some(Notified::GitConfigs),
         }
     }
 

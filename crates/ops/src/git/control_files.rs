@@ -108,7 +108,11 @@ pub(super) fn controls(git: &Path, trees: &[PathBuf], home: Option<&Path>) -> Co
     add_linked_hooks(&mut found, &git.join("hooks"));
     let mut named = Named::default();
     for name in ["config", "config.worktree"] {
-        named.read(&git.join(name), home);
+        let config = git.join(name);
+        named.read(&config, home);
+        if kind(&config) == Some(FileType::RegularFile) {
+            found.configs.push(config);
+        }
     }
     for tree in &named.trees {
         found.follow(&git.join(tree));

@@ -14,6 +14,9 @@ pub struct Controls {
     /// leaves, each in its real folder. Only the name itself is protected, because other
     /// things may be reached through it as well.
     pub links: Vec<PathBuf>,
+    /// Those of the paths that are configurations of repositories. Commands may change
+    /// harmless variables in them.
+    pub configs: Vec<PathBuf>,
 }
 
 impl Controls {
@@ -40,17 +43,19 @@ impl Controls {
     pub(crate) fn extend(&mut self, other: Self) {
         self.paths.extend(other.paths);
         self.links.extend(other.links);
+        self.configs.extend(other.configs);
     }
 
     /// Leaves out everything outside a folder.
     pub(super) fn retain_below(&mut self, folder: &Path) {
         self.paths.retain(|path| path.starts_with(folder));
         self.links.retain(|link| link.starts_with(folder));
+        self.configs.retain(|config| config.starts_with(folder));
     }
 
-    /// Sorts both lists and removes duplicates.
+    /// Sorts the lists and removes duplicates.
     pub(super) fn sort(&mut self) {
-        for list in [&mut self.paths, &mut self.links] {
+        for list in [&mut self.paths, &mut self.links, &mut self.configs] {
             list.sort();
             list.dedup();
         }

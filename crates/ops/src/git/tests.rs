@@ -124,6 +124,7 @@ fn the_configurations_of_the_person_are_guarded_where_they_lie_in_the_root() {
     let Controls {
         paths: guarded,
         links,
+        ..
     } = registry.guarded(Some(&home));
     assert_eq!(links, [yard.path("work/link")]);
     assert!(registry.covers(&yard.path("work/link"), Some(&home)));

@@ -3,6 +3,10 @@
 use super::links::{self, Last};
 use super::mode::{FileRules, Reading, Writing};
 use super::protect::Protect;
+use super::secret::{
+    HOST_KEYS, SECRET, SYSTEM_SECRET, below_home_is_secret, is_secret_elsewhere,
+    is_secret_of_system, is_secret_proc,
+};
 use super::temp::{PrivateTemp, SHARED, Temp};
 use super::{Access, FilePath, Root, ScopeConfig};
 use crate::{Error, Result};
@@ -15,24 +19,6 @@ pub(crate) const SYSTEM: [&str; 11] = [
     "/nix",
 ];
 
-/// Keys and credentials in a home folder.
-pub const SECRET: [&str; 11] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".config/gcloud",
-    ".netrc",
-    ".git-credentials",
-    ".npmrc",
-    ".pypirc",
-];
-
-/// Files in `/proc/PID` that reveal more than `ps` does.
-const SECRET_PROC: [&str; 6] = ["environ", "mem", "root", "cwd", "fd", "task"];
-
 /// Applies the rules to real paths. Shared by every path it admitted.
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -44,7 +30,7 @@ pub(super) struct Guard {
     whole: Option<Arc<Root>>,
     own: Vec<PathBuf>,
     homes: Vec<PathBuf>,
-    /// Real paths of secret paths in homes that are links.
+    /// Real paths of secret paths that are links.
     secrets: Vec<PathBuf>,
     protect: Protect,
     temp: Option<Temp>,
@@ -111,6 +97,7 @@ impl Guard {
             .iter()
             .chain(home.iter())
             .flat_map(|home| SECRET.iter().map(|secret| home.join(secret)))
+            .chain(SYSTEM_SECRET.map(PathBuf::from))
             .filter_map(|secret| real(&secret).ok())
             .collect();
         let protect = Protect::build(
@@ -319,6 +306,7 @@ impl Guard {
                 .iter()
                 .any(|home| below_home_is_secret(home, real))
             || is_secret_elsewhere(real)
+            || is_secret_of_system(real)
     }
 
     /// Whether [`hides`](Self::hides) may be true for anything in or below `folder`.
@@ -349,6 +337,10 @@ impl Guard {
             || self.secrets.iter().any(|secret| related(secret))
             || in_home(Path::new("/root"))
             || in_some_home
+            || related(Path::new(HOST_KEYS))
+            || SYSTEM_SECRET
+                .iter()
+                .any(|secret| related(Path::new(secret)))
     }
 
     /// Returns the refusal, which is the same whether the path exists or not.
@@ -394,36 +386,4 @@ fn containing<'a>(roots: &'a [Arc<Root>], real: &Path) -> Option<&'a Arc<Root>> 
 
 fn is_system(real: &Path) -> bool {
     SYSTEM.iter().any(|folder| real.starts_with(folder))
-}
-
-fn below_home_is_secret(home: &Path, real: &Path) -> bool {
-    real.strip_prefix(home)
-        .is_ok_and(|below| SECRET.iter().any(|secret| below.starts_with(secret)))
-}
-
-/// Other users' keys are secret too, and `HOME` may point to another folder than the
-/// account's.
-fn is_secret_elsewhere(real: &Path) -> bool {
-    if below_home_is_secret(Path::new("/root"), real) {
-        return true;
-    }
-    let Ok(below) = real.strip_prefix("/home") else {
-        return false;
-    };
-    let mut parts = below.components();
-    parts.next().is_some()
-        && SECRET
-            .iter()
-            .any(|secret| parts.as_path().starts_with(secret))
-}
-
-fn is_secret_proc(real: &Path) -> bool {
-    let Ok(below) = real.strip_prefix("/proc") else {
-        return false;
-    };
-    let mut parts = below.components();
-    let _process = parts.next();
-    parts
-        .next()
-        .is_some_and(|part| SECRET_PROC.iter().any(|secret| part.as_os_str() == *secret))
 }

@@ -265,10 +265,19 @@ fn secret_places_are_hidden_even_in_the_work_folder() {
         "/proc/self/cwd/real.txt",
         "/root/.ssh/id",
         "/home/somebody/.aws/credentials",
+        "/etc/shadow",
+        "/etc/gshadow-",
+        "/etc/sudoers",
+        "/etc/sudoers.d/users",
+        "/etc/ssh/ssh_host_ed25519_key",
+        "/etc/ssl/private/x.pem",
     ] {
         assert!(denied(&elsewhere, secret, Access::Read), "{secret}");
     }
     assert!(elsewhere.resolve("/proc/self/status", Access::Read).is_ok());
+    for open in ["/etc/passwd", "/etc/ssh/ssh_host_ed25519_key.pub"] {
+        assert!(elsewhere.resolve(open, Access::Read).is_ok(), "{open}");
+    }
     let listed = at_home.resolve(".", Access::Read).unwrap();
     assert!(
         listed.child(std::ffi::OsStr::new(".ssh")).is_none(),

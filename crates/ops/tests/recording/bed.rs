@@ -116,7 +116,10 @@ impl Bed {
             prompts: Prompts::Wait,
             input: Input::Nothing,
             confinement: self.confinement.clone(),
+            network: None,
+            layers: None,
             recording,
+            config_gate: None,
         }
     }
 

@@ -21,6 +21,10 @@ pub(crate) fn act(words: &[&str]) {
         }
         ["pair"] => UnixStream::pair().map(drop),
         ["family", number] => raw(libc::SYS_socket, [number.parse().unwrap(), 3, 0]),
+        ["audit"] => raw(
+            libc::SYS_socket,
+            [libc::AF_NETLINK.into(), 3, libc::NETLINK_AUDIT.into()],
+        ),
         ["signal", pid] => rustix::process::kill_process(
             Pid::from_raw(pid.parse().unwrap()).unwrap(),
             Signal::USR1,

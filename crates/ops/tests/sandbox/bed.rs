@@ -84,7 +84,7 @@ pub(crate) fn supervise(words: &[&str]) {
         Stage::Inner
     };
     let plan = Plan::read(&mut std::io::stdin().lock()).unwrap();
-    let entered = match enter(&plan, strength, here) {
+    let entered = match enter(&plan, strength, here, &[]) {
         Ok(entered) => entered,
         Err(error) => {
             eprintln!("{error}");
@@ -101,7 +101,7 @@ pub(crate) fn supervise(words: &[&str]) {
                 std::process::exit(status.exit_status().unwrap_or(255));
             }
             None => {
-                if let Err(error) = enter(&plan, strength, Stage::Inner) {
+                if let Err(error) = enter(&plan, strength, Stage::Inner, &[]) {
                     eprintln!("{error}");
                     std::process::exit(125);
                 }

@@ -18,6 +18,8 @@ mod fetch;
 #[cfg(test)]
 mod forgery;
 #[cfg(test)]
+mod gateway;
+#[cfg(test)]
 mod http_server;
 #[cfg(test)]
 mod limits;

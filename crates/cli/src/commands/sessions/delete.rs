@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use haft::ops::effects::{Clean, Store};
 use haft::ops::text::decode::visible;
-use haft_store::sessions::Sessions;
+use haft_store::sessions::{Error, Sessions};
 use std::path::Path;
 
 /// Deletes the given sessions. If one of them is unknown, none is deleted.
@@ -29,22 +29,35 @@ pub(super) fn run(
         return Ok(Exit::Failed);
     }
     for id in found {
-        let deleted = match sessions.delete(&id) {
+        let deleted = match delete(sessions, store, state, &id) {
             Ok(deleted) => deleted,
             // Already deleted as a sub-agent of an earlier one.
-            Err(haft_store::sessions::Error::Unknown { .. }) => continue,
+            Err(Error::Unknown { .. }) => continue,
             Err(error) => return Err(failure(error)),
         };
-        outputs::remove(state, &deleted);
-        for id in &deleted.sessions {
-            // Their recorded changes are deleted too.
-            if let Some(Err(error)) = store.map(|store| store.clean(&Clean::Session(id.clone()))) {
-                output::note(&format!("cannot remove what is kept of {id}: {error}"));
-            }
+        for id in &deleted {
             output::text(&format!("deleted {id}"))?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// Deletes a session with its outputs, recorded changes and sub-agents. Returns the ids of all
+/// deleted sessions.
+pub(in crate::commands) fn delete(
+    sessions: &Sessions,
+    store: Option<&Store>,
+    state: &Path,
+    id: &str,
+) -> Result<Vec<String>, Error> {
+    let deleted = sessions.delete(id)?;
+    outputs::remove(state, &deleted);
+    for id in &deleted.sessions {
+        if let Some(Err(error)) = store.map(|store| store.clean(&Clean::Session(id.clone()))) {
+            output::note(&format!("cannot remove what is kept of {id}: {error}"));
+        }
+    }
+    Ok(deleted.sessions)
 }
 
 /// Asks the user.

@@ -6,16 +6,11 @@ use super::number::Numbers;
 use super::word::{Item, plain};
 use super::{Dialect, Stop};
 
-const RESERVED: &str = "a reserved word of the shell";
-const GROUP: &str = "a brace";
-const PAREN: &str = "a subshell or function";
-
 impl Reader<'_> {
     /// Parses a compound command, if one starts here. `word` is the plain word at this
     /// position.
     pub(super) fn compound(&mut self, word: Option<&str>) -> Result<bool, Stop> {
         if self.peek() == Some('(') {
-            self.note(PAREN);
             self.bump();
             if self.take('(') {
                 if self.dialect == Dialect::Posix {
@@ -33,11 +28,11 @@ impl Reader<'_> {
         };
         match word {
             "{" => {
-                self.begin(word, GROUP);
+                self.take_word(word);
                 self.list(&Ends::words(&["}"]))?;
             }
             "if" => {
-                self.begin(word, RESERVED);
+                self.take_word(word);
                 self.list(&Ends::words(&["then"]))?;
                 loop {
                     match self.list(&Ends::words(&["elif", "else", "fi"]))? {
@@ -53,27 +48,27 @@ impl Reader<'_> {
                 }
             }
             "while" | "until" => {
-                self.begin(word, RESERVED);
+                self.take_word(word);
                 self.list(&Ends::words(&["do"]))?;
                 self.list(&Ends::words(&["done"]))?;
             }
             "for" | "select" => {
-                self.begin(word, RESERVED);
+                self.take_word(word);
                 self.for_loop()?;
             }
             "case" => {
-                self.begin(word, RESERVED);
+                self.take_word(word);
                 self.case()?;
             }
             "[[" => {
                 if self.dialect == Dialect::Posix {
                     return Err("[[ in text for sh");
                 }
-                self.begin(word, RESERVED);
+                self.take_word(word);
                 self.condition()?;
             }
             "function" => {
-                self.begin(word, RESERVED);
+                self.take_word(word);
                 self.blanks();
                 self.items(Vec::new())?;
                 self.blanks();
@@ -86,7 +81,7 @@ impl Reader<'_> {
                 self.function()?;
             }
             "coproc" => {
-                self.begin(word, RESERVED);
+                self.take_word(word);
                 self.coprocess()?;
             }
             _ => return Ok(false),
@@ -94,14 +89,8 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    fn begin(&mut self, word: &str, why: &str) {
-        self.note(why);
-        self.take_word(word);
-    }
-
     /// Parses the body of a function, after its name. It counts as if it ran.
     pub(super) fn function(&mut self) -> Result<(), Stop> {
-        self.note(PAREN);
         self.newlines()?;
         let word = self.plain_word();
         if self.nested(|reader| reader.compound(word.as_deref()))? {

@@ -14,6 +14,8 @@ pub(in crate::policy) struct Reader<'s> {
     pub(super) pending: Vec<Pending>,
     /// Number of `$(` and `<(` around the current position.
     pub(super) substitutions: usize,
+    /// Whether the output of the commands becomes part of another command.
+    pub(super) substituted: bool,
     /// Whether `name=(` starts an array here. Elsewhere the parenthesis is an operator.
     pub(super) arrays: bool,
 }
@@ -32,6 +34,7 @@ impl<'s> Reader<'s> {
         if text.contains('\0') {
             return Err("a NUL character");
         }
+        let substituted = script.substituted;
         Ok(Self {
             chars: text.chars().collect(),
             at: 0,
@@ -40,13 +43,16 @@ impl<'s> Reader<'s> {
             depth,
             pending: Vec::new(),
             substitutions: 0,
+            substituted,
             arrays: false,
         })
     }
 
     /// Returns a parser for a text inside this one.
     pub(super) fn inner(&mut self, text: &str) -> Result<Reader<'_>, Stop> {
-        Reader::new(text, self.dialect, self.depth + 1, self.script)
+        let mut inner = Reader::new(text, self.dialect, self.depth + 1, self.script)?;
+        inner.substituted = self.substituted;
+        Ok(inner)
     }
 
     /// Runs a step one level deeper.
@@ -133,8 +139,8 @@ impl<'s> Reader<'s> {
         Some(line)
     }
 
-    pub(super) fn note(&mut self, why: &str) {
-        self.script.note(why);
+    pub(super) fn doubt(&mut self, why: &str) {
+        self.script.doubt(why);
     }
 
     /// Skips blanks, and a comment up to its newline.
@@ -143,7 +149,6 @@ impl<'s> Reader<'s> {
             self.bump();
         }
         if self.peek() == Some('#') {
-            self.note("a comment");
             while self.raw().is_some_and(|c| c != '\n') {
                 self.bump();
             }

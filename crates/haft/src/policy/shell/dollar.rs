@@ -6,18 +6,15 @@ use super::number::{evaluates, names_words};
 use super::word::{Item, Quote};
 use super::{Dialect, Stop};
 
-const DOLLAR: &str = "an expansion or substitution ($)";
 /// Variables with a folder whose name is assumed to contain no blanks.
 pub(super) const FOLDERS: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR"];
 /// Variables that decide about the value of those, or whether it is one word.
 pub(in crate::policy) const MOVING: &[&str] = &["HOME", "PWD", "OLDPWD", "TMPDIR", "CDPATH", "IFS"];
 const UNBALANCED: Stop = "parentheses in arithmetic that do not balance";
-const TICK: &str = "a command substitution (`)";
 
 impl Reader<'_> {
     /// Parses an expansion, after `$`.
     pub(super) fn dollar(&mut self, items: &mut Vec<Item>, quote: Quote) -> Result<(), Stop> {
-        self.note(DOLLAR);
         let is_quoted = quote != Quote::None;
         let splits = match self.peek() {
             Some('\'') if !is_quoted => {
@@ -82,9 +79,11 @@ impl Reader<'_> {
     fn substitution(&mut self) -> Result<(), Stop> {
         let start = self.at;
         let outside = std::mem::take(&mut self.pending);
+        let substituted = std::mem::replace(&mut self.substituted, true);
         self.substitutions += 1;
         self.nested(|reader| reader.list(&Ends::PAREN))?;
         self.substitutions -= 1;
+        self.substituted = substituted;
         self.bump();
         if !self.pending.is_empty() {
             return Err("a here-document without a body");
@@ -101,7 +100,6 @@ impl Reader<'_> {
         if self.dialect == Dialect::Posix {
             return Err("a process substitution in text for sh");
         }
-        self.note("a process substitution");
         self.bump();
         self.substitution()?;
         Ok(Item::Hole { splits: false })
@@ -273,7 +271,6 @@ impl Reader<'_> {
 
     /// Parses a backtick substitution, after the backtick.
     pub(super) fn backticks(&mut self, quote: Quote) -> Result<(), Stop> {
-        self.note(TICK);
         let mut text = String::new();
         loop {
             match self.next_raw().ok_or("a backtick that does not end")? {
@@ -295,6 +292,8 @@ impl Reader<'_> {
         if !self.pending.is_empty() && text.contains('\n') {
             return Err("a here-document around a substitution of several lines");
         }
-        self.inner(&text)?.script()
+        let mut inner = self.inner(&text)?;
+        inner.substituted = true;
+        inner.script()
     }
 }

@@ -3,8 +3,9 @@
 use super::cursor::{Reader, is_meta};
 use super::dollar::MOVING;
 use super::redirect::Redirected;
+use super::variable::{is_number, run_by};
 use super::word::{Item, Word, assigned, is_open_subscript, plain};
-use super::{Dialect, Hidden, Input, Simple, Stop};
+use super::{Dialect, Input, Simple, Stop};
 
 /// Tokens that end a list of commands.
 pub(super) struct Ends {
@@ -47,105 +48,6 @@ const MISSING: Stop = "a command is missing";
 
 /// Reserved words that cannot start a command.
 const MISPLACED: &[&str] = &["then", "else", "elif", "fi", "do", "done", "esac", "}"];
-
-/// Variables whose value the shell expands and runs.
-const EXPANDED: &[&str] = &["PS0", "PS1", "PS2", "PS4"];
-
-/// Variables that name a file, after expansion, whose commands a shell runs at its start.
-const STARTUP: &[&str] = &["BASH_ENV", "ENV"];
-
-/// Variables with a command for the shell or for many programs.
-const COMMANDS: &[&str] = &[
-    "PROMPT_COMMAND",
-    "EDITOR",
-    "VISUAL",
-    "PAGER",
-    "MANPAGER",
-    "BROWSER",
-    "GIT_EDITOR",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_PAGER",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_ASKPASS",
-    "GIT_PROXY_COMMAND",
-    "SHELL",
-    "SSH_ASKPASS",
-    "LESSOPEN",
-    "LESSCLOSE",
-];
-
-/// Variables whose value the shell evaluates as arithmetic.
-const NUMBERS: &[&str] = &[
-    "RANDOM",
-    "SECONDS",
-    "OPTIND",
-    "LINENO",
-    "HISTCMD",
-    "SRANDOM",
-    "EPOCHSECONDS",
-    "EPOCHREALTIME",
-    "BASHPID",
-    "BASH_SUBSHELL",
-    "PPID",
-    "UID",
-    "EUID",
-];
-
-/// Whether the shell evaluates the value of this variable.
-pub(in crate::policy) fn is_number(name: &str) -> bool {
-    NUMBERS.contains(&name)
-}
-
-/// Variables that change which command a word runs, or how another shell parses text.
-const TABLES: &[&str] = &[
-    "BASH_CMDS",
-    "BASH_ALIASES",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "MAILPATH",
-];
-
-/// Whether a variable is run, or decides what is run.
-pub(in crate::policy) fn is_run(name: &str) -> bool {
-    EXPANDED.contains(&name)
-        || STARTUP.contains(&name)
-        || COMMANDS.contains(&name)
-        || TABLES.contains(&name)
-        || name.starts_with("BASH_FUNC_")
-        || name.starts_with("GIT_CONFIG_KEY_")
-        || name.starts_with("GIT_CONFIG_VALUE_")
-        || name == "GIT_CONFIG_PARAMETERS"
-}
-
-/// Returns the text that setting a variable runs later, or why that is not known.
-pub(in crate::policy) fn run_by(name: &str, value: Option<&str>) -> Result<Option<Hidden>, String> {
-    if !is_run(name) {
-        return Ok(None);
-    }
-    match value {
-        Some(value) if EXPANDED.contains(&name) => Ok(Some(Hidden::Expanded(value.to_owned()))),
-        Some("") if STARTUP.contains(&name) => Ok(None),
-        None if name == "ENV" => Ok(Some(Hidden::Startup)),
-        // A quote or a backslash would have another meaning in quotes.
-        Some(value) if STARTUP.contains(&name) && !value.contains(['"', '\\', '\n']) => {
-            Ok(Some(Hidden::Line(format!(". \"{value}\""))))
-        }
-        // Text for one of these shells is parsed as such.
-        Some("/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash" | "/bin/dash")
-            if name == "SHELL" =>
-        {
-            Ok(None)
-        }
-        // git adds the host and a command.
-        Some(value) if name.starts_with("GIT_SSH") => {
-            Ok(Some(Hidden::Line(format!("{value} host :"))))
-        }
-        Some(value) if COMMANDS.contains(&name) => Ok(Some(Hidden::Line(value.to_owned()))),
-        _ => Err(format!("the variable {name} decides what is run")),
-    }
-}
 
 /// Returns the source of the input after another redirection of this file descriptor.
 fn redirected(input: Input, from: Option<Input>, number: Option<String>) -> Input {
@@ -219,7 +121,6 @@ impl Reader<'_> {
                     if self.take('&') {
                         expects_word = true;
                     } else {
-                        self.note("a command in the background or a redirection (&)");
                         self.blanks();
                         if self.peek() == Some(';') && !(ends.branch && self.at_both(';', ';')) {
                             return Err(MISSING);
@@ -232,7 +133,6 @@ impl Reader<'_> {
                         if self.dialect == Dialect::Posix {
                             return Err("a redirection (|&) in text for sh");
                         }
-                        self.note("a redirection (|&)");
                     } else {
                         self.take('|');
                     }
@@ -281,12 +181,10 @@ impl Reader<'_> {
             }
             match word {
                 "!" => {
-                    self.note("a reserved word of the shell");
                     self.take_word("!");
                     return self.after_prefix();
                 }
                 "time" => {
-                    self.note("a reserved word of the shell");
                     self.take_word("time");
                     self.blanks();
                     // Any other option belongs to the program `time`.
@@ -299,7 +197,6 @@ impl Reader<'_> {
                     }
                     return self.after_prefix();
                 }
-                "in" | "]]" => self.note("a reserved word of the shell"),
                 _ => {}
             }
         }
@@ -326,6 +223,7 @@ impl Reader<'_> {
         let mut input = Input::Inherited;
         let mut number = None;
         let mut assigns = false;
+        let mut names = Vec::new();
         loop {
             self.blanks();
             let mut items = Vec::new();
@@ -359,7 +257,6 @@ impl Reader<'_> {
             if words.is_empty() {
                 if let Some((name, value)) = assigned(&items) {
                     assigns = true;
-                    self.note("an assignment");
                     let subscript = items.get(..items.len() - value.len()).unwrap_or_default();
                     if subscript
                         .iter()
@@ -377,25 +274,30 @@ impl Reader<'_> {
                         true => self.append(&name, value),
                         false => self.assign(&name, value),
                     }
+                    names.push(name);
                     continue;
                 }
                 if is_open_subscript(&items) {
                     return Err("an element of an array");
                 }
-                if self.word(&items).prefix().starts_with('%') {
-                    self.note("a job of the shell");
-                }
             }
             words.extend(self.words(&items)?);
+        }
+        // `IFS= read` splits only what it reads.
+        let reads = words.first().and_then(Word::known) == Some("read");
+        for name in names.iter().filter(|name| !(reads && *name == "IFS")) {
+            self.script.set(name);
         }
         if words.is_empty() {
             return Ok(());
         }
-        let (depth, dialect) = (self.depth, self.dialect);
+        let (depth, dialect, substituted) = (self.depth, self.dialect, self.substituted);
         self.script.push(Simple {
             words,
             input,
             depth,
+            substituted,
+            parent: self.script.parent,
             dialect,
         })
     }
@@ -414,11 +316,16 @@ impl Reader<'_> {
     /// Records that text is appended to a variable, whose value is not known here.
     fn append(&mut self, name: &str, value: &[Item]) {
         self.script.numbers.assign(value);
-        self.sets(name);
+        self.changes(name);
     }
 
     /// Records that a variable gets an unknown value.
     pub(super) fn sets(&mut self, name: &str) {
+        self.script.set(name);
+        self.changes(name);
+    }
+
+    fn changes(&mut self, name: &str) {
         self.script.moves |= MOVING.contains(&name);
         self.script.numbers.evaluates |= is_number(name);
         match run_by(name, None) {

@@ -20,7 +20,6 @@ pub(super) struct Pending {
 impl Reader<'_> {
     /// Parses the delimiter, after `<<` or `<<-`. Returns the index of the document.
     pub(super) fn document(&mut self, tabs: bool) -> Result<usize, Stop> {
-        self.note("a here-document");
         self.blanks();
         let start = self.at;
         let mut literal = false;

@@ -21,26 +21,27 @@ impl Reader<'_> {
             if self.dialect == Dialect::Posix {
                 return Err("a redirection (&>) in text for sh");
             }
-            self.note("a command in the background or a redirection (&)");
             self.bump();
             self.take('>');
-            self.target()?;
+            self.written()?;
             return Ok(Redirected::To(None));
         }
         if self.take('>') {
             if self.peek() == Some('(') {
                 return self.process_substitution().map(Redirected::Word);
             }
-            self.note("a redirection or substitution (>)");
-            let _ = self.take('>') || self.take('&') || self.take('|');
-            self.target()?;
+            if self.take('&') {
+                self.duplicate()?;
+            } else {
+                let _ = self.take('>') || self.take('|');
+                self.written()?;
+            }
             return Ok(Redirected::To(None));
         }
         self.bump();
         if self.peek() == Some('(') {
             return self.process_substitution().map(Redirected::Word);
         }
-        self.note("a redirection or substitution (<)");
         if self.take('<') {
             if self.take('<') {
                 if self.dialect == Dialect::Posix {
@@ -52,13 +53,44 @@ impl Reader<'_> {
             let id = self.document(tabs)?;
             return Ok(Redirected::To(Some(Input::Document(id))));
         }
-        let other = self.take('&') || self.take('>');
+        if self.take('&') {
+            self.target()?;
+            return Ok(Redirected::To(Some(Input::File(Word::unknown()))));
+        }
+        if self.take('>') {
+            self.written()?;
+            return Ok(Redirected::To(Some(Input::File(Word::unknown()))));
+        }
         let target = self.target()?;
-        Ok(Redirected::To(Some(if other {
-            Input::File(Word::unknown())
-        } else {
-            Input::File(target)
-        })))
+        if is_network(&target) {
+            self.doubt("a redirection from or to another machine");
+        }
+        Ok(Redirected::To(Some(Input::File(target))))
+    }
+
+    /// Parses the file that a redirection writes.
+    fn written(&mut self) -> Result<(), Stop> {
+        self.blanks();
+        let start = self.at;
+        let target = self.target()?;
+        let text = self.since(start);
+        let homes = ["~", "$HOME", "${HOME}", "\"$HOME", "\"${HOME}"];
+        if homes.iter().any(|home| text.starts_with(home)) {
+            self.doubt("a redirection to a file outside the work folder");
+        }
+        self.script.targets.push(target);
+        Ok(())
+    }
+
+    /// Parses what follows `>&`: the number of an open file, or a file.
+    fn duplicate(&mut self) -> Result<(), Stop> {
+        let target = self.target()?;
+        let number = target.known().map(|text| text.trim_end_matches('-'));
+        let is_open = number.is_some_and(|text| text.chars().all(|c| c.is_ascii_digit()));
+        if !is_open {
+            self.script.targets.push(target);
+        }
+        Ok(())
     }
 
     /// Parses the word after an operator.
@@ -158,4 +190,10 @@ impl Reader<'_> {
         self.at = start;
         both
     }
+}
+
+/// Whether the shell opens a connection instead of a file.
+pub(in crate::policy) fn is_network(target: &Word) -> bool {
+    let prefix = target.prefix();
+    prefix.starts_with("/dev/tcp") || prefix.starts_with("/dev/udp")
 }

@@ -234,28 +234,10 @@ impl Reader<'_> {
                 self.backticks(Quote::None)?;
                 items.push(Item::Output);
             }
-            '*' | '?' => {
-                self.note(PATTERN);
-                items.push(Item::Pattern);
-            }
-            '[' => {
-                self.note(PATTERN);
-                items.push(Item::Plain(c));
-            }
-            '{' | '}' => {
-                self.note("a brace");
-                items.push(Item::Plain(c));
-            }
-            // The home folder, also after what looks like an assignment.
-            '~' => {
-                if matches!(items.last(), None | Some(Item::Plain('=' | ':'))) {
-                    self.note("an expansion (~)");
-                }
-                items.push(Item::Plain(c));
-            }
+            '*' | '?' => items.push(Item::Pattern),
             c => {
                 if !c.is_ascii() && (c.is_whitespace() || is_hidden(c)) {
-                    self.note("a character that looks like a blank or like nothing");
+                    self.doubt("a character that looks like a blank or like nothing");
                 }
                 self.quoted(c);
                 items.push(Item::Plain(c));
@@ -329,8 +311,8 @@ impl Reader<'_> {
     pub(super) fn quoted(&mut self, c: char) -> Item {
         match c {
             '\n' | '\t' => {}
-            '\r' => self.note("a carriage return"),
-            c if c.is_control() => self.note("a control character"),
+            '\r' => self.doubt("a carriage return"),
+            c if c.is_control() => self.doubt("a control character"),
             _ => {}
         }
         Item::Quoted(c)
@@ -341,7 +323,6 @@ impl Reader<'_> {
         if self.dialect == Dialect::Posix {
             return Err("an array in text for sh");
         }
-        self.note("an assignment");
         self.script.numbers.arrays = true;
         self.nested(|reader| {
             loop {
@@ -449,8 +430,6 @@ impl Reader<'_> {
 /// Marks the start of a quote, so that an empty quoted word counts as a word. It never
 /// becomes part of a text.
 pub(super) const EMPTY: char = '\0';
-
-const PATTERN: &str = "a pattern of file names";
 
 /// Whether a word is `name=` or `name+=`, so that a parenthesis starts an array.
 fn is_array(items: &[Item]) -> bool {

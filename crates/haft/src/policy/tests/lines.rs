@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// The parser's result for a line.
 struct Read {
     commands: Vec<Vec<String>>,
-    obstacle: Option<String>,
+    limit: Option<String>,
     readable: bool,
 }
 
@@ -24,15 +24,16 @@ fn read(line: &str) -> Read {
         commands: line
             .commands
             .iter()
-            .map(|words| {
-                words
+            .map(|command| {
+                command
+                    .words
                     .iter()
                     .map_while(Word::known)
                     .map(str::to_owned)
                     .collect()
             })
             .collect(),
-        obstacle: line.obstacle,
+        limit: line.limit().map(str::to_owned),
         readable: line.unreadable.is_none(),
     }
 }
@@ -307,7 +308,8 @@ proptest! {
 
 /// Whether the shell would not look up a program: its builtins, and paths.
 fn is_elsewhere(word: &str) -> bool {
-    word.is_empty() || word.contains('/') || matches!(word, ":" | "." | "[" | "%" | "begin")
+    let is_job = word.starts_with('%');
+    is_job || word.is_empty() || word.contains('/') || matches!(word, ":" | "." | "[" | "begin")
 }
 
 /// Generates lines with every special character, and words that the shell does not know.
@@ -331,9 +333,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_global_rejects: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_analysed_line_is_exactly_what_the_shell_runs(line in line()) {
+    fn a_line_of_literal_words_is_exactly_what_the_shell_runs(line in line()) {
         let read = read(&line);
-        prop_assume!(read.obstacle.is_none());
+        prop_assume!(read.limit.is_none());
+        prop_assume!(!line.contains(['$', '`', '*', '?', '[', '{', '}', '(', ')', '<', '>', '~', '&', '=']));
         let words = |command: &Vec<String>| command.first().cloned().unwrap_or_default();
         prop_assume!(!read.commands.iter().any(|command| is_elsewhere(&words(command))));
         let (good, bad) = (ran(&line, 0), ran(&line, 1));
@@ -463,7 +466,11 @@ fn hostile_text_is_cheap() {
         assert!(line.len() < 150_000);
         let read = line::read(&line, false);
         assert!(read.unreadable.is_some(), "{:?}", line.get(..40));
-        let words: usize = read.commands.iter().map(Vec::len).sum();
+        let words: usize = read
+            .commands
+            .iter()
+            .map(|command| command.words.len())
+            .sum();
         assert!(words < 200_000, "{words} words");
     }
     // Each level doubles the escapes, so deep nesting is long.
@@ -498,14 +505,14 @@ fn words_are_unquoted_as_the_shell_does() {
         ("  a\t", &["a"]),
     ] {
         let read = read(line);
-        assert_eq!(read.obstacle, None, "{line:?}");
+        assert_eq!(read.limit, None, "{line:?}");
         assert_eq!(read.commands, [words], "{line:?}");
     }
     let several = read("a b && c || d | e ; f\n\n g ;\n");
-    assert_eq!(several.obstacle, None);
+    assert_eq!(several.limit, None);
     assert_eq!(several.commands.len(), 6);
     assert_eq!(read(" \n\t").commands, Vec::<Vec<String>>::new());
-    assert!(read("a \\\n# b").obstacle.is_some(), "a comment after all");
+    assert_eq!(read("a \\\n# b").commands, [["a"]], "a comment after all");
     // 10,000 blanks hide nothing.
     let far = format!("ls{}; rm x", " ".repeat(10_000));
     assert_eq!(read(&far).commands, [vec!["ls"], vec!["rm", "x"]]);

@@ -577,7 +577,7 @@ fn further_ordinary_lines_are_not_denied() {
 }
 
 #[test]
-fn git_that_runs_a_command_is_not_analysed() {
+fn a_rule_that_allows_git_does_not_allow_what_git_runs() {
     let policy = policy(&["allow bash git"]);
     assert_eq!(bash(&policy, "git log -1"), Verdict::Allow);
     for line in [

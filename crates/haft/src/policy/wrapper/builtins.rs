@@ -169,12 +169,12 @@ fn read(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
 fn variables(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
     words.iter().try_for_each(|word| variable(name, word))?;
     let evaluates = |word: &Word| word.prefix().contains('[') || is_number(word.prefix());
-    Ok(words
+    let evaluates = words.iter().any(evaluates).then_some(Inside::Evaluates);
+    let set = words
         .iter()
-        .any(evaluates)
-        .then_some(Inside::Evaluates)
-        .into_iter()
-        .collect())
+        .filter_map(|word| word.prefix().split('[').next());
+    let set = set.map(|name| Inside::Sets(name.to_owned()));
+    Ok(evaluates.into_iter().chain(set).collect())
 }
 
 /// Checks the name of a variable that is set or read: the shell evaluates a subscript in
@@ -230,10 +230,9 @@ fn declare(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
         if variable.contains(['$', '`']) {
             return Err(unclear(name));
         }
-        inside.extend(setting(
-            variable.split('[').next().unwrap_or_default(),
-            value,
-        )?);
+        let variable = variable.split('[').next().unwrap_or_default();
+        inside.push(Inside::Sets(variable.to_owned()));
+        inside.extend(setting(variable, value)?);
     }
     Ok(inside)
 }
@@ -283,7 +282,13 @@ fn evaluate(name: &str, words: &[Word]) -> Result<Vec<Inside>, String> {
             let mut known = words.iter().filter_map(Word::known);
             let unknown = known.any(names_words);
             let unknown = unknown.then(|| Inside::Assigns(Word::unknown()));
-            Ok([Inside::Evaluates].into_iter().chain(unknown).collect())
+            let names = all.iter().flat_map(|text| text.split(|c| !is_part(c)));
+            let set = names.map(|name| Inside::Sets(name.to_owned()));
+            Ok([Inside::Evaluates]
+                .into_iter()
+                .chain(unknown)
+                .chain(set)
+                .collect())
         }
     }
 }

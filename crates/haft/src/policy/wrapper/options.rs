@@ -123,6 +123,7 @@ pub(super) fn parse<'w>(name: &str, words: &'w [Word], spec: &Spec) -> Result<Pa
         {
             options = false;
             parsed.set.push(Inside::Assigns(word.clone()));
+            parsed.set.push(Inside::Sets(variable.to_owned()));
             if is_number(variable) {
                 parsed.set.push(Inside::Evaluates);
             }

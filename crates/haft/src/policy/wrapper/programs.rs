@@ -11,6 +11,12 @@ pub(super) fn inside(name: &str, words: &[Word]) -> Option<Result<Vec<Inside>, S
         "find" => find(name, words),
         "parallel" => parallel(name, words),
         "git" => git(words),
+        // A part of git as a program of its own.
+        _ if let Some(command) = name.strip_prefix("git-") => {
+            let program = ["git", command].into_iter().map(Word::literal);
+            let words = program.chain(words.iter().cloned()).collect();
+            Ok(vec![Inside::Words(words)])
+        }
         _ => return None,
     })
 }
@@ -243,7 +249,7 @@ pub(super) fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
     let mut inside = Vec::new();
     let mut rest = words;
     // Options of git itself, before its subcommand.
-    let command = loop {
+    let (at, command) = loop {
         let Some((word, behind)) = rest.split_first() else {
             return Ok(inside);
         };
@@ -272,9 +278,15 @@ pub(super) fn git(words: &[Word]) -> Result<Vec<Inside>, String> {
                 return Err(format!("the option {text} of \"git\" is not known"));
             }
         } else {
-            break text;
+            break (words.len() - behind.len() - 1, text);
         }
     };
+    // A rule names the subcommand, whatever options of git come before it.
+    if at > 0 {
+        let program = std::iter::once(Word::literal("git"));
+        let plain = words.get(at..).unwrap_or_default().iter().cloned();
+        inside.push(Inside::Words(program.chain(plain).collect()));
+    }
     let line = |text: &str| Inside::Line(text.to_owned(), Dialect::Posix);
     let first = || match rest.first() {
         Some(word) => word.known().map(Some).ok_or_else(|| unclear("git")),
@@ -480,6 +492,11 @@ fn setting_of_git(setting: &Word) -> Result<Option<Inside>, String> {
     }
     let text = setting.known().and_then(|text| text.split_once('='));
     let (_, text) = text.ok_or_else(|| unclear("git"))?;
-    let text = text.strip_prefix('!').unwrap_or(text);
-    Ok(Some(Inside::Line(text.to_owned(), Dialect::Posix)))
+    let is_alias = key.to_ascii_lowercase().starts_with("alias.");
+    let line = match text.strip_prefix('!') {
+        Some(line) => line.to_owned(),
+        None if is_alias => format!("git {text}"),
+        None => text.to_owned(),
+    };
+    Ok(Some(Inside::Line(line, Dialect::Posix)))
 }

@@ -41,7 +41,7 @@ async fn changed_arguments_are_checked_again_before_they_run() {
 
 #[tokio::test]
 async fn always_is_asked_once() {
-    let user = person(|_| Some(ApprovalAnswer::Always));
+    let user = person(|_| Some(ApprovalAnswer::ForSession));
     let one = bench(|builder| builder.policy(rules()).approver(user.clone()));
     for _ in 0..3 {
         let reply = one
@@ -277,7 +277,7 @@ async fn a_call_with_changed_arguments_does_not_wait_for_later_calls() {
 
 #[tokio::test]
 async fn an_always_answer_is_limited_to_its_session() {
-    let always = person(|_| Some(ApprovalAnswer::Always));
+    let always = person(|_| Some(ApprovalAnswer::ForSession));
     let first = bench(|builder| builder.approver(Arc::clone(&always) as Arc<dyn Approver>));
     let run = async |runtime: &Runtime| {
         let reply = runtime.call("run", json!({ "command": "make" })).await;

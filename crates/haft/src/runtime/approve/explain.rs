@@ -1,9 +1,10 @@
 //! Explaining what the policy would decide about a call, without making it.
 
+use super::super::second_look::Asks;
 use super::super::{Call, Runtime};
 use super::{interrupted, shown, suggested};
 use crate::policy::{self, Decision, PolicyInput, RuleLocation};
-use crate::{Effect, Error, Judgement, Repair, Resource, Rule, Verdict};
+use crate::{Effect, Error, Judgement, Repair, Resource, Suggestion, Verdict};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,8 +51,8 @@ pub struct Explained {
     /// Decision of the rules. A path that is out of reach is refused before they are
     /// checked.
     pub judgement: Judgement,
-    /// Rule that would allow such calls from now on.
-    pub suggestion: Option<Rule>,
+    /// Rules that would allow such calls from now on.
+    pub suggestion: Option<Suggestion>,
     /// Paths that commands of the tool cannot read: each glob and the rule's location. Only
     /// for tools that run commands.
     pub hidden: Vec<(String, RuleLocation)>,
@@ -111,7 +112,10 @@ impl Runtime {
             names: &names,
         };
         let policy = session.approval.policy();
-        let mut judgement = policy.judge(&act);
+        let mut judgement = {
+            let can_review = self.can_review(&entry, &checked);
+            self.with_dangers(policy.judge(&act), Asks::User, can_review)
+        };
         let waits = session.interrupt_on.contains(&call.tool);
         if waits && judgement.verdict != Verdict::Deny {
             judgement = interrupted(judgement);
@@ -131,7 +135,7 @@ impl Runtime {
                 Effect::Execute => session.hidden_from(&call.tool),
                 _ => Vec::new(),
             },
-            suggestion: match waits {
+            suggestion: match waits || judgement.verdict == Verdict::Allow {
                 true => None,
                 false => policy.suggest(&act, &suggested()),
             },

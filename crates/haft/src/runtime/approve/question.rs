@@ -2,8 +2,9 @@
 
 use super::super::Review;
 use super::reason_of;
-use crate::{Judgement, Resource, Rule, Verdict};
+use crate::{Judgement, Resource, Rule, Suggestion, Verdict};
 use serde_json::Value;
+use std::path::PathBuf;
 
 /// A call that needs the user's approval.
 #[derive(Debug, Clone)]
@@ -19,8 +20,11 @@ pub struct Question {
     pub resources: Vec<Resource>,
     /// Decision of the policy about each part of the call, and the rules behind it.
     pub judgement: Judgement,
-    /// Rule that would allow such calls from now on.
-    pub suggestion: Option<Rule>,
+    /// Rules that would allow such calls from now on.
+    pub suggestion: Option<Suggestion>,
+    /// File that the suggested rules are added to if the user allows such calls always. If
+    /// there is none, they can be allowed for this session only.
+    pub rules_file: Option<PathBuf>,
     /// Question from the tool itself, asked while it runs.
     pub confirm: Option<String>,
     /// The sub-agent that makes the call, if it is one.
@@ -44,10 +48,31 @@ impl Question {
                 parts: Vec::new(),
             },
             suggestion: None,
+            rules_file: None,
             confirm: Some(text.into()),
             agent: None,
             review: None,
         }
+    }
+
+    /// Returns the suggested rules.
+    pub(crate) fn rules(&self) -> &[Rule] {
+        self.suggestion
+            .as_ref()
+            .map(Suggestion::rules)
+            .unwrap_or_default()
+    }
+
+    /// Whether the user can answer [`ApprovalAnswer::ForSession`].
+    #[must_use]
+    pub fn offers_session(&self) -> bool {
+        self.suggestion.is_some()
+    }
+
+    /// Whether the user can answer [`ApprovalAnswer::Always`].
+    #[must_use]
+    pub fn offers_always(&self) -> bool {
+        self.suggestion.is_some() && self.rules_file.is_some()
     }
 
     /// Returns one line with the rule that requires approval and the call it is about.
@@ -69,7 +94,10 @@ pub enum ApprovalAnswer {
         /// The fields to replace.
         arguments: Value,
     },
-    /// Approve, and allow all calls in this session that the suggested rule allows.
+    /// Approve, and allow all calls in this session that the suggested rules allow.
+    ForSession,
+    /// Approve, and allow all calls from now on that the suggested rules allow: adds them to
+    /// the user's own rules.
     Always,
     /// No answer is possible now: the call is not made and can be answered later.
     Later,

@@ -77,7 +77,7 @@ struct Always;
 #[async_trait]
 impl Approver for Always {
     async fn ask(&self, _: &Question) -> ApprovalAnswer {
-        ApprovalAnswer::Always
+        ApprovalAnswer::ForSession
     }
 }
 

@@ -80,17 +80,14 @@ impl Tool for Process {
 
     async fn call(&self, args: Args, cx: &Context) -> Result<Reply, Error> {
         let table = cx.processes()?;
-        let answer = match args.action {
+        let mut answer = match args.action {
             Action::Start => start(args, cx).await?,
             Action::List => status::all(&table.list(), cx),
             Action::Status => status::described(&table.status(&args.id()?)?, cx),
             Action::Log => {
                 let id = args.id()?;
-                let tail = args
-                    .tail
-                    .filter(|tail| *tail > 0)
-                    .unwrap_or(TAIL)
-                    .min(MAX_TAIL);
+                let tail = args.tail.filter(|tail| *tail > 0).unwrap_or(TAIL);
+                let tail = tail.min(MAX_TAIL);
                 let mut answer = status::described(&table.status(&id)?, cx);
                 log::add(&mut answer, &table.log(&id, tail).await?, tail);
                 answer
@@ -111,6 +108,7 @@ impl Tool for Process {
                 answer
             }
         };
+        reply::add_hints(&mut answer, &cx.network.notes());
         Ok(Reply::json(answer))
     }
 }

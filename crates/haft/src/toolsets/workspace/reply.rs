@@ -19,6 +19,17 @@ pub(super) fn add_size(answer: &mut Value, stream: &str, bytes: u64, lines: u64)
     add(answer, &format!("{stream}_lines"), lines);
 }
 
+/// Adds notes in brackets to the hint of an answer.
+pub(super) fn add_hints(answer: &mut Value, notes: &[String]) {
+    if !answer.is_object() || notes.is_empty() {
+        return;
+    }
+    let own = answer["hint"].as_str().map(str::to_owned).into_iter();
+    let hints = own.chain(notes.iter().map(|note| plain(note).to_owned()));
+    let hints: Vec<String> = hints.collect();
+    add(answer, "hint", hints.join("\n"));
+}
+
 /// Formats a failure.
 pub(super) fn failure(error: &Error, tools: &Offered) -> Reply {
     let failure_text = document::describe(error, tools, operation);

@@ -2,7 +2,6 @@
 
 use super::{command, exec, reply};
 use crate::prelude::*;
-use haft_ops::executor::sandbox::Network;
 use haft_ops::processes::{self, WaitOutcome, Waited};
 use serde_json::Value;
 
@@ -16,7 +15,7 @@ pub(super) enum Until {
 }
 
 /// Hint if commands cannot open sockets.
-const NO_NETWORK: &str = "it does not listen on that port: commands have no network here, so they cannot open sockets; `--network on` allows it";
+const NO_NETWORK: &str = "it does not listen on that port: commands have no network here, because this machine has no namespaces (`haft doctor`); `--network on` gives them the machine's";
 
 /// Hint if another program has the port.
 const TAKEN: &str = "something else listens on that port: neither this process nor one that it started; use another port, or end what uses it";
@@ -51,10 +50,8 @@ impl Until {
 pub(super) fn add(answer: &mut Value, until: &processes::Until, waited: &Waited, cx: &Context) {
     let waits_for_port = matches!(until, processes::Until::Port(_));
     if waits_for_port && waited.outcome != WaitOutcome::Met {
-        let request = cx.sandbox_request();
-        let has_network = request.is_none_or(|request| request.network == Network::On);
-        // Without network access no command can listen, whatever else does.
-        if !has_network {
+        // Without sockets no command can listen, whatever else does.
+        if !cx.commands_have_sockets() {
             reply::add_hint(answer, NO_NETWORK);
         } else if waited.port_taken {
             reply::add_hint(answer, TAKEN);

@@ -2,6 +2,9 @@
 
 use libc::c_long;
 
+/// Open flags with which a file is certainly a new one, as git's locks are.
+pub(super) const IS_NEW: i32 = libc::O_CREAT | libc::O_EXCL;
+
 /// Open flags with which a file may be created or changed.
 pub(super) const WRITES: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 
@@ -68,6 +71,19 @@ pub(super) const ALWAYS: &[c_long] = &[
     libc::SYS_lchown,
 ];
 
+/// Of these, the calls with which git changes a configuration.
+pub(super) const OF_GIT: &[c_long] = &[
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+];
+
 /// Folder from which a relative path starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
@@ -116,6 +132,17 @@ pub(super) enum Act {
     Remove,
     Content,
     Attributes,
+    /// Attributes too, of which only the permissions.
+    Mode(u32),
+}
+
+/// What a move does with something at the new path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Replace,
+    Exchange,
+    /// Anything else, such as failing.
+    Other,
 }
 
 /// A system call that changes files.
@@ -138,7 +165,7 @@ pub(super) enum Call {
     Rename {
         from: Place,
         to: Place,
-        exchange: bool,
+        way: Way,
     },
     /// Gives a file another name.
     Link {
@@ -184,13 +211,14 @@ pub(super) fn decode(number: c_long, arguments: [u64; 6]) -> Option<Call> {
             address: b,
             length: c,
         }),
-        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
+        libc::SYS_fchmod => change(Place::Open(int(a)), Last::Kept, Act::Mode(mode(b))),
+        libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
             change(Place::Open(int(a)), Last::Kept, Act::Attributes)
         }
-        libc::SYS_fchmodat => change(at(a, b), Last::Followed, Act::Attributes),
-        FCHMODAT2 => attributes_at(a, b, d),
-        libc::SYS_fchownat => attributes_at(a, b, e),
-        SETXATTRAT | REMOVEXATTRAT => attributes_at(a, b, c),
+        libc::SYS_fchmodat => change(at(a, b), Last::Followed, Act::Mode(mode(c))),
+        FCHMODAT2 => attributes_at(a, b, d, Act::Mode(mode(c))),
+        libc::SYS_fchownat => attributes_at(a, b, e, Act::Attributes),
+        SETXATTRAT | REMOVEXATTRAT => attributes_at(a, b, c, Act::Attributes),
         libc::SYS_setxattr | libc::SYS_removexattr => {
             change(here(a), Last::Followed, Act::Attributes)
         }
@@ -226,18 +254,23 @@ fn decode_old(number: c_long, [a, b, ..]: [u64; 6]) -> Option<Call> {
         }),
         libc::SYS_symlink => change(here(b), Last::Kept, Act::CreateLink),
         libc::SYS_mkdir | libc::SYS_mknod => change(here(a), Last::Kept, Act::Create),
-        libc::SYS_chmod | libc::SYS_chown => change(here(a), Last::Followed, Act::Attributes),
+        libc::SYS_chmod => change(here(a), Last::Followed, Act::Mode(mode(b))),
+        libc::SYS_chown => change(here(a), Last::Followed, Act::Attributes),
         libc::SYS_lchown => change(here(a), Last::Kept, Act::Attributes),
         _ => None,
     }
 }
 
 fn rename(from: Place, to: Place, flags: u64) -> Option<Call> {
-    let exchange = int(flags) & libc::RENAME_EXCHANGE.cast_signed() != 0;
-    Some(Call::Rename { from, to, exchange })
+    let way = match int(flags) {
+        0 => Way::Replace,
+        flags if flags & libc::RENAME_EXCHANGE.cast_signed() != 0 => Way::Exchange,
+        _ => Way::Other,
+    };
+    Some(Call::Rename { from, to, way })
 }
 
-fn attributes_at(base: u64, address: u64, flags: u64) -> Option<Call> {
+fn attributes_at(base: u64, address: u64, flags: u64, act: Act) -> Option<Call> {
     let last = match int(flags) & libc::AT_SYMLINK_NOFOLLOW {
         0 => Last::Followed,
         _ => Last::Kept,
@@ -245,7 +278,7 @@ fn attributes_at(base: u64, address: u64, flags: u64) -> Option<Call> {
     Some(Call::Change {
         place: at_or_base(base, address, flags),
         last,
-        act: Act::Attributes,
+        act,
     })
 }
 
@@ -282,6 +315,10 @@ fn base_of(argument: u64) -> Base {
         libc::AT_FDCWD => Base::Cwd,
         number => Base::Fd(number),
     }
+}
+
+fn mode(argument: u64) -> u32 {
+    int(argument).cast_unsigned()
 }
 
 /// The kernel looks at the lower half of an argument that is an `int`.

@@ -1,10 +1,12 @@
 //! The filter that decides which system calls are notified. It sees the open flags, so that
 //! opening a file for reading never leaves the kernel.
 
-use super::calls::{ALWAYS, OPENS, WRITES};
+use super::calls::{ALWAYS, IS_NEW, OF_GIT, OPENS, WRITES};
+use crate::executor::wire::Notified;
 use libc::{c_long, sock_filter};
 
 const LOAD: u16 = 0x20;
+const AND: u16 = 0x54;
 const IF_EQUAL: u16 = 0x15;
 const IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
@@ -17,10 +19,14 @@ const fn argument(number: u32) -> u32 {
 
 /// Returns the filter. The architecture is not checked, because the filter that confines
 /// the command kills calls of another one.
-pub(super) fn program() -> Vec<sock_filter> {
-    // For each `open`: load its flags, ignore `O_PATH`, notify if it writes, allow.
+pub(super) fn program(notified: Notified) -> Vec<sock_filter> {
+    // For each `open`: four lines that decide by its flags.
     const OPEN_BLOCK: usize = 4;
-    let checks = 1 + OPENS.len() + ALWAYS.len();
+    let always = match notified {
+        Notified::Changes => ALWAYS,
+        Notified::GitConfigs => OF_GIT,
+    };
+    let checks = 1 + OPENS.len() + always.len();
     let opens = checks + 1;
     let notify = opens + OPEN_BLOCK * OPENS.len();
     let mut lines = vec![line(LOAD, 0, 0, 0)];
@@ -28,17 +34,27 @@ pub(super) fn program() -> Vec<sock_filter> {
         let target = opens + OPEN_BLOCK * place;
         lines.push(jump(IF_EQUAL, lines.len(), target, word(*number)));
     }
-    for number in ALWAYS {
+    for number in always {
         lines.push(jump(IF_EQUAL, lines.len(), notify, word(*number)));
     }
     lines.push(line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     for (_, flags) in OPENS {
         lines.push(line(LOAD, 0, 0, argument(*flags)));
-        let path = libc::O_PATH.cast_unsigned();
-        // Backwards jumps do not exist, so the end of the block allows.
-        lines.push(jump(IF_ANY_BIT, lines.len(), lines.len() + 2, path));
-        let writes = WRITES.cast_unsigned();
-        lines.push(jump(IF_ANY_BIT, lines.len(), notify, writes));
+        match notified {
+            // Ignore `O_PATH`, notify if it writes.
+            Notified::Changes => {
+                let path = libc::O_PATH.cast_unsigned();
+                // Backwards jumps do not exist, so the end of the block allows.
+                lines.push(jump(IF_ANY_BIT, lines.len(), lines.len() + 2, path));
+                let writes = WRITES.cast_unsigned();
+                lines.push(jump(IF_ANY_BIT, lines.len(), notify, writes));
+            }
+            Notified::GitConfigs => {
+                let is_new = IS_NEW.cast_unsigned();
+                lines.push(line(AND, 0, 0, is_new));
+                lines.push(jump(IF_EQUAL, lines.len(), notify, is_new));
+            }
+        }
         lines.push(line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     }
     debug_assert_eq!(lines.len(), notify);
@@ -65,13 +81,13 @@ mod tests {
     use super::*;
 
     /// Interprets the filter for one call.
-    fn judge(number: c_long, arguments: [u64; 6]) -> u32 {
+    fn judge(filter: Notified, number: c_long, arguments: [u64; 6]) -> u32 {
         let mut data = [0_u8; 64];
         data[0..4].copy_from_slice(&word(number).to_ne_bytes());
         for (place, value) in arguments.iter().enumerate() {
             data[16 + 8 * place..24 + 8 * place].copy_from_slice(&value.to_ne_bytes());
         }
-        let program = program();
+        let program = program(filter);
         let (mut at, mut held) = (0, 0_u32);
         loop {
             let now = program[at];
@@ -80,6 +96,10 @@ mod tests {
                 LOAD => {
                     let from = now.k as usize;
                     held = u32::from_ne_bytes(data[from..from + 4].try_into().unwrap());
+                    continue;
+                }
+                AND => {
+                    held &= now.k;
                     continue;
                 }
                 IF_EQUAL => held == now.k,
@@ -92,7 +112,11 @@ mod tests {
     }
 
     fn notified(number: c_long, arguments: [u64; 6]) -> bool {
-        match judge(number, arguments) {
+        notified_of(Notified::Changes, number, arguments)
+    }
+
+    fn notified_of(filter: Notified, number: c_long, arguments: [u64; 6]) -> bool {
+        match judge(filter, number, arguments) {
             libc::SECCOMP_RET_USER_NOTIF => true,
             libc::SECCOMP_RET_ALLOW => false,
             other => panic!("{other:x}"),
@@ -129,6 +153,27 @@ mod tests {
             assert!(notified(libc::SYS_open, [0, 1, 0, 0, 0, 0]));
             assert!(!notified(libc::SYS_open, [0, 0, 1, 0, 0, 0]));
         }
+    }
+
+    #[test]
+    fn without_recording_only_what_git_needs_is_notified() {
+        let of_git = |number, arguments| notified_of(Notified::GitConfigs, number, arguments);
+        let openat = |flags: i32| {
+            let flags = u64::from(flags.cast_unsigned());
+            of_git(libc::SYS_openat, [0, 0, flags, 0, 0, 0])
+        };
+        assert!(openat(
+            libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC
+        ));
+        for quiet in [libc::O_RDONLY, libc::O_RDWR | libc::O_CREAT, libc::O_EXCL] {
+            assert!(!openat(quiet), "{quiet:o}");
+        }
+        for number in OF_GIT {
+            assert!(ALWAYS.contains(number), "{number}");
+            assert!(of_git(*number, [0; 6]), "{number}");
+        }
+        assert!(!of_git(libc::SYS_unlinkat, [0; 6]));
+        assert!(!of_git(libc::SYS_mkdirat, [0; 6]));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Handles the notifications of one command: finds out which files a call is about to
 //! change, lets the recorder keep them, and lets the call go on.
 
-use super::calls::{self, Act, Base, Call, Last, Place};
-use super::raw::{Listener, Notification};
+use super::calls::{self, Act, Base, Call, Last, Place, Way};
+use super::configs::Configs;
+use super::raw::{Answer, Listener, Notification};
 use super::resolve::{self, Resolver, Slash};
 use super::target;
 use super::underway::Underway;
 use crate::effects::{Incomplete, Recorder, Recording, Touch};
+use crate::git::ConfigGate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
@@ -30,11 +32,14 @@ enum Effect {
     Usual,
     /// Paths lead somewhere else after it.
     MovesFolder,
+    /// haft has made it, or has refused it.
+    Answered(Answer),
 }
 
 /// Handles notifications until the last process of the command has ended. Never returns
 /// earlier, because without an answer every call of the command would fail.
-pub(super) fn serve(listener: &Listener, recording: &Recording) {
+pub(super) fn serve(listener: &Listener, recording: &Recording, gate: Option<&ConfigGate>) {
+    let mut configs = gate.map(Configs::new);
     let mut resolver = Resolver::new();
     let mut underway = Underway::default();
     let waiting = Waiting::of_this_kernel();
@@ -49,9 +54,19 @@ pub(super) fn serve(listener: &Listener, recording: &Recording) {
             },
         };
         let handled = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            handle(&mut resolver, &mut underway, listener, &call, recording)
+            let mut tools = Tools {
+                resolver: &mut resolver,
+                underway: &mut underway,
+                configs: configs.as_mut(),
+                listener,
+            };
+            handle(&mut tools, &call, recording)
         }));
         let moves_folder = matches!(handled, Ok(Ok(Effect::MovesFolder)));
+        let answer = match handled {
+            Ok(Ok(Effect::Answered(answer))) => answer,
+            _ => Answer::Continue,
+        };
         match handled {
             Ok(Ok(_)) => {}
             // Its process has ended, so the call is not made.
@@ -63,7 +78,8 @@ pub(super) fn serve(listener: &Listener, recording: &Recording) {
                 resolver = Resolver::new();
             }
         }
-        match listener.resume(call.id) {
+        match listener.answer(call.id, answer) {
+            Ok(()) if answer != Answer::Continue => {}
             Ok(()) => {
                 underway.begins(call.thread, call.number, call.arguments);
                 if moves_folder && !underway.settle(None, listener) {
@@ -160,22 +176,38 @@ fn unreadable(error: &io::Error) -> Incomplete {
     Incomplete::Other(format!("cannot read the arguments of a call: {error}"))
 }
 
+/// What handling a call needs.
+struct Tools<'a, 'gate> {
+    resolver: &'a mut Resolver,
+    underway: &'a mut Underway,
+    /// Git configurations that may be changed.
+    configs: Option<&'a mut Configs<'gate>>,
+    listener: &'a Listener,
+}
+
 fn handle(
-    resolver: &mut Resolver,
-    underway: &mut Underway,
-    listener: &Listener,
+    tools: &mut Tools<'_, '_>,
     notification: &Notification,
     recording: &Recording,
 ) -> io::Result<Effect> {
-    let Some(recorder) = recording.current() else {
-        return Ok(Effect::Usual);
-    };
+    let recorder = recording.current();
     let Some(call) = calls::decode(notification.number, notification.arguments) else {
         return Ok(Effect::Usual);
     };
+    if let Some(configs) = &mut tools.configs {
+        let recorder = recorder.as_deref();
+        let answer =
+            configs.handle(tools.resolver, tools.listener, notification, call, recorder)?;
+        if let Some(answer) = answer {
+            return Ok(Effect::Answered(answer));
+        }
+    }
+    let Some(recorder) = recorder else {
+        return Ok(Effect::Usual);
+    };
     let mut change = Change {
-        resolver,
-        listener,
+        resolver: tools.resolver,
+        listener: tools.listener,
         thread: notification.thread,
         recorder: &recorder,
     };
@@ -183,8 +215,8 @@ fn handle(
         Call::Open { place, flags } => change.open(place, flags, Slash::Root)?,
         Call::Open2 { place, how } => change.open2(place, how)?,
         Call::Change { place, last, act } => change.one(place, last, act)?,
-        Call::Rename { from, to, exchange } => {
-            return change.rename(from, to, exchange, underway);
+        Call::Rename { from, to, way } => {
+            return change.rename(from, to, way == Way::Exchange, tools.underway);
         }
         Call::Link { from, last, to } => change.link(from, last, to)?,
         Call::Bind { address, length } => change.bind(address, length)?,
@@ -253,7 +285,7 @@ impl Change<'_> {
                 Act::Create | Act::CreateLink => Touch::Create,
                 Act::Remove => Touch::Remove,
                 Act::Content => Touch::Content,
-                Act::Attributes => Touch::Attributes,
+                Act::Attributes | Act::Mode(_) => Touch::Attributes,
             };
             self.recorder.before(&path, touch);
         }
@@ -369,7 +401,7 @@ impl Change<'_> {
 }
 
 /// Returns the type of a file, without following a link. `None` if it does not exist.
-fn kind(path: &Path) -> Option<FileType> {
+pub(super) fn kind(path: &Path) -> Option<FileType> {
     let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     Some(FileType::from_raw_mode(found.st_mode))
 }

@@ -25,6 +25,17 @@ pub(super) struct Notification {
     pub(super) arguments: [u64; 6],
 }
 
+/// Answer to a system call that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The kernel makes the call.
+    Continue,
+    /// haft has made it.
+    Done,
+    /// It fails.
+    Denied,
+}
+
 /// Receives the notifications of a filter.
 #[derive(Debug)]
 pub(super) struct Listener(OwnedFd);
@@ -142,13 +153,18 @@ impl Listener {
         answer == 0
     }
 
-    /// Lets a call go on. `NotFound` means that its process has ended.
-    pub(super) fn resume(&self, id: u64) -> io::Result<()> {
+    /// Answers a call. `NotFound` means that its process has ended.
+    pub(super) fn answer(&self, id: u64, answer: Answer) -> io::Result<()> {
+        let (error, flags) = match answer {
+            Answer::Continue => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
+            Answer::Done => (0, 0),
+            Answer::Denied => (-libc::EACCES, 0),
+        };
         let answer = seccomp_notif_resp {
             id,
             val: 0,
-            error: 0,
-            flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+            error,
+            flags,
         };
         // SAFETY: the kernel reads a structure that is alive during the call.
         let sent = unsafe {

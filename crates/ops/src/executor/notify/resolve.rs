@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -135,6 +136,14 @@ impl Resolver {
         };
         let found = self.walk(thread, start, text, last, &top)?;
         Ok(found.filter(|path| covers(path)))
+    }
+
+    /// Opens a folder as the command sees it. No part of the path may be a link.
+    pub(super) fn open_folder(&mut self, thread: u32, folder: &Path) -> io::Result<OwnedFd> {
+        let root = self.targets.root(thread)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        Ok(openat2(root, below(folder), flags, Mode::empty(), resolve)?)
     }
 
     fn open_file(

@@ -24,6 +24,12 @@ pub struct CommonConfinement {
 }
 
 impl Confinement {
+    /// Whether the command joins the network of its session.
+    #[must_use]
+    pub fn joins_network(&self) -> bool {
+        self.common().joins_network()
+    }
+
     /// Returns the part that can be applied in advance.
     #[must_use]
     pub fn common(&self) -> CommonConfinement {
@@ -63,6 +69,10 @@ impl Confinement {
 }
 
 impl CommonConfinement {
+    pub(in crate::executor) fn joins_network(self) -> bool {
+        self.network == Network::Session && self.strength.level == Level::Full
+    }
+
     pub(in crate::executor) const BYTES: usize = 16;
 
     pub(in crate::executor) fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -73,6 +83,7 @@ impl CommonConfinement {
         let network = match self.network {
             Network::Off => 0,
             Network::On => 1,
+            Network::Session => 2,
         };
         let counting = match self.limits.counting {
             Counting::Always => 0,
@@ -94,9 +105,9 @@ impl CommonConfinement {
         let [level, landlock, network, counting, a, b, c, d, memory @ ..] = bytes;
         let unknown = Error::Malformed("unknown kind of confinement");
         let (level, network, counting) = match (level, network, counting) {
-            (level @ 0..=1, network @ 0..=1, counting @ 0..=1) => (
+            (level @ 0..=1, network @ 0..=2, counting @ 0..=1) => (
                 [Level::Partial, Level::Full][usize::from(level)],
-                [Network::Off, Network::On][usize::from(network)],
+                [Network::Off, Network::On, Network::Session][usize::from(network)],
                 [Counting::Always, Counting::WhereFree][usize::from(counting)],
             ),
             _ => return Err(unknown),
@@ -127,7 +138,7 @@ mod tests {
         assert_eq!(CommonConfinement::from_bytes(bytes).unwrap(), common);
         for at in [0, 2, 3] {
             let mut bad = bytes;
-            bad[at] = 2;
+            bad[at] = 3;
             assert!(CommonConfinement::from_bytes(bad).is_err(), "{at}");
         }
     }

@@ -1,7 +1,7 @@
 //! Encodes a plan for the supervisor: length-prefixed, versioned, bounded. Anything that
 //! does not decode exactly is refused.
 
-use super::{Counting, Error, Limits, Memory, Network, Plan, Result};
+use super::{Counting, Error, Limits, Memory, Network, Plan, Result, Scaffold};
 use crate::scope::{Reading, Writing};
 use std::ffi::OsString;
 use std::io::Read;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// Must change whenever the format changes.
-const MAGIC: [u8; 8] = *b"haftbox5";
+const MAGIC: [u8; 8] = *b"haftbox6";
 
 /// Large enough for the protected paths of several thousand repositories.
 const MAX_BYTES: usize = 4 << 20;
@@ -36,6 +36,7 @@ impl Plan {
         body.push(match self.network {
             Network::Off => 0,
             Network::On => 1,
+            Network::Session => 2,
         });
         body.push(match self.limits.counting {
             Counting::Always => 0,
@@ -48,10 +49,19 @@ impl Plan {
         };
         body.extend(memory.to_le_bytes());
         let temp = vec![self.temp.clone()];
+        let scaffolds = self.scaffolds.iter();
+        let scaffolds: Vec<PathBuf> = scaffolds
+            .flat_map(|Scaffold { folder, points }| {
+                let pair = |point| [folder.clone(), folder.join(point)];
+                points.iter().flat_map(pair)
+            })
+            .collect();
         for list in [
             &self.roots,
             &self.readable,
             &self.own,
+            &self.layers,
+            &scaffolds,
             &self.inert,
             &temp,
             &self.protected,
@@ -175,6 +185,7 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
     let network = match cursor.byte()? {
         0 => Network::Off,
         1 => Network::On,
+        2 => Network::Session,
         _ => return Err(Error::Malformed("unknown network policy")),
     };
     let counting = match cursor.byte()? {
@@ -193,6 +204,8 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
     }
     let readable = cursor.paths()?;
     let own = cursor.paths()?;
+    let layers = cursor.paths()?;
+    let scaffolds = scaffolds(&cursor.paths()?)?;
     let inert = cursor.paths()?;
     let temp = match <[PathBuf; 1]>::try_from(cursor.paths()?) {
         Ok([temp]) => temp,
@@ -205,11 +218,14 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
         identities: Vec::new(),
         readable,
         own,
+        layers,
+        scaffolds,
         inert,
         temp,
         protected: cursor.paths()?,
         // Not needed by the confined process.
         watched: Vec::new(),
+        configs: Vec::new(),
         pinned: cursor.paths()?,
         hidden: cursor.paths()?,
         denied: cursor.paths()?,
@@ -233,6 +249,26 @@ fn decode(mut cursor: Cursor<'_>) -> Result<Plan> {
     }
 }
 
+/// Reads pairs of a folder and a missing folder below it.
+fn scaffolds(paths: &[PathBuf]) -> Result<Vec<Scaffold>> {
+    let mut scaffolds: Vec<Scaffold> = Vec::new();
+    for pair in paths.chunks(2) {
+        let [folder, point] = pair else {
+            return Err(Error::Malformed("half a scaffold"));
+        };
+        let point = point.strip_prefix(folder);
+        let point = point.map_err(|_| Error::Malformed("a scaffold elsewhere"))?;
+        match scaffolds.iter_mut().find(|known| known.folder == *folder) {
+            Some(known) => known.points.push(point.to_owned()),
+            None => scaffolds.push(Scaffold {
+                folder: folder.clone(),
+                points: vec![point.to_owned()],
+            }),
+        }
+    }
+    Ok(scaffolds)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -245,10 +281,16 @@ pub(super) mod tests {
             identities: vec![(1, 2), (3, u64::MAX)],
             readable: vec!["/out".into()],
             own: vec!["/state/caches/one".into()],
+            layers: vec!["/home/.cache".into()],
+            scaffolds: vec![Scaffold {
+                folder: "/home".into(),
+                points: vec![".npm".into(), "go/pkg".into()],
+            }],
             inert: vec!["/work".into(), "/more".into()],
             temp: "/private".into(),
             protected: vec!["/work/.git/hooks".into()],
             watched: Vec::new(),
+            configs: Vec::new(),
             pinned: vec!["/work/.husky".into()],
             hidden: vec![PathBuf::from(OsString::from_vec(b"/h\xff\n".to_vec()))],
             denied: vec!["/project/secrets".into()],
@@ -289,7 +331,7 @@ pub(super) mod tests {
             (12, 9),
             (13, 0),
             (13, 7),
-            (14, 2),
+            (14, 3),
             (15, 2),
             (3, 255),
         ] {

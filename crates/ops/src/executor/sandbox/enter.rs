@@ -5,11 +5,14 @@ use super::busy::{again, is_passing};
 use super::cgroup::ControlGroup;
 use super::{
     CommonConfinement, Counting, Entered, Error, Level, Limits, Memory, Network, Plan, Result,
-    Role, Stage, Strength, landlock_rules, mounts, privileges, seccomp, syscalls,
+    Role, SessionLayers, SessionNetwork, Stage, Strength, landlock_rules, mounts, network,
+    privileges, seccomp, syscalls,
 };
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
 use rustix::thread::UnshareFlags;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 
 /// Confines the calling process, which must have one thread and an environment without
 /// secrets.
@@ -19,15 +22,20 @@ use rustix::thread::UnshareFlags;
 /// descriptors are closed when the command starts, and its own entries in `/proc` can no
 /// longer be opened.
 ///
+/// `layers` are the copies of the cache layers that the first stage made.
+///
 /// # Errors
 /// The kernel refused a step. The process is then partly confined and must exit.
-pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
+pub fn enter(plan: &Plan, strength: Strength, stage: Stage, layers: &[OwnedFd]) -> Result<Entered> {
     match (strength.level, stage) {
-        (_, Stage::Outer) => leave(CommonConfinement {
-            strength,
-            network: plan.network,
-            limits: plan.limits,
-        }),
+        (_, Stage::Outer) => {
+            let common = CommonConfinement {
+                strength,
+                network: plan.network,
+                limits: plan.limits,
+            };
+            leave(common, None, None)
+        }
         (Level::Full, Stage::Inner) => {
             // The command's umask must not apply to mount points: it may remove all
             // permissions.
@@ -40,15 +48,16 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
                 maximum: files.maximum,
             };
             let _ = setrlimit(Resource::Nofile, all);
-            let built = mounts::build(plan);
+            let built = mounts::build(plan, layers);
             rustix::process::umask(umask);
-            built?;
+            let layered = built?;
             setrlimit(Resource::Nofile, files).map_err(step("limit"))?;
-            confine(plan, strength)?;
+            confine(plan, strength, &layered)?;
             die_with_parent()?;
             Ok(Entered {
                 role: Role::RunCommand,
                 control_group: None,
+                layers: Vec::new(),
             })
         }
         (Level::Partial, Stage::Inner) => {
@@ -59,23 +68,31 @@ pub fn enter(plan: &Plan, strength: Strength, stage: Stage) -> Result<Entered> {
     }
 }
 
-/// Runs the first stage, which needs no plan and so can run before there is one.
+/// Runs the first stage, which needs no plan and so can run before there is one. `session` is
+/// the network to join, if the command shares one; `layers` are the cache layers to copy.
 ///
 /// # Errors
 /// Same as [`enter`].
-pub fn leave(common: CommonConfinement) -> Result<Entered> {
+pub fn leave(
+    common: CommonConfinement,
+    session: Option<&SessionNetwork>,
+    layers: Option<&SessionLayers>,
+) -> Result<Entered> {
+    // From haft's own user namespace, the only one from which both can be reached.
+    let layers = layers.map(SessionLayers::take).transpose()?;
     // Before the namespaces, because afterwards the group is out of reach. Also without
     // namespaces, because a confined process can no longer remove the group, and the
     // command can kill it.
     let control_group = control_group(common.limits);
     if common.strength.level == Level::Full {
-        new_namespaces(common.network)?;
+        new_namespaces(common.network, session)?;
         privileges::keep_for_mounting()?;
         limit(Resource::Nproc, u64::from(common.limits.processes))?;
     }
     Ok(Entered {
         role: Role::StartInner,
         control_group,
+        layers: layers.unwrap_or_default(),
     })
 }
 
@@ -88,10 +105,11 @@ fn without_namespaces(plan: &Plan, strength: Strength) -> Result<Entered> {
             others.saturating_add(plan.limits.processes.into()),
         )?;
     }
-    confine(plan, strength)?;
+    confine(plan, strength, &[])?;
     Ok(Entered {
         role: Role::RunCommand,
         control_group: None,
+        layers: Vec::new(),
     })
 }
 
@@ -124,16 +142,33 @@ fn control_group(limits: Limits) -> Option<ControlGroup> {
 }
 
 /// Enters new namespaces, with the same user id.
-fn new_namespaces(network: Network) -> Result<()> {
+fn new_namespaces(network: Network, session: Option<&SessionNetwork>) -> Result<()> {
+    let flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
+    match (network, session) {
+        (Network::On, _) => new_user_namespace(flags),
+        (Network::Off, _) => {
+            new_user_namespace(flags | UnshareFlags::NEWNET)?;
+            network::raise_loopback()
+        }
+        (Network::Session, Some(session)) => {
+            session.join()?;
+            // In a user namespace of its own, the command has no rights over the network, and
+            // its processes are counted separately.
+            new_user_namespace(flags)
+        }
+        (Network::Session, None) => Err(Error::NotEnforced {
+            mechanism: "network of the session",
+            reason: "it is missing".to_owned(),
+        }),
+    }
+}
+
+/// Enters a new user namespace with the same user id, and the other namespaces in `flags`.
+pub(super) fn new_user_namespace(flags: UnshareFlags) -> Result<()> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
-    let mut flags =
-        UnshareFlags::NEWUSER | UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC;
-    if network == Network::Off {
-        flags |= UnshareFlags::NEWNET;
-    }
     again(
-        || syscalls::leave_namespaces(flags),
+        || syscalls::leave_namespaces(flags | UnshareFlags::NEWUSER),
         |error| is_passing(&(*error).into()),
     )
     .map_err(step("new namespaces"))?;
@@ -142,7 +177,7 @@ fn new_namespaces(network: Network) -> Result<()> {
     write("/proc/self/gid_map", &format!("{group} {group} 1"))
 }
 
-fn confine(plan: &Plan, strength: Strength) -> Result<()> {
+fn confine(plan: &Plan, strength: Strength, layered: &[&Path]) -> Result<()> {
     // The current folder still refers to the old mounts.
     rustix::process::chdir(plan.work_dir()).map_err(step("work folder"))?;
     // Closes what haft or its parents left open when the next program starts.
@@ -152,7 +187,7 @@ fn confine(plan: &Plan, strength: Strength) -> Result<()> {
         limit(Resource::As, bytes)?;
     }
     privileges::drop_all()?;
-    landlock_rules::restrict(plan, strength)?;
+    landlock_rules::restrict(plan, strength, layered)?;
     seccomp::restrict(strength.level, plan.network)?;
     // Protects the supervisor's memory, environment and descriptors. Starting the command
     // lifts this for the command.
@@ -206,7 +241,7 @@ fn write(path: &'static str, text: &str) -> Result<()> {
     })
 }
 
-fn step(step: &'static str) -> impl FnOnce(Errno) -> Error {
+pub(super) fn step(step: &'static str) -> impl FnOnce(Errno) -> Error {
     move |error| Error::Step {
         step,
         path: None,

@@ -1,13 +1,15 @@
 //! Folders that the rules name, and what is found in them.
 
 use crate::git::{self, Controls};
-use crate::scope::rules::SECRET;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::rules::SYSTEM;
+
+use crate::scope::secret::{HOST_KEYS, SECRET, SYSTEM_SECRET, is_host_key};
 use crate::scope::shut::look;
 use crate::scope::shut::shut_folder;
 #[cfg(target_os = "linux")]
 pub(super) use crate::scope::temp::SHARED as TEMP;
+use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 
 /// Folders with the sockets of services and sessions.
@@ -70,7 +72,7 @@ const LINKS: usize = 40;
 /// Resolves all links in a path, also those in folders that this user has shut. Parts that
 /// do not exist are kept, below the real folder they would be in. A link in a cycle is kept
 /// as it is.
-pub(super) fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     follow(path, LINKS)
 }
 
@@ -104,7 +106,7 @@ fn follow(path: &Path, links: usize) -> PathBuf {
     clippy::disallowed_methods,
     reason = "lists homes, repositories and the top of the disk to plan around them"
 )]
-pub(super) fn names(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn names(folder: &Path) -> Vec<PathBuf> {
     let list = || Ok::<_, std::io::Error>(std::fs::read_dir(folder)?.flatten().collect());
     let entries: Vec<std::fs::DirEntry> = look(folder, list).unwrap_or_default();
     let mut paths: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).collect();
@@ -113,7 +115,7 @@ pub(super) fn names(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the secret paths of the given homes and of every other home that can be entered,
-/// as real paths, whether they exist or not.
+/// as real paths, whether they exist or not; and those of the machine that this user can read.
 #[must_use]
 pub fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = homes.iter().map(|home| real(home)).collect();
@@ -128,6 +130,21 @@ pub fn secrets(homes: &[PathBuf]) -> Vec<PathBuf> {
             Kind::Nothing | Kind::Shut => path,
             Kind::Folder | Kind::File | Kind::Link => real(&path),
         })
+        .chain(system_secrets())
+        .collect()
+}
+
+/// Returns the secret paths of the machine, as real paths. Each hidden path costs a mount, so
+/// those that this user cannot read anyway are left out; for most users that is all of them.
+fn system_secrets() -> Vec<PathBuf> {
+    let keys = names(Path::new(HOST_KEYS)).into_iter();
+    let keys = keys.filter(|path| path.file_name().is_some_and(is_host_key));
+    SYSTEM_SECRET
+        .iter()
+        .map(PathBuf::from)
+        .chain(keys)
+        .filter(|path| access(path, Access::READ_OK).is_ok())
+        .map(|path| real(&path))
         .collect()
 }
 

@@ -44,7 +44,8 @@ pub(super) fn version() -> Result<u8> {
 
 /// Applies the rules to the calling process. Everything in this version is required, so a
 /// kernel older than the probed one is an error.
-pub(super) fn restrict(plan: &Plan, strength: Strength) -> Result<()> {
+/// `layered` are the cache folders that have a layer.
+pub(super) fn restrict(plan: &Plan, strength: Strength, layered: &[&Path]) -> Result<()> {
     if strength.landlock < OLDEST {
         return Err(not_enforced("the kernel's version is too old"));
     }
@@ -57,15 +58,22 @@ pub(super) fn restrict(plan: &Plan, strength: Strength) -> Result<()> {
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(version))
         .map_err(not_enforced)?;
-    if strength.landlock >= 4 && plan.network == Network::Off {
+    // With namespaces, a command without network is in a network of its own, where it may use
+    // all ports.
+    let is_isolated = strength.level == Level::Full && plan.network != Network::On;
+    if strength.landlock >= 4 && plan.network != Network::On && !is_isolated {
         rules = rules
             .handle_access(AccessNet::from_all(version))
             .map_err(not_enforced)?;
     }
     if strength.landlock >= 6 {
-        rules = rules
-            .scope(Scope::from_all(version))
-            .map_err(not_enforced)?;
+        let scope = match is_isolated {
+            // Abstract UNIX sockets belong to a network. Those of the session's other commands
+            // may be used.
+            true => Scope::Signal.into(),
+            false => Scope::from_all(version),
+        };
+        rules = rules.scope(scope).map_err(not_enforced)?;
     }
     let mut rules = rules.create().map_err(not_enforced)?;
 
@@ -86,6 +94,9 @@ pub(super) fn restrict(plan: &Plan, strength: Strength) -> Result<()> {
     for path in writable(plan, strength.level) {
         let rights = without_starting(plan, inert, &path, write);
         rules = allow(plan, rules, &path, rights)?;
+    }
+    for path in layered {
+        rules = allow(plan, rules, path, read | write)?;
     }
     let status = rules.restrict_self().map_err(not_enforced)?;
     if status.ruleset == RulesetStatus::FullyEnforced {
@@ -155,10 +166,14 @@ fn readable(plan: &Plan, level: Level) -> Result<Vec<PathBuf>> {
         }
         // Commands are programs; with the roots alone none would start.
         (Reading::RootsAndSystem | Reading::Roots, _) => {
-            if level == Level::Partial {
-                excluded(plan)?;
+            let system = known_paths::SYSTEM.iter().map(Path::new);
+            match level {
+                Level::Full => paths.extend(system.map(Path::to_owned)),
+                Level::Partial => {
+                    let excluded = excluded(plan)?;
+                    paths.extend(system.flat_map(|path| everything_but(path, &excluded)));
+                }
             }
-            paths.extend(known_paths::SYSTEM.iter().map(PathBuf::from));
             paths.push(PathBuf::from("/proc"));
         }
     }

@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// Kind of mount on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MountKind {
+    /// The folder itself with missing folders added, read-only.
+    Scaffold,
+    /// A layer over a cache folder, writable.
+    Layer,
     /// The path itself, read-only, so that no program in it can be started.
     Inert,
     /// The folder itself, so that it can be neither renamed nor removed.
@@ -75,6 +79,12 @@ pub(super) fn entries(plan: &Plan) -> Result<Vec<Entry>> {
         // Device settings and control groups do not belong to any project.
         add(Path::new("/sys"), MountKind::Protected);
     }
+    for scaffold in &plan.scaffolds {
+        add(&scaffold.folder, MountKind::Scaffold);
+    }
+    for path in &plan.layers {
+        add(path, MountKind::Layer);
+    }
     for path in &plan.inert {
         add(path, MountKind::Inert);
     }
@@ -123,7 +133,12 @@ fn is_inert(path: &Path, used: MountKind, inert: &[PathBuf]) -> bool {
             inert.iter().any(|folder| path.starts_with(folder))
         }
         MountKind::Readable => inert.iter().any(|folder| folder == path),
-        MountKind::Cover | MountKind::Temp | MountKind::Own | MountKind::Hidden => false,
+        MountKind::Scaffold
+        | MountKind::Layer
+        | MountKind::Cover
+        | MountKind::Temp
+        | MountKind::Own
+        | MountKind::Hidden => false,
     }
 }
 
@@ -156,7 +171,13 @@ fn arrange(
     // than mounting.
     let mut places: HashMap<PathBuf, usize> = HashMap::new();
     for (path, used) in wanted {
-        let kind = kind(&path);
+        let kind = match (kind(&path), used) {
+            // Mounted where a scaffold, or the mount around it, has a place for it.
+            (Kind::Nothing | Kind::Folder, MountKind::Layer) => Kind::Folder,
+            // Without it, the folder just cannot be written.
+            (found, MountKind::Layer | MountKind::Scaffold) if found != Kind::Folder => continue,
+            (found, _) => found,
+        };
         match (kind, used) {
             // Skipping it would leave it open to the command.
             (Kind::Link | Kind::Shut, _)
@@ -187,7 +208,7 @@ fn arrange(
         if let Some(entry) = outer.and_then(|at| kept.get_mut(at))
             && matches!(
                 entry.used,
-                MountKind::Hidden | MountKind::Cover | MountKind::Temp
+                MountKind::Hidden | MountKind::Cover | MountKind::Temp | MountKind::Layer
             )
             && let Ok(below) = path.strip_prefix(&entry.path)
         {
@@ -218,6 +239,13 @@ fn is_needed(used: MountKind, around: Option<MountKind>) -> bool {
             _ => true,
         },
         MountKind::Own => true,
+        MountKind::Layer => matches!(
+            around,
+            None | Some(
+                MountKind::Scaffold | MountKind::Layer | MountKind::Cover | MountKind::Temp
+            )
+        ),
+        MountKind::Scaffold => around.is_none(),
         // Needed only if the mount around it is not inert, which the caller checks.
         MountKind::Inert => false,
         // Everything outside the roots is read-only already.
@@ -230,6 +258,7 @@ fn is_needed(used: MountKind, around: Option<MountKind>) -> bool {
             around,
             Some(
                 MountKind::Hidden
+                    | MountKind::Layer
                     | MountKind::Cover
                     | MountKind::Temp
                     | MountKind::Writable

@@ -1,6 +1,8 @@
 //! The paths and hosts that a command may use, computed in haft's own process.
 
+use super::changeable;
 use super::known_paths::{self, Kind};
+use super::scaffold::Scaffold;
 use super::{Error, Execution, Level, Limits, Network, Result};
 use crate::git::Controls;
 use crate::scope::{self, FileRules, Identity, Reading, Writing};
@@ -57,11 +59,16 @@ pub struct Plan {
     pub(super) readable: Vec<PathBuf>,
     /// Folders that only this program may write and see.
     pub(super) own: Vec<PathBuf>,
+    /// Cache folders with a layer, in the order of the session's layers.
+    pub(super) layers: Vec<PathBuf>,
+    pub(super) scaffolds: Vec<Scaffold>,
     /// Folders from which no program can be started.
     pub(super) inert: Vec<PathBuf>,
     pub(super) temp: PathBuf,
     pub(super) protected: Vec<PathBuf>,
     pub(super) watched: Vec<Watched>,
+    /// Protected configurations of repositories, in which harmless variables may change.
+    pub(super) configs: Vec<PathBuf>,
     /// Folders in the roots that lead to watched paths, or that a `..` on the way to a
     /// protected path leaves. They must not be renamed or replaced.
     pub(super) pinned: Vec<PathBuf>,
@@ -153,6 +160,7 @@ impl Plan {
         for root in &roots {
             controls.extend(known_paths::always_protected(root, home));
         }
+        let configs = std::mem::take(&mut controls.configs);
         // A command that changes a link on the way to a protected path decides what git and
         // the next session of haft read there. The same holds for one that replaces a
         // folder before a `..` with a link.
@@ -277,10 +285,13 @@ impl Plan {
             identities,
             readable,
             own: Vec::new(),
+            layers: Vec::new(),
+            scaffolds: Vec::new(),
             inert,
             temp,
             protected,
             watched,
+            configs: Vec::new(),
             pinned,
             hidden: existing(all.into_iter()),
             denied: existing(request.denied.iter().cloned()),
@@ -291,8 +302,12 @@ impl Plan {
             network: request.network,
             limits: request.limits,
         };
+        if writing == Writing::Roots {
+            plan.configs = changeable::configs(&plan, configs, request);
+        }
         for list in [
             &mut plan.protected,
+            &mut plan.configs,
             &mut plan.hidden,
             &mut plan.denied,
             &mut plan.sockets,
@@ -303,6 +318,11 @@ impl Plan {
             list.dedup();
         }
         Ok(plan)
+    }
+
+    /// Configurations of repositories in which a command may change harmless variables.
+    pub(crate) fn configs(&self) -> &[PathBuf] {
+        &self.configs
     }
 
     /// Protected and secret paths inside the roots that did not exist, or were links, when
@@ -331,7 +351,12 @@ impl Plan {
     pub(in crate::executor) fn writable(&self) -> Vec<PathBuf> {
         let shared = crate::scope::temp::SHARED.iter().map(PathBuf::from);
         let roots = self.roots.iter().cloned();
-        roots.chain([self.temp.clone()]).chain(shared).collect()
+        let layers = self.layers.iter().cloned();
+        roots
+            .chain([self.temp.clone()])
+            .chain(shared)
+            .chain(layers)
+            .collect()
     }
 
     /// Lets this program, and no other, see and write a folder, wherever it is.

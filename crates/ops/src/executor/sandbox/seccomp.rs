@@ -106,7 +106,8 @@ fn families(level: Level, network: Network) -> Vec<i32> {
     if level == Level::Full {
         allowed.push(libc::AF_UNIX);
     }
-    if network == Network::On {
+    // At the full level, a command without network has a network of its own.
+    if level == Level::Full || network == Network::On {
         allowed.extend([libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]);
     }
     allowed
@@ -136,7 +137,17 @@ fn program(level: Level, network: Network) -> Result<BpfProgram, seccompiler::Ba
         )?])?);
     }
     rules.insert(libc::SYS_ioctl, typed);
-    rules.insert(libc::SYS_socket, unless(0, &families(level, network))?);
+    let mut sockets = unless(0, &families(level, network))?;
+    if network != Network::On && !sockets.is_empty() {
+        // Programs list their interfaces with netlink. Its other protocols are for
+        // administrators.
+        let equals = |value: i32| u64::from(value.cast_unsigned());
+        sockets.push(Rule::new(vec![
+            Condition::new(0, Length::Dword, Compare::Eq, equals(libc::AF_NETLINK))?,
+            Condition::new(2, Length::Dword, Compare::Ne, equals(libc::NETLINK_ROUTE))?,
+        ])?);
+    }
+    rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, unless(0, &[libc::AF_UNIX])?);
 
     // Changing another process's limits can kill it without a signal.

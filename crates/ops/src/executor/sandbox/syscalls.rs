@@ -1,7 +1,7 @@
-//! The four system calls that have no safe wrapper.
+//! The five system calls that have no safe wrapper.
 #![expect(
     unsafe_code,
-    reason = "`mount_setattr` and `close_range` have no wrapper at all, `unshare` and `fork` none that is safe"
+    reason = "`mount_setattr`, `close_range` and the `ioctl` for interfaces have no wrapper at all, `unshare` and `fork` none that is safe"
 )]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -72,6 +72,29 @@ pub(super) fn set_mount_attributes(
     }
 }
 
+/// Switches on the interface `lo` in the network of the calling process.
+pub(super) fn raise_loopback() -> Result<()> {
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
+    // SAFETY: all of its fields may be zero.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (slot, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+        *slot = byte.cast_signed();
+    }
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
+    // SAFETY: the kernel reads a structure of the right type that lives during the call.
+    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    if answer == 0 {
+        Ok(())
+    } else {
+        let error = std::io::Error::last_os_error();
+        Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
+    }
+}
+
 /// Leaves haft's namespaces.
 pub(super) fn leave_namespaces(flags: UnshareFlags) -> Result<()> {
     // SAFETY: the table of open files stays shared, which is the one thing that
@@ -125,4 +148,13 @@ pub(super) fn split() -> Result<Option<Pid>> {
         }
         number => Ok(Pid::from_raw(number)),
     }
+}
+
+/// Opens a namespace of the calling process.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the kernel about the process itself"
+)]
+pub(super) fn namespace(kind: &str) -> std::io::Result<std::fs::File> {
+    std::fs::File::open(format!("/proc/self/ns/{kind}"))
 }

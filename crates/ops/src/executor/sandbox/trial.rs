@@ -3,7 +3,7 @@
 use super::{Enforcement, Helper, Processes};
 use crate::executor::sandbox::{
     Counting, Error, Level, Limits, Memory, Network, Plan, Role, Stage, Strength, busy, cgroup,
-    enter, landlock_rules,
+    enter, landlock_rules, layers, network,
 };
 use crate::scope::{Reading, Writing};
 use std::path::{Path, PathBuf};
@@ -219,14 +219,14 @@ pub fn rehearse(helper: &Helper, words: &[String]) -> String {
 fn attempt(helper: &Helper, words: &[String]) -> Result<String, Trouble> {
     let mut words = words.iter().map(String::as_str);
     let what = words.next().unwrap_or_default();
-    let landlock = words.next().and_then(|word| word.parse().ok());
+    let landlock = words.clone().next().and_then(|word| word.parse().ok());
     let landlock = landlock.unwrap_or_default();
     let troubled = |error: Error| match error.is_passing() {
         true => Trouble::Busy(error.to_string()),
         false => Trouble::Lacks(error.to_string()),
     };
     let put_on =
-        |level, stage| enter(&sample(), Strength { level, landlock }, stage).map_err(troubled);
+        |level, stage| enter(&sample(), Strength { level, landlock }, stage, &[]).map_err(troubled);
     match what {
         "landlock" => landlock_rules::version()
             .map(|version| version.to_string())
@@ -234,6 +234,11 @@ fn attempt(helper: &Helper, words: &[String]) -> Result<String, Trouble> {
         "group" => cgroup::ControlGroup::enter(64)
             .map(|_| "held".to_owned())
             .map_err(Trouble::Lacks),
+        network::WORD => {
+            network::create(words.filter_map(|word| word.parse().ok())).map_err(troubled)?;
+            Ok("network".to_owned())
+        }
+        layers::WORD => layers::create().map_err(troubled),
         "partial" => put_on(Level::Partial, Stage::Inner).map(|_| "partial".to_owned()),
         "inner" => put_on(Level::Full, Stage::Inner).map(|_| "full".to_owned()),
         "full" => {
@@ -260,6 +265,7 @@ fn sample() -> Plan {
         })
         .map_or_else(|| PathBuf::from("/"), Path::to_owned);
     Plan {
+        configs: Vec::new(),
         reading: Reading::NotSecret,
         writing: Writing::Nothing,
         roots: vec![PathBuf::from("/")],
@@ -268,6 +274,8 @@ fn sample() -> Plan {
             .collect(),
         readable: Vec::new(),
         own: Vec::new(),
+        layers: Vec::new(),
+        scaffolds: Vec::new(),
         inert: Vec::new(),
         temp,
         protected: Vec::new(),

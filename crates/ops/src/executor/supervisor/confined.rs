@@ -5,7 +5,7 @@
 //! command and supervises it. If any part of the confinement fails, the command is not run.
 
 use super::super::sandbox::{self, Confinement, Entered, Stage, enter, split};
-use super::super::wire::{Order, Report};
+use super::super::wire::{Notified, Order, Report};
 use super::super::{GRACE, Refusal, notify};
 use super::{sweep, watch_over};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub(super) struct Handles {
     /// Standard input of the command.
     pub(super) input: Option<OwnedFd>,
-    /// Socket for the listener that records the command's changes.
-    pub(super) recorder: Option<OwnedFd>,
+    /// Socket for the listener of a filter, and the calls that the filter notifies.
+    pub(super) listens: Option<(OwnedFd, Notified)>,
 }
 
 pub(super) fn enter_sandbox(
@@ -54,11 +54,11 @@ pub(super) fn enter_sandbox(
             drop(entered);
             stood_by
         }
-        Ok(None) => match enter(plan, *strength, Stage::Inner) {
+        Ok(None) => match enter(plan, *strength, Stage::Inner, &entered.layers) {
             Err(error) => refuse(socket, &error),
             Ok(_) => {
-                if let Some(recorder) = handles.recorder {
-                    notify::install(recorder)?;
+                if let Some((socket, calls)) = handles.listens {
+                    notify::install(socket, calls)?;
                 }
                 watch_over(order, handles.input, socket, null)
             }
