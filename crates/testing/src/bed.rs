@@ -80,7 +80,7 @@ impl Bed {
     }
 
     /// Returns the program in the work folder, with an empty standard input and no more of
-    /// the environment than `HOME` and `PATH`.
+    /// the environment than `HOME`, `PATH` and the limit of git's search for a repository.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
         self.command_of(&self.program, args)
@@ -96,6 +96,8 @@ impl Bed {
             .env_clear()
             .env("HOME", self.home(""))
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            // The bed may lie inside a checkout, which no git command of a test may touch.
+            .env("GIT_CEILING_DIRECTORIES", self.path(""))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
