@@ -4,6 +4,8 @@ use crate::bed::{Bed, results};
 use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const STATE: &str = "tools:\n  toolset: deepagents\nbackend: state\n";
 const ROUTED: &str = "tools:\n  toolset: deepagents\nbackend:\n  routes:\n    /notes: state\n    \
@@ -113,16 +115,27 @@ fn killed_after(bed: &Bed, call: &str) {
     child.wait().unwrap();
 }
 
+/// The id of the last call whose result is in a request.
+fn last_call(request: &Value) -> Option<&str> {
+    let messages = request["messages"].as_array().unwrap();
+    let mut ids = messages.iter().rev().map(|one| &one["tool_call_id"]);
+    ids.find_map(Value::as_str)
+}
+
 #[test]
 fn reported_events_survive_a_kill() {
-    let bed = Bed::new(vec![
-        write("c1", "/p.md", "plan"),
-        Turn::Silent,
-        read("c2", "/p.md"),
-        Turn::text("Done."),
-    ])
+    // The kill may come before or after the second request, which is never answered.
+    let is_killed = Arc::new(AtomicBool::new(false));
+    let killed = is_killed.clone();
+    let bed = Bed::new(move |request: &Value, _| match last_call(request) {
+        None => write("c1", "/p.md", "plan"),
+        Some("c1") if !killed.load(Ordering::Acquire) => Turn::Silent,
+        Some("c1") => read("c2", "/p.md"),
+        Some(_) => Turn::text("Done."),
+    })
     .and(STATE);
     killed_after(&bed, "c1");
+    is_killed.store(true, Ordering::Release);
     assert_eq!(bed.resume(&[]).code, Some(0));
     assert_eq!(result(&bed, "c2")["content"], "     1\tplan");
 }
@@ -130,18 +143,19 @@ fn reported_events_survive_a_kill() {
 #[test]
 fn files_of_a_sub_agent_survive_a_kill() {
     for is_killed in [true, false] {
-        let ask = ModelReply::calling("p1", "general_purpose", &json!({ "request": "Write it" }));
-        let bed = Bed::new(vec![
-            ask.into(),
-            write("s1", "/c.md", "child"),
-            if is_killed {
-                Turn::Silent
-            } else {
-                Turn::text("Written.")
-            },
-            read("p2", "/c.md"),
-            Turn::text("Done."),
-        ])
+        let bed = Bed::new(move |request: &Value, _| match last_call(request) {
+            None if request["messages"].to_string().contains("Write it") => {
+                write("s1", "/c.md", "child")
+            }
+            None => {
+                let arguments = json!({ "request": "Write it" });
+                ModelReply::calling("p1", "general_purpose", &arguments).into()
+            }
+            Some("s1") if is_killed => Turn::Silent,
+            Some("s1") => Turn::text("Written."),
+            Some("p1") => read("p2", "/c.md"),
+            Some(_) => Turn::text("Done."),
+        })
         .and(STATE);
         if is_killed {
             killed_after(&bed, "s1");
