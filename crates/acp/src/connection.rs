@@ -187,7 +187,9 @@ impl Connection {
                 let connection = Arc::clone(connection);
                 tokio::spawn(async move {
                     let result = session.prompt(accepted, parts).await;
-                    let ended = connection.protocol().map(|known| known.ended(&session.id, result));
+                    let ended = connection
+                        .protocol()
+                        .map(|known| known.ended(&session.id, result));
                     match ended {
                         Ok(Ended::Answer(result)) => {
                             connection.open_requests().remove(&key);
@@ -250,9 +252,7 @@ impl Connection {
                 session.tell_settings();
                 return Ok(Begun::Answer(json!({})));
             }
-            Incoming::SetOption(chosen) => {
-                Work::SetOption(self.session(&chosen.session)?, chosen)
-            }
+            Incoming::SetOption(chosen) => Work::SetOption(self.session(&chosen.session)?, chosen),
         }))
     }
 

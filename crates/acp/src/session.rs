@@ -177,6 +177,13 @@ impl Session {
                 options: chosen(&offers.model, &choices.model),
             },
             Setting {
+                id: "effort",
+                name: "Effort",
+                description: "How much the model thinks before it answers",
+                category: Category::Effort,
+                options: chosen(&offers.effort, &choices.effort),
+            },
+            Setting {
                 id: "sandbox",
                 name: "Sandbox",
                 description: "What commands may write; takes effect with the next prompt",
@@ -328,6 +335,7 @@ impl Session {
             state.choices.is_read_only = self.asker.mode() == Mode::Plan;
             let without_model = |choices: &Choices| Choices {
                 model: None,
+                effort: None,
                 ..choices.clone()
             };
             if without_model(&state.choices) == without_model(&state.applied) {
@@ -410,9 +418,17 @@ impl Session {
                 values.join(", ")
             )));
         }
-        if setting.id == "model" {
+        let mut choices = self.lock().choices.clone();
+        let value = Some(chosen.value);
+        match setting.id {
+            "model" => choices.model = value,
+            "effort" => choices.effort = value,
+            "sandbox" => choices.sandbox = value,
+            _ => choices.network = value,
+        }
+        if matches!(setting.id, "model" | "effort") {
             let seat = self.seat()?;
-            let set = seat.set_model(&chosen.value).await;
+            let set = seat.set_model(&choices).await;
             set.map_err(RpcError::invalid)?;
             let window = seat
                 .agent()
@@ -422,13 +438,7 @@ impl Session {
             self.asker
                 .translate(|translator| translator.set_window(window));
         }
-        let mut state = self.lock();
-        let value = Some(chosen.value);
-        match setting.id {
-            "model" => state.choices.model = value,
-            "sandbox" => state.choices.sandbox = value,
-            _ => state.choices.network = value,
-        }
+        self.lock().choices = choices;
         Ok(())
     }
 

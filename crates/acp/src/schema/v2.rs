@@ -285,9 +285,7 @@ fn server(server: v2::McpServer) -> Result<Server, RpcError> {
             Ok(Server::Address {
                 name: server.name,
                 url: server.url,
-                headers: headers
-                    .map(|header| (header.name, header.value))
-                    .collect(),
+                headers: headers.map(|header| (header.name, header.value)).collect(),
                 is_sse: false,
             })
         }

@@ -1,8 +1,8 @@
 //! What the user is asked: permissions and forms.
 
 use super::updates::call_update;
-use crate::schema::{Answer, AnswerKind, FormAnswer, read, write};
 use crate::rpc::RpcError;
+use crate::schema::{Answer, AnswerKind, FormAnswer, read, write};
 use crate::update::CallUpdate;
 use agent_client_protocol_schema::v1;
 use serde_json::Value;

@@ -18,8 +18,7 @@ pub(super) fn ask(session: &str, update: CallUpdate, answers: Vec<Answer>) -> Va
         v2::PermissionOption::new(answer.id, answer.name, kind)
     });
     let title = update.title.clone().unwrap_or_else(|| update.tool.clone());
-    let request =
-        v2::RequestPermissionRequest::new(session.to_owned(), title, options.collect());
+    let request = v2::RequestPermissionRequest::new(session.to_owned(), title, options.collect());
     write(request.subject(v2::RequestPermissionSubject::from(call(update)))).unwrap_or_default()
 }
 

@@ -73,7 +73,11 @@ fn patch(path: &Path, old: Option<&str>, new: Option<&str>) -> String {
     let name = path.to_string_lossy().replace('\n', "\\n");
     let name = name.trim_start_matches('/');
     let (mode, from, to) = match (old, new) {
-        (None, _) => ("new file mode 100644\n", "/dev/null".to_owned(), format!("b/{name}")),
+        (None, _) => (
+            "new file mode 100644\n",
+            "/dev/null".to_owned(),
+            format!("b/{name}"),
+        ),
         (_, None) => (
             "deleted file mode 100644\n",
             format!("a/{name}"),
@@ -81,7 +85,12 @@ fn patch(path: &Path, old: Option<&str>, new: Option<&str>) -> String {
         ),
         _ => ("", format!("a/{name}"), format!("b/{name}")),
     };
-    let lines = unified(old.unwrap_or_default(), new.unwrap_or_default(), "", CONTEXT);
+    let lines = unified(
+        old.unwrap_or_default(),
+        new.unwrap_or_default(),
+        "",
+        CONTEXT,
+    );
     let hunks = lines.find("@@").and_then(|at| lines.get(at..));
     let header = hunks.map(|hunks| format!("--- {from}\n+++ {to}\n{hunks}"));
     format!(
@@ -197,9 +206,10 @@ pub(super) fn state(session: &str, state: Activity) -> Value {
 pub(super) fn offered(commands: &[Command]) -> Vec<v2::AvailableCommand> {
     let commands = commands.iter().map(|command| {
         let made = v2::Command::new(command.name.as_str(), command.description.as_str());
-        let input = command.hint.as_ref().map(|hint| {
-            v2::AvailableCommandInput::Text(v2::TextCommandInput::new(hint.as_str()))
-        });
+        let input = command
+            .hint
+            .as_ref()
+            .map(|hint| v2::AvailableCommandInput::Text(v2::TextCommandInput::new(hint.as_str())));
         v2::AvailableCommand::Command(made.input(input))
     });
     commands.collect()
