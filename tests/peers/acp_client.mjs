@@ -8,6 +8,7 @@ import { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import * as zod from "./node_modules/@agentclientprotocol/sdk/dist/v1/unstable/schema/zod.gen.js";
+import { check, finish } from "./check.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const haft = resolve(process.argv[2] ?? "target/debug/haft");
@@ -23,18 +24,6 @@ writeFileSync(join(home, ".config/haft/haft.yaml"), settings);
 writeFileSync(join(home, ".config/haft/commands/tidy.md"), "Tidy up $ARGUMENTS");
 writeFileSync(join(work, "greeting.txt"), "hello\n");
 
-let passed = 0;
-let failed = 0;
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${name}\n${error.stack}`);
-  }
-}
 
 // The validators for what haft sends: by method, and for answers by the method of the request.
 const answers = {
@@ -198,5 +187,4 @@ await check("an unknown method is refused", async () => {
 await check(`every message is valid (${checked} checked)`, () => assert.deepEqual(invalid, []));
 second.agent.kill();
 rmSync(home, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+finish();
