@@ -1,40 +1,12 @@
 // Drives the built binary with the official client of the Agent Client Protocol, and checks
 // every message of haft with its validators: node tests/peers/acp_client.mjs PATH_TO_HAFT
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { Readable, Writable } from "node:stream";
-import { fileURLToPath } from "node:url";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import * as zod from "./node_modules/@agentclientprotocol/sdk/dist/v1/unstable/schema/zod.gen.js";
-
-const here = dirname(fileURLToPath(import.meta.url));
-const haft = resolve(process.argv[2] ?? "target/debug/haft");
-mkdirSync(join(here, "../../target"), { recursive: true });
-const home = mkdtempSync(join(here, "../../target/acp-peer-"));
-const work = join(home, "work");
-mkdirSync(work);
-mkdirSync(join(home, ".config/haft/commands"), { recursive: true });
-const recording = join(home, "recording.jsonl");
-copyFileSync(join(here, "acp_recording.jsonl"), recording);
-const settings = `provider: replay\nreplay: ${recording}\npolicy: [ { ask: bash } ]\n`;
-writeFileSync(join(home, ".config/haft/haft.yaml"), settings);
-writeFileSync(join(home, ".config/haft/commands/tidy.md"), "Tidy up $ARGUMENTS");
-writeFileSync(join(work, "greeting.txt"), "hello\n");
-
-let passed = 0;
-let failed = 0;
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${name}\n${error.stack}`);
-  }
-}
+import { editor, remove, work } from "./acp_editor.mjs";
+import { check, finish } from "./check.mjs";
 
 // The validators for what haft sends: by method, and for answers by the method of the request.
 const answers = {
@@ -53,68 +25,7 @@ const own = {
   "session/update": zod.zSessionNotification,
   "session/request_permission": zod.zRequestPermissionRequest,
 };
-const invalid = [];
-let checked = 0;
-// Fields that haft sends and the schema does not know are mistakes too: a validator drops them.
-function dropped(sent, parsed, path = "") {
-  if (sent === null || typeof sent !== "object") return [];
-  return Object.keys(sent).flatMap((key) =>
-    parsed && typeof parsed === "object" && key in parsed
-      ? dropped(sent[key], parsed[key], `${path}.${key}`)
-      : [`${path}.${key}`],
-  );
-}
-function validate(validator, value, name) {
-  checked += 1;
-  const result = validator.safeParse(value);
-  if (!result.success) return invalid.push(`${name}: ${result.error.message} in ${JSON.stringify(value)}`);
-  const unknown = dropped(value, result.data);
-  if (unknown.length > 0) invalid.push(`${name}: unknown fields ${unknown.join(", ")}`);
-}
-
-const asked = new Map();
-const updates = [];
-const questions = [];
-let choice = "allow";
-function connect() {
-  const agent = spawn(haft, ["acp"], {
-    cwd: work,
-    env: { PATH: process.env.PATH, HOME: home },
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  const stream = acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
-  // Everything passes here on its way.
-  const outgoing = new TransformStream({
-    transform(message, controller) {
-      if (message.method && "id" in message) asked.set(message.id, message.method);
-      controller.enqueue(message);
-    },
-  });
-  const incoming = new TransformStream({
-    transform(message, controller) {
-      if (message.method && own[message.method]) validate(own[message.method], message.params, message.method);
-      else if (message.method) invalid.push(`unexpected method ${message.method}`);
-      else if (message.result !== undefined) {
-        const method = asked.get(message.id);
-        if (answers[method]) validate(answers[method], message.result, method);
-      }
-      controller.enqueue(message);
-    },
-  });
-  outgoing.readable.pipeTo(stream.writable).catch(() => {});
-  stream.readable.pipeTo(incoming.writable).catch(() => {});
-  const app = acp
-    .client({ name: "peer" })
-    .onNotification("session/update", ({ params }) => void updates.push(params.update))
-    .onRequest("session/request_permission", ({ params }) => {
-      questions.push(params);
-      return { outcome: { outcome: "selected", optionId: choice } };
-    });
-  const connection = app.connect({ readable: incoming.readable, writable: outgoing.writable });
-  return { agent, connection, client: connection.agent };
-}
-const of = (kind) => updates.filter((update) => update.sessionUpdate === kind);
-const text = (kind) => of(kind).map((update) => update.content.text).join("");
+const { connect, of, questions, state, text, updates, finished } = editor(acp, own, answers);
 const place = (sessionId) => ({ sessionId, cwd: work, mcpServers: [] });
 
 const first = connect();
@@ -158,7 +69,7 @@ await check("modes and settings can be changed", async () => {
 });
 await check("a rejected call lets the session go on", async () => {
   await first.client.request("session/set_mode", { sessionId: session, modeId: "ask" });
-  choice = "reject";
+  state.choice = "reject";
   const ended = await first.client.request("session/prompt", {
     sessionId: session,
     prompt: [
@@ -195,8 +106,8 @@ await check("another process loads the session with its history", async () => {
 await check("an unknown method is refused", async () => {
   await assert.rejects(second.client.request("no/such/method", {}), (error) => error.code === -32601);
 });
+const { checked, invalid } = finished();
 await check(`every message is valid (${checked} checked)`, () => assert.deepEqual(invalid, []));
 second.agent.kill();
-rmSync(home, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+remove();
+finish();

@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { check, finish } from "./check.mjs";
 
 const haft = resolve(process.argv[2] ?? "target/debug/haft");
 const home = mkdtempSync(join(tmpdir(), "haft-peer-"));
@@ -25,19 +26,6 @@ const server = spawn(haft, ["mcp", "--http", "0", "--dir", work, "--preset", "al
 });
 const [line] = await once(createInterface({ input: server.stdout }), "line");
 const { url, token } = JSON.parse(line);
-let passed = 0;
-let failed = 0;
-
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${name}\n${error.stack}`);
-  }
-}
 const text = (result) => result.content.map((block) => block.text ?? "").join("\n");
 const transport = (bearer) =>
   new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${bearer}` } } });
@@ -91,5 +79,4 @@ await check("a session ends when it is told to", async () => {
 server.kill("SIGTERM");
 await once(server, "exit");
 rmSync(home, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+finish();

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { check, finish } from "./check.mjs";
 
 const haft = resolve(process.argv[2] ?? "target/debug/haft");
 const home = mkdtempSync(join(tmpdir(), "haft-peer-"));
@@ -27,19 +28,6 @@ const transport = new StdioClientTransport({
   stderr: "inherit",
 });
 const client = new Client({ name: "peer", version: "1" });
-let passed = 0;
-let failed = 0;
-
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${name}\n${error.stack}`);
-  }
-}
 const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
 const text = (result) => result.content.map((block) => block.text ?? "").join("\n");
 
@@ -141,5 +129,4 @@ await check("the server ends when the client goes", async () => {
 });
 
 rmSync(home, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+finish();

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { check, finish } from "./check.mjs";
 
 const haft = resolve(process.argv[2] ?? "target/debug/haft");
 const peers = dirname(fileURLToPath(import.meta.url));
@@ -23,18 +24,6 @@ const work = join(home, "work");
 mkdirSync(work);
 writeFileSync(join(work, "hello.txt"), "hello\n");
 
-let passed = 0;
-let failed = 0;
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${name}\n${error.stack}`);
-  }
-}
 
 const freePort = () =>
   new Promise((done) => {
@@ -135,5 +124,4 @@ await client.close();
 http.child.removeAllListeners("exit").kill();
 sse.child.removeAllListeners("exit").kill();
 rmSync(home, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+finish();

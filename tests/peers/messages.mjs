@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import PostalMime from "postal-mime";
 import { SMTPServer } from "smtp-server";
+import { check, finish } from "./check.mjs";
 
 const haft = resolve(process.argv[2] ?? "target/debug/haft");
 const home = mkdtempSync(join(tmpdir(), "haft-messages-"));
@@ -90,18 +91,6 @@ function message(chanId, chatId, content) {
   });
 }
 
-let passed = 0;
-let failed = 0;
-async function check(name, run) {
-  try {
-    await run();
-    passed += 1;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed += 1;
-    console.log(`FAIL ${name}\n${error.stack}`);
-  }
-}
 
 await check("a mail arrives as it was written", async () => {
   const content = `Größe 😀 stimmt\n\n.a line with a dot\n${"lang ".repeat(400)}\nFrom here\n`;
@@ -162,5 +151,4 @@ await check("an unknown channel is named with the known ones", async () => {
 mailServer.close();
 httpServer.close();
 rmSync(home, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+finish();

@@ -2,7 +2,8 @@
 
 use crate::client::Client;
 use crate::port::Mode;
-use crate::schema::{self, Answer, AnswerKind, FormAnswer, method};
+use crate::rpc::{RpcError, code};
+use crate::schema::{Answer, AnswerKind, FormAnswer, method};
 use crate::tool::CallView;
 use crate::translate::Translator;
 use crate::update::{CallContent, CallUpdate, Status, Update, text};
@@ -173,9 +174,16 @@ impl Asker {
             let update = Update::Call(Box::new(announced));
             self.client.update(&session, update);
         }
-        let params = schema::ask(&session, call, answers);
-        let answer = self.client.request(method::ASK, &params).await;
-        match answer.and_then(schema::answered) {
+        let answer = match self.client.protocol() {
+            Some(protocol) => {
+                let params = protocol.ask(&session, call, answers);
+                let _waiting = self.client.waiting(&session);
+                let answer = self.client.request(method::ASK, &params).await;
+                answer.and_then(|answer| protocol.answered(answer))
+            }
+            None => Err(RpcError::new(code::INTERNAL, "not initialized")),
+        };
+        match answer {
             Ok(Some(id)) => Ok(id),
             Ok(None) => Err("the question was cancelled".to_owned()),
             Err(error) => Err(format!("the editor could not ask: {}", error.message)),
@@ -295,17 +303,20 @@ impl Approver for Asker {
     }
 
     async fn fill(&self, form: &Form) -> Filled {
-        let has_forms = self.client.features.get().is_some_and(|known| known.forms);
         let session = self.lock().session.clone();
-        if !has_forms || session.is_empty() {
+        let Some(protocol) = self.client.protocol() else {
+            return Filled::Declined;
+        };
+        if !self.client.has_forms() || session.is_empty() {
             return Filled::Declined;
         }
         let message = format!("{}: {}", form.tool, form.message);
-        let Some(params) = schema::form(&session, &form.call_id, &message, &form.schema) else {
+        let Some(params) = protocol.form(&session, &form.call_id, &message, &form.schema) else {
             return Filled::Declined;
         };
+        let _waiting = self.client.waiting(&session);
         match self.client.request(method::ELICIT, &params).await {
-            Ok(result) => match schema::form_answered(result) {
+            Ok(result) => match protocol.form_answered(result) {
                 FormAnswer::Accepted(fields) => Filled::Accepted(defined(fields)),
                 FormAnswer::Declined => Filled::Declined,
                 FormAnswer::Cancelled => Filled::Dismissed,

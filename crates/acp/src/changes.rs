@@ -44,7 +44,7 @@ fn diff(session: &Session, set: &ChangeSet, change: &Change) -> Option<CallConte
         }
     };
     let old = read(&change.before, Version::Before)?;
-    let new = read(&change.after, Version::After)?.unwrap_or_default();
+    let new = read(&change.after, Version::After)?;
     Some(CallContent::Diff {
         path: change.path.clone(),
         old,

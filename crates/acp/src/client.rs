@@ -2,7 +2,7 @@
 
 use crate::outbox::Outbox;
 use crate::rpc::{self, RpcError};
-use crate::schema::{self, ClientFeatures, method};
+use crate::schema::{Negotiated, Protocol, Waiting, method};
 use crate::update::Update;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -15,8 +15,8 @@ type Answer = oneshot::Sender<Result<Value, RpcError>>;
 /// The connected client.
 pub(crate) struct Client {
     pub(crate) outbox: Outbox,
-    /// Its capabilities from `initialize`; empty before.
-    pub(crate) features: OnceLock<ClientFeatures>,
+    /// The result of `initialize`; empty before.
+    pub(crate) negotiated: OnceLock<Negotiated>,
     next: AtomicU64,
     /// Requests that it has not answered.
     open: Mutex<HashMap<u64, Answer>>,
@@ -26,15 +26,41 @@ impl Client {
     pub(crate) fn new(outbox: Outbox) -> Self {
         Self {
             outbox,
-            features: OnceLock::new(),
+            negotiated: OnceLock::new(),
             next: AtomicU64::new(0),
             open: Mutex::default(),
         }
     }
 
+    /// Returns the protocol, once it is known.
+    pub(crate) fn protocol(&self) -> Option<&dyn Protocol> {
+        self.negotiated.get().map(|known| &*known.protocol)
+    }
+
+    /// Whether the client shows forms.
+    pub(crate) fn has_forms(&self) -> bool {
+        self.negotiated.get().is_some_and(|known| known.has_forms)
+    }
+
     /// Sends an update of a session.
     pub(crate) fn update(&self, session: &str, update: Update) {
-        self.notify(&schema::update(session, update));
+        self.tell(|protocol| Some(protocol.update(session, update)));
+    }
+
+    /// Sends an update that the protocol creates, if it has such an update.
+    pub(crate) fn tell(&self, create: impl FnOnce(&dyn Protocol) -> Option<Value>) {
+        if let Some(params) = self.protocol().and_then(create) {
+            self.notify(&params);
+        }
+    }
+
+    /// Tells the client that a question waits for the user, until the value is dropped.
+    pub(crate) fn waiting<'a>(&'a self, session: &'a str) -> WaitingForUser<'a> {
+        self.tell(|protocol| protocol.waiting(session, Waiting::Begins));
+        WaitingForUser {
+            client: self,
+            session,
+        }
     }
 
     /// Sends a `session/update`.
@@ -76,5 +102,18 @@ struct Forget<'a> {
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
         self.client.lock().remove(&self.id);
+    }
+}
+
+/// Tells the client that a question no longer waits, when dropped.
+pub(crate) struct WaitingForUser<'a> {
+    client: &'a Client,
+    session: &'a str,
+}
+
+impl Drop for WaitingForUser<'_> {
+    fn drop(&mut self) {
+        self.client
+            .tell(|protocol| protocol.waiting(self.session, Waiting::Ends));
     }
 }

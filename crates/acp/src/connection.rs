@@ -4,8 +4,9 @@
 use crate::client::Client;
 use crate::outbox::Outbox;
 use crate::port::{Host, Start};
+use crate::replay;
 use crate::rpc::{self, Message, RpcError, code};
-use crate::schema::{self, method};
+use crate::schema::{self, Accepted, Ended, Incoming, Protocol, Replay, method};
 use crate::session::{Session, failed};
 use futures::future::join_all;
 use haft_mcp::lines::{InputLine, Lines, MAX_LINE, input};
@@ -120,7 +121,7 @@ impl Connection {
 
     fn notified(&self, method: &str, params: Value) {
         let session = match method {
-            method::CANCEL => schema::cancelled(params),
+            method::CANCEL => schema::cancelled(&params),
             method::CANCEL_REQUEST => {
                 let id = params.get("requestId").map(Value::to_string);
                 id.and_then(|id| self.open_requests().get(&id).cloned().flatten())
@@ -175,6 +176,30 @@ impl Connection {
                     }
                 });
             }
+            Ok(Begun::Prompt(session, accepted, parts, acknowledgement)) => {
+                if let Some(Accepted { answer, updates }) = acknowledgement {
+                    connection.open_requests().remove(&key);
+                    connection.answer(id.clone(), Ok(answer));
+                    for update in updates {
+                        connection.client.notify(&update);
+                    }
+                }
+                let connection = Arc::clone(connection);
+                tokio::spawn(async move {
+                    let result = session.prompt(accepted, parts).await;
+                    let ended = connection
+                        .protocol()
+                        .map(|known| known.ended(&session.id, result));
+                    match ended {
+                        Ok(Ended::Answer(result)) => {
+                            connection.open_requests().remove(&key);
+                            connection.answer(id, result);
+                        }
+                        Ok(Ended::Update(update)) => connection.client.notify(&update),
+                        Err(_) => {}
+                    }
+                });
+            }
             Err(error) => {
                 connection.open_requests().remove(&key);
                 connection.answer(id, Err(error));
@@ -182,68 +207,52 @@ impl Connection {
         }
     }
 
-    fn begin(&self, key: &str, method: &str, params: Value) -> Result<Begun, RpcError> {
-        if method == method::INITIALIZE {
-            let (answer, features) = schema::initialize(params, &self.host.info())?;
-            let _ = self.client.features.set(features);
-            return Ok(Begun::Answer(answer));
-        }
-        if self.client.features.get().is_none() {
-            return Err(RpcError::new(
+    fn protocol(&self) -> Result<&dyn Protocol, RpcError> {
+        self.client.protocol().ok_or_else(|| {
+            RpcError::new(
                 code::INVALID_REQUEST,
                 "initialize must be the first request",
-            ));
+            )
+        })
+    }
+
+    fn begin(&self, key: &str, method: &str, params: Value) -> Result<Begun, RpcError> {
+        if method == method::INITIALIZE {
+            let negotiated = schema::negotiate(params)?;
+            // A second `initialize` changes nothing.
+            let known = self.client.negotiated.get_or_init(|| negotiated);
+            let answer = known.protocol.initialize(&self.host.info())?;
+            return Ok(Begun::Answer(answer));
         }
-        let empty = || Ok(Begun::Answer(json!({})));
-        Ok(Begun::Work(match method {
-            method::AUTHENTICATE => {
-                schema::authenticate(params)?;
-                Work::Authenticate
-            }
-            method::LOGOUT => return empty(),
-            method::NEW => Work::New(schema::new_session(params)?),
-            method::LOAD => {
-                let (id, place) = schema::load_session(params)?;
-                Work::Load(id, place, Replay::Everything)
-            }
-            method::RESUME => {
-                let (id, place) = schema::resume_session(params)?;
-                Work::Load(id, place, Replay::Nothing)
-            }
-            method::FORK => {
-                let (id, place) = schema::fork_session(params)?;
-                Work::Fork(id, place)
-            }
-            method::LIST => {
-                let (folder, cursor) = schema::list(params)?;
-                let from = cursor.map(|cursor| cursor.parse::<usize>()).transpose();
-                let from = from.map_err(|_| RpcError::invalid("unknown cursor"))?;
-                Work::List(folder, from.unwrap_or_default())
-            }
-            method::CLOSE => Work::Close(self.session(&schema::session_of(params)?)?),
-            method::DELETE => Work::Delete(schema::session_of(params)?),
-            method::PROMPT => {
-                let (id, parts) = schema::prompt(params)?;
+        let protocol = self.protocol()?;
+        Ok(Begun::Work(match protocol.decode(method, params)? {
+            Incoming::Authenticate => Work::Authenticate,
+            Incoming::Logout => return Ok(Begun::Answer(json!({}))),
+            Incoming::New(place) => Work::New(place),
+            Incoming::Load(id, place, replay) => Work::Load(id, place, replay),
+            Incoming::Fork(id, place) => Work::Fork(id, place),
+            Incoming::List(folder, from) => Work::List(folder, from),
+            Incoming::Close(id) => Work::Close(self.session(&id)?),
+            Incoming::Delete(id) => Work::Delete(id),
+            Incoming::Prompt {
+                session: id,
+                parts,
+                content,
+            } => {
                 let session = self.session(&id)?;
                 let accepted = session.accept()?;
+                let is_recorded = session.records(&parts);
+                let acknowledgement = protocol.accepted(&id, content, is_recorded);
                 self.open_requests().insert(key.to_owned(), Some(id));
-                Work::Prompt(session, accepted, parts)
+                return Ok(Begun::Prompt(session, accepted, parts, acknowledgement));
             }
-            method::SET_MODE => {
-                let (id, mode) = schema::set_mode(params)?;
+            Incoming::SetMode(id, mode) => {
                 let session = self.session(&id)?;
                 session.set_mode(mode);
                 session.tell_settings();
-                return empty();
+                return Ok(Begun::Answer(json!({})));
             }
-            method::SET_OPTION => {
-                let chosen = schema::set_option(params)?;
-                Work::SetOption(self.session(&chosen.session)?, chosen)
-            }
-            other => {
-                let message = format!("unknown method {other}");
-                return Err(RpcError::new(code::METHOD_NOT_FOUND, message));
-            }
+            Incoming::SetOption(chosen) => Work::SetOption(self.session(&chosen.session)?, chosen),
         }))
     }
 
@@ -260,6 +269,7 @@ impl Connection {
     /// Does the work of a request. With the answer it returns a session whose commands the
     /// client has to be told.
     async fn work(&self, work: Work) -> Result<(Value, Option<Arc<Session>>), RpcError> {
+        let protocol = self.protocol()?;
         match work {
             Work::Authenticate => {
                 self.host.check().await.map_err(failed)?;
@@ -267,21 +277,23 @@ impl Connection {
             }
             Work::New(place) => {
                 let (session, _) = self.open(Start::New(None), place).await?;
-                let answer = schema::opened(&session.id, &session.shown())?;
+                let answer = protocol.created(&session.id, &session.shown())?;
                 Ok((answer, Some(session)))
             }
             Work::Load(id, place, replay) => {
                 self.close_before_opening(&id).await?;
                 let (session, messages) = self.open(Start::Recorded(id), place).await?;
                 if replay == Replay::Everything {
+                    protocol.begin(&session.id, 0);
                     session.replay(&messages).await;
                 }
-                Ok((schema::loaded(&session.shown())?, Some(session)))
+                self.client.tell(|protocol| protocol.idle(&session.id));
+                Ok((protocol.opened(&session.shown())?, Some(session)))
             }
             Work::Fork(id, place) => {
                 let copy = self.host.fork(&id).await.map_err(failed)?;
                 let (session, _) = self.open(Start::Recorded(copy), place).await?;
-                let answer = schema::opened(&session.id, &session.shown())?;
+                let answer = protocol.created(&session.id, &session.shown())?;
                 Ok((answer, Some(session)))
             }
             Work::List(folder, from) => {
@@ -289,7 +301,7 @@ impl Connection {
                 let page: Vec<_> = listed.iter().skip(from).take(PAGE).cloned().collect();
                 let next = from + page.len();
                 let next = (next < listed.len()).then(|| next.to_string());
-                Ok((schema::listed(&page, next)?, None))
+                Ok((protocol.listed(&page, next)?, None))
             }
             Work::Close(session) => {
                 self.lock().remove(&session.id);
@@ -304,13 +316,9 @@ impl Connection {
                 self.host.delete(&id).await.map_err(failed)?;
                 Ok((json!({}), None))
             }
-            Work::Prompt(session, accepted, parts) => {
-                let reason = session.prompt(accepted, parts).await?;
-                Ok((schema::stopped(reason)?, None))
-            }
             Work::SetOption(session, chosen) => {
                 session.set_option(chosen).await?;
-                Ok((schema::option_set(&session.shown())?, None))
+                Ok((protocol.option_set(&session.shown())?, None))
             }
         }
     }
@@ -326,6 +334,8 @@ impl Connection {
             return Err(RpcError::new(code::INVALID_REQUEST, message));
         }
         let (session, messages) = Session::open(&self.client, &self.host, start, place).await?;
+        self.protocol()?
+            .begin(&session.id, replay::prompts(&messages));
         self.lock().insert(session.id.clone(), Arc::clone(&session));
         Ok((session, messages))
     }
@@ -350,13 +360,13 @@ enum Begun {
     /// It is done.
     Answer(Value),
     Work(Work),
-}
-
-/// Whether an opened session is replayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Replay {
-    Everything,
-    Nothing,
+    /// A prompt, and the answer to it that does not wait for its end.
+    Prompt(
+        Arc<Session>,
+        crate::session::Accepted,
+        Vec<crate::prompt::Part>,
+        Option<Accepted>,
+    ),
 }
 
 /// A request whose parameters are valid.
@@ -368,10 +378,5 @@ enum Work {
     List(Option<std::path::PathBuf>, usize),
     Close(Arc<Session>),
     Delete(String),
-    Prompt(
-        Arc<Session>,
-        crate::session::Accepted,
-        Vec<crate::prompt::Part>,
-    ),
     SetOption(Arc<Session>, schema::Chosen),
 }

@@ -108,6 +108,8 @@ pub struct Wanted {
 pub struct Choices {
     /// Name of the model.
     pub model: Option<String>,
+    /// How much the model thinks.
+    pub effort: Option<String>,
     /// Name of the sandbox.
     pub sandbox: Option<String>,
     /// Network access of commands.
@@ -168,6 +170,8 @@ pub struct Opened {
 pub struct Offers {
     /// Models.
     pub model: Options,
+    /// How much the model thinks; empty if that cannot be chosen.
+    pub effort: Options,
     /// Sandboxes.
     pub sandbox: Options,
     /// Network access.
@@ -241,8 +245,8 @@ pub trait Seat: Send + Sync {
     /// Whether an earlier run is unfinished, which the next prompt continues.
     fn take_unfinished_run(&self) -> bool;
 
-    /// Switches to another model.
-    async fn set_model(&self, name: &str) -> Result<(), String>;
+    /// Uses the model and the effort in `choices`, from the next request on.
+    async fn set_model(&self, choices: &Choices) -> Result<(), String>;
 
     /// Notes that a run starts, which [`Seat::undo`] is about.
     fn note_run(&self);

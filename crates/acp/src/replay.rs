@@ -33,7 +33,7 @@ type OpenCalls = HashMap<String, (String, Kind)>;
 fn of_message(message: &Message, work_dir: &Path, open: &mut OpenCalls) -> Vec<Update> {
     match message {
         Message::User { content, origin } => match origin {
-            Origin::Prompt | Origin::Steering => content.iter().filter_map(user).collect(),
+            Origin::Prompt | Origin::Steering => said(content).collect(),
             // What haft itself told the model.
             _ => Vec::new(),
         },
@@ -70,8 +70,27 @@ fn of_message(message: &Message, work_dir: &Path, open: &mut OpenCalls) -> Vec<U
     }
 }
 
-fn user(block: &Content) -> Option<Update> {
-    let block = match block {
+/// Returns the number of prompts in a conversation.
+pub(crate) fn prompts(messages: &[Message]) -> u64 {
+    let prompts = messages.iter().filter(|message| match message {
+        Message::User { content, origin } => {
+            matches!(origin, Origin::Prompt | Origin::Steering) && said(content).next().is_some()
+        }
+        _ => false,
+    });
+    u64::try_from(prompts.count()).unwrap_or(u64::MAX)
+}
+
+fn said(content: &[Content]) -> impl Iterator<Item = Update> {
+    let blocks = content.iter().filter_map(block);
+    blocks.enumerate().map(|(at, block)| Update::User {
+        block,
+        is_first: at == 0,
+    })
+}
+
+fn block(content: &Content) -> Option<Block> {
+    Some(match content {
         Content::Text { text } if text.is_empty() => return None,
         Content::Text { text } => Block::Text(text.clone()),
         Content::Image { data, media_type } => Block::Image {
@@ -79,8 +98,7 @@ fn user(block: &Content) -> Option<Update> {
             media_type: media_type.clone(),
         },
         other => Block::Text(other.in_words().into_owned()),
-    };
-    Some(Update::User(block))
+    })
 }
 
 fn ended(result: &ToolResult, kind: Option<Kind>) -> Update {

@@ -10,7 +10,7 @@ use crate::port::{SlashCommand, Start, Wanted};
 use crate::prompt::{self, Part};
 use crate::replay;
 use crate::rpc::{RpcError, code};
-use crate::schema::{self, Chosen, Place, SessionState, Setting, StopReason};
+use crate::schema::{Category, Chosen, Place, SessionState, Setting, StopReason};
 use crate::update::Update;
 use futures::StreamExt;
 use haft_agent::{Message, UserInput};
@@ -173,21 +173,28 @@ impl Session {
                 id: "model",
                 name: "Model",
                 description: "The model that answers",
-                is_model: true,
+                category: Category::Model,
                 options: chosen(&offers.model, &choices.model),
+            },
+            Setting {
+                id: "effort",
+                name: "Effort",
+                description: "How much the model thinks before it answers",
+                category: Category::Effort,
+                options: chosen(&offers.effort, &choices.effort),
             },
             Setting {
                 id: "sandbox",
                 name: "Sandbox",
                 description: "What commands may write; takes effect with the next prompt",
-                is_model: false,
+                category: Category::Other,
                 options: chosen(&offers.sandbox, &choices.sandbox),
             },
             Setting {
                 id: "network",
                 name: "Network",
                 description: "Network access of commands; takes effect with the next prompt",
-                is_model: false,
+                category: Category::Other,
                 options: chosen(&offers.network, &choices.network),
             },
         ];
@@ -197,13 +204,15 @@ impl Session {
         SessionState {
             mode: self.asker.mode(),
             settings: settings.collect(),
+            commands: commands::all(&state.commands),
         }
     }
 
     /// Tells the client the slash commands.
     pub(crate) fn tell_commands(&self) {
         let commands = commands::all(&self.lock().commands);
-        self.client.notify(&schema::commands(&self.id, &commands));
+        self.client
+            .tell(|protocol| Some(protocol.commands(&self.id, &commands)));
     }
 
     /// Replays the conversation.
@@ -216,6 +225,13 @@ impl Session {
             self.client.update(&self.id, update);
             self.client.outbox.wait_for_room().await;
         }
+    }
+
+    /// Whether a prompt becomes part of the conversation.
+    pub(crate) fn records(&self, parts: &[Part]) -> bool {
+        let state = self.lock();
+        let request = prompt::first_text(parts).map(|text| commands::find(text, &state.commands));
+        !matches!(request, Some(Request::Own(..)))
     }
 
     /// Whether a prompt is being worked on.
@@ -319,6 +335,7 @@ impl Session {
             state.choices.is_read_only = self.asker.mode() == Mode::Plan;
             let without_model = |choices: &Choices| Choices {
                 model: None,
+                effort: None,
                 ..choices.clone()
             };
             if without_model(&state.choices) == without_model(&state.applied) {
@@ -361,9 +378,14 @@ impl Session {
     /// Tells the client the mode and all settings.
     pub(crate) fn tell_settings(&self) {
         let shown = self.shown();
+        self.tell_mode(shown.mode);
         self.client
-            .notify(&schema::current_mode(&self.id, shown.mode));
-        self.client.notify(&schema::settings(&self.id, &shown));
+            .tell(|protocol| Some(protocol.settings(&self.id, &shown)));
+    }
+
+    fn tell_mode(&self, mode: Mode) {
+        self.client
+            .tell(|protocol| protocol.current_mode(&self.id, mode));
     }
 
     /// Changes a setting.
@@ -374,8 +396,7 @@ impl Session {
                 RpcError::invalid(format!("unknown mode {}: plan, ask or auto", chosen.value))
             })?;
             self.set_mode(mode);
-            let current = schema::current_mode(&self.id, mode);
-            self.client.notify(&current);
+            self.tell_mode(mode);
             return Ok(());
         }
         let shown = self.shown();
@@ -397,9 +418,17 @@ impl Session {
                 values.join(", ")
             )));
         }
-        if setting.id == "model" {
+        let mut choices = self.lock().choices.clone();
+        let value = Some(chosen.value);
+        match setting.id {
+            "model" => choices.model = value,
+            "effort" => choices.effort = value,
+            "sandbox" => choices.sandbox = value,
+            _ => choices.network = value,
+        }
+        if matches!(setting.id, "model" | "effort") {
             let seat = self.seat()?;
-            let set = seat.set_model(&chosen.value).await;
+            let set = seat.set_model(&choices).await;
             set.map_err(RpcError::invalid)?;
             let window = seat
                 .agent()
@@ -409,13 +438,7 @@ impl Session {
             self.asker
                 .translate(|translator| translator.set_window(window));
         }
-        let mut state = self.lock();
-        let value = Some(chosen.value);
-        match setting.id {
-            "model" => state.choices.model = value,
-            "sandbox" => state.choices.sandbox = value,
-            _ => state.choices.network = value,
-        }
+        self.lock().choices = choices;
         Ok(())
     }
 

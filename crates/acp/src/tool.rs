@@ -152,12 +152,12 @@ impl CallView<'_> {
             (Some(new), _) => Some(CallContent::Diff {
                 path,
                 old: Some(old.unwrap_or_default().to_owned()),
-                new: new.to_owned(),
+                new: Some(new.to_owned()),
             }),
             (None, Kind::Edit) => Some(CallContent::Diff {
                 path,
                 old: None,
-                new: self.text(&["content"])?.to_owned(),
+                new: Some(self.text(&["content"])?.to_owned()),
             }),
             _ => None,
         }
@@ -230,7 +230,7 @@ mod tests {
         let expected = CallContent::Diff {
             path: "/w/a".into(),
             old: Some("x".to_owned()),
-            new: "y".to_owned(),
+            new: Some("y".to_owned()),
         };
         assert_eq!(view.diff(), Some(expected));
         assert_eq!(view.title(), "helper: Edit a");

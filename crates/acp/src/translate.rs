@@ -118,16 +118,16 @@ impl Translator {
                 of,
                 reason,
                 ..
-            } => Update::Thought(format!("\n[{reason}; retry {attempt} of {of}]\n")),
-            AgentEvent::Compaction { before, after } => Update::Thought(format!(
-                "\n[compacted the conversation: about {before} tokens, now {after}]\n"
+            } => Update::Note(format!("{reason}; retry {attempt} of {of}")),
+            AgentEvent::Compaction { before, after } => Update::Note(format!(
+                "compacted the conversation: about {before} tokens, now {after}"
             )),
             AgentEvent::BackgroundTask {
                 agent,
                 description,
                 status,
                 ..
-            } => Update::Thought(format!("\n[{agent} {status}: {description}]\n")),
+            } => Update::Note(format!("{agent} {status}: {description}")),
             AgentEvent::TurnLimitReached { reason } => {
                 self.limit = Some(*reason);
                 return (Vec::new(), None);

@@ -7,11 +7,17 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Update {
     /// A part of what the user said, when a session is replayed.
-    User(Block),
+    User {
+        block: Block,
+        /// Whether a message starts with it.
+        is_first: bool,
+    },
     /// Text of the answer.
     Answer(String),
     /// Reasoning of the model.
     Thought(String),
+    /// Something that haft tells the user about the run.
+    Note(String),
     /// A tool call, or a change of one.
     Call(Box<CallUpdate>),
     /// The todo list, as a whole.
@@ -74,11 +80,11 @@ pub(crate) enum Status {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallContent {
     Block(Block),
-    /// A change of a file. Without `old`, the file is new.
+    /// A change of a file. Without `old`, the file is new; without `new`, it is deleted.
     Diff {
         path: PathBuf,
         old: Option<String>,
-        new: String,
+        new: Option<String>,
     },
 }
 

@@ -8,6 +8,7 @@
 mod address;
 mod catalog;
 mod draft;
+mod effort;
 mod failure;
 mod http;
 mod ids;
@@ -15,6 +16,7 @@ mod remote;
 mod replay;
 mod wire;
 
+pub use effort::{Effort, UnknownEffort};
 pub use haft::Secret;
 pub use replay::{Recording, RecordingError, replay};
 
@@ -110,6 +112,8 @@ pub struct Settings {
     pub context_window: Option<u64>,
     /// Maximum number of tokens in an answer.
     pub max_output: Option<u64>,
+    /// How much the model thinks; `None` leaves that to the provider.
+    pub effort: Option<Effort>,
     /// Timeout for the first byte of an answer.
     pub first_byte: Duration,
     /// Timeout for pauses within an answer.
@@ -126,6 +130,7 @@ impl Settings {
             api_key: None,
             context_window: None,
             max_output: None,
+            effort: None,
             first_byte: TIMEOUT,
             idle: TIMEOUT,
         }

@@ -75,6 +75,7 @@ pub(crate) fn model_of(
     if requested == model.model.as_deref() {
         settings.context_window = model.context_window;
     }
+    settings.effort = model.effort;
     if settings.api_key.is_none() && !model.is_keyless {
         settings.api_key = key_of(provider, crate::env::read());
     }

@@ -94,6 +94,10 @@ pub(crate) struct Shared {
     /// Model to use
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// How much the model thinks: minimal, low, medium, high or max
+    #[arg(long, global = true, value_name = "LEVEL", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(haft_config::EFFORTS))]
+    pub(crate) effort: Option<String>,
     /// Also load the tools of this program; can be repeated
     #[arg(long, global = true, value_name = "CMD ARGS")]
     pub(crate) plugin: Vec<String>,
@@ -207,6 +211,7 @@ impl Shared {
             network,
             approve,
             model,
+            effort,
             plugin,
             trust,
             quiet,
@@ -221,6 +226,7 @@ impl Shared {
             network,
             approve,
             model,
+            effort,
             plugin,
             trust,
             quiet,

@@ -84,6 +84,10 @@ pub(crate) struct File {
     #[schemars(extend("examples" = ["claude-sonnet-4-5"]))]
     #[schemars(extend("x-flag" = "--model", "x-variable" = "HAFT_MODEL"))]
     pub(crate) model: Option<Setting<String>>,
+    /// How much the model thinks: minimal, low, medium, high or max; default: its own.
+    #[schemars(extend("examples" = ["medium"]))]
+    #[schemars(extend("x-flag" = "--effort", "x-variable" = "HAFT_EFFORT"))]
+    pub(crate) effort: Option<Setting<OneOf<Efforts>>>,
     /// URL of the provider.
     #[schemars(extend("examples" = [""]))]
     pub(crate) base_url: Option<Setting<String>>,
@@ -186,6 +190,9 @@ pub const MODES: &[&str] = &["workspace", "strict", "read-only", "off"];
 /// How to handle calls that need approval.
 pub const APPROVE: &[&str] = &["ask", "auto", "never"];
 
+/// How much the model thinks.
+pub const EFFORTS: &[&str] = &["minimal", "low", "medium", "high", "max"];
+
 /// Levels of the log.
 pub const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
@@ -205,6 +212,7 @@ names! {
     Toolsets: haft::toolsets::NAMES;
     Modes: MODES;
     Approval: APPROVE;
+    Efforts: EFFORTS;
     Levels: LEVELS;
     Switch: &["on", "off"];
     Providers: &["anthropic", "openai-responses", "openai-completions", "google", "ollama", "replay"];

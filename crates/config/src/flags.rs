@@ -22,6 +22,8 @@ pub struct Flags {
     pub approve: Option<String>,
     /// Name of the model.
     pub model: Option<String>,
+    /// How much the model thinks.
+    pub effort: Option<String>,
     /// Command lines of additional plugins.
     pub plugin: Vec<String>,
     /// Trust the folder for this run.
@@ -43,6 +45,7 @@ impl Flags {
             "--approve" => self.approve.clone(),
             "--log" => self.log.clone(),
             "--model" => self.model.clone(),
+            "--effort" => self.effort.clone(),
             "--quiet" => self.quiet.then(|| "true".to_owned()),
             _ => None,
         }

@@ -38,7 +38,7 @@ mod withheld;
 
 pub use environment::{Environment, Process};
 pub use failure::{Cause, Failure};
-pub use file::{APPROVE, LEVELS, MODES};
+pub use file::{APPROVE, EFFORTS, LEVELS, MODES};
 pub use flags::Flags;
 pub use own_rules::OwnRules;
 pub use paths::{FolderChoice, Paths};

@@ -11,7 +11,7 @@ use crate::trust::{Item, Pin};
 use haft::ops::text::brief;
 use haft::ops::text::decode::visible;
 use haft_agent::MemoryFile;
-use haft_agent::provider::Secret;
+use haft_agent::provider::{Effort, Secret};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,8 @@ pub struct Model {
     pub system_prompt: Option<String>,
     /// Context size of `model` in tokens.
     pub context_window: Option<u64>,
+    /// How much the model thinks.
+    pub effort: Option<Effort>,
     /// Limit of turns per task.
     pub max_turns: Option<u64>,
     /// Limit of tokens per task.
@@ -258,6 +260,9 @@ pub(crate) fn load(
             value: Secret::new(key.value),
             provider: key.provider,
         });
+    }
+    if let Some(given) = reader.get("effort", |file| &file.effort)? {
+        model.effort = given.value.0.parse().ok();
     }
     let prompt = reader.get("system_prompt", |file| &file.system_prompt)?;
     model.system_prompt = prompt.map(|given| given.value);

@@ -158,6 +158,7 @@ impl Model for Remote {
                 ..request
             },
             context_window: self.settings.context_window,
+            effort: self.settings.effort,
             is_own: self.endpoint.is_own,
         };
         // Serializing JSON to memory cannot fail.

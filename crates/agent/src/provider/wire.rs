@@ -22,6 +22,7 @@ mod responses;
 use super::Provider;
 use super::catalog::ModelFacts;
 use super::draft::{AnswerItem, Draft, Fault, ItemKind};
+use super::effort::Effort;
 use super::ids::{CallIds, legal};
 use crate::{Message, ModelAnswer, Request};
 use haft::{Content, Definition};
@@ -112,6 +113,8 @@ pub(super) struct WireRequest<'a> {
     pub(super) request: Request<'a>,
     /// Context window in tokens, if the configuration sets one.
     pub(super) context_window: Option<u64>,
+    /// How much the model thinks, if the user chose it.
+    pub(super) effort: Option<Effort>,
     /// Whether this goes to the provider itself, not to a compatible server.
     pub(super) is_own: bool,
 }

@@ -9,6 +9,8 @@ mod bed;
 mod hostile;
 mod prompts;
 mod questions;
+mod servers;
 mod sessions;
 mod settings;
 mod suite;
+mod version_2;

@@ -198,3 +198,87 @@ fn a_server_of_the_editor_offers_its_tools() {
     assert_eq!(client.prompt(&session, "Look"), "end_turn");
     assert!(bed.last_request()["tools"].to_string().contains("extra_"));
 }
+
+#[test]
+fn the_effort_can_be_chosen_and_is_sent_with_the_next_request() {
+    let bed = Bed::with(
+        vec![says("One"), says("Two"), says("Three")],
+        "effort: low\n",
+    );
+    let mut client = bed.client();
+    let place = json!({ "cwd": bed.folder(), "mcpServers": [] });
+    let opened = client.ok("session/new", place);
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    let effort = |options: &Value| {
+        let options = options["configOptions"].as_array().unwrap();
+        let effort = options.iter().find(|option| option["id"] == "effort");
+        effort.unwrap().clone()
+    };
+    assert_eq!(effort(&opened)["currentValue"], "low");
+    assert_eq!(effort(&opened)["category"], "thought_level");
+    client.prompt(&session, "Go");
+    assert_eq!(bed.last_request()["reasoning_effort"], "low");
+    let mut set = |value: &str| {
+        let set = json!({ "sessionId": session, "configId": "effort", "value": value });
+        client.call("session/set_config_option", set)
+    };
+    assert_eq!(set("enormous")["error"]["code"], -32602);
+    assert_eq!(effort(&set("high")["result"])["currentValue"], "high");
+    client.prompt(&session, "Go");
+    assert_eq!(bed.last_request()["reasoning_effort"], "high");
+    let set = json!({ "sessionId": session, "configId": "effort", "value": "default" });
+    client.ok("session/set_config_option", set);
+    client.prompt(&session, "Go");
+    assert_eq!(bed.last_request()["reasoning_effort"], Value::Null);
+}
+
+#[test]
+fn compact_replaces_older_messages_with_a_summary() {
+    let script = |request: &Value, number: usize| match number {
+        0..5 => says(&format!("Answer {number}. {}", "word ".repeat(4000))),
+        5 => says("The summary of it all"),
+        _ => {
+            let messages = request["messages"].to_string();
+            assert!(messages.contains("The summary of it all"), "{messages}");
+            says("I remember")
+        }
+    };
+    let bed = Bed::new(script);
+    let (mut client, session) = bed.seated();
+    for number in 0..5 {
+        let text = format!("Question {number}. {}", "word ".repeat(8000));
+        client.prompt(&session, &text);
+    }
+    client.seen.clear();
+    assert_eq!(client.prompt(&session, "/compact"), "end_turn");
+    let told = client.text("agent_message_chunk");
+    assert!(told.contains("tokens, now"), "{told}");
+    assert_eq!(client.prompt(&session, "Do you remember?"), "end_turn");
+    assert!(client.text("agent_message_chunk").contains("I remember"));
+    // The whole conversation is still there for the user.
+    client.seen.clear();
+    client.ok("session/load", bed.place(&session));
+    assert!(client.text("user_message_chunk").contains("Question 0."));
+}
+
+#[test]
+fn slash_commands_are_there_after_a_restart_and_a_reload() {
+    let bed = Bed::new(vec![says("Hello")]);
+    bed.write("home/.config/haft/commands/tidy.md", "Tidy up");
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "Hi");
+    drop(client);
+    let mut client = bed.client();
+    for method in ["session/load", "session/resume"] {
+        client.seen.clear();
+        client.ok(method, bed.place(&session));
+        let is_offer = |message: &Value| {
+            message["params"]["update"]["sessionUpdate"] == "available_commands_update"
+        };
+        let seen = client.seen.iter().find(|message| is_offer(message)).cloned();
+        let offer = seen.unwrap_or_else(|| client.wait(is_offer)).to_string();
+        for name in ["undo", "compact", "tidy"] {
+            assert!(offer.contains(&format!("\"{name}\"")), "{method}: {offer}");
+        }
+    }
+}

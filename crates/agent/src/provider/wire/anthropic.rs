@@ -1,7 +1,8 @@
 //! Anthropic's Messages.
 
-use super::{Block, CallResult, Wire, WireRequest, number, text};
+use super::{Block, CallResult, Wire, WireRequest, leading_number, number, text};
 use crate::provider::draft::{AnswerItem, Draft, Fault, ItemKind, StopReason, to_object, with};
+use crate::provider::effort::Effort;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
@@ -19,6 +20,52 @@ fn mark(last: Option<&mut Value>) {
 
 fn binds_thinking(request: &WireRequest<'_>) -> bool {
     request.known.is_some_and(|known| known.binds_thinking)
+}
+
+/// Whether the model takes a number of tokens to think, instead of a level.
+fn takes_budget(model: &str) -> bool {
+    let is_old = |rest: &str| {
+        let version = rest.split_once('-').map(|(_, version)| version);
+        version.is_some_and(|version| {
+            let minor = version
+                .strip_prefix("4")
+                .map(|rest| rest.trim_start_matches('-'));
+            // A number of eight digits is the date of version 4.0.
+            minor.is_some_and(|minor| {
+                let number = leading_number(minor);
+                number.is_none_or(|number| number < 6 || number > 1_000_000)
+            })
+        })
+    };
+    let rest = model.strip_prefix("claude-").unwrap_or_default();
+    rest.starts_with('3') || is_old(rest)
+}
+
+fn level(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Minimal => Effort::Low.name(),
+        other => other.name(),
+    }
+}
+
+/// Returns how the model thinks; `None` leaves that to the provider.
+fn thinking(request: &WireRequest<'_>, max_output: u64) -> Option<Value> {
+    // Otherwise such a model rejects thinking from requests with other tools.
+    let binding = json!({ "prefix_mismatch_behavior": "drop_block" });
+    let binding = binds_thinking(request).then_some(binding);
+    match request.effort {
+        // Thinking is a part of the answer's tokens.
+        Some(effort) if takes_budget(request.model) => {
+            let budget = effort.tokens().min(max_output / 2);
+            let enabled = json!({ "type": "enabled", "budget_tokens": budget });
+            (budget >= Effort::Minimal.tokens()).then_some(enabled)
+        }
+        // Newer models do not show their thinking otherwise.
+        Some(_) => {
+            Some(object! { "type": "adaptive", "block_binding": binding, "display": "summarized" })
+        }
+        None => binding.map(|binding| json!({ "type": "adaptive", "block_binding": binding })),
+    }
 }
 
 impl Wire for Messages {
@@ -47,13 +94,14 @@ impl Wire for Messages {
             mark(list.as_array_mut().and_then(|list| list.last_mut()));
         }
         let choice = tools.is_some().then(|| json!({ "type": "auto" }));
-        // Otherwise such a model rejects thinking from requests with other tools.
-        let binding = json!({ "prefix_mismatch_behavior": "drop_block" });
-        let thinking = json!({ "type": "adaptive", "block_binding": binding });
+        let max_output = max_output.unwrap_or(usual);
+        let has_levels = !takes_budget(request.model);
+        let level = request.effort.filter(|_| has_levels).map(level);
+        let level = level.map(|level| json!({ "effort": level }));
         object! {
-            "model": request.model, "max_tokens": max_output.unwrap_or(usual),
+            "model": request.model, "max_tokens": max_output,
             "system": system, "tools": tools, "stream": true, "tool_choice": choice,
-            "thinking": binds_thinking(request).then_some(thinking),
+            "thinking": thinking(request, max_output), "output_config": level,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Block, CallResult, ChatAnswer, PICTURES, Wire, WireRequest};
 use super::{elements, joined, leading_number, list, text};
 use crate::provider::draft::{AnswerItem, Draft, Fault, ItemKind, StopReason, to_object, with};
+use crate::provider::effort::Effort;
 use serde_json::{Map, Value, json};
 
 /// Field names for reasoning. Some servers send it under several.
@@ -37,7 +38,7 @@ impl Wire for Completions {
             "model": request.model, "tools": request.functions(),
             limit: request.request.max_output,
             "stream_options": json!({ "include_usage": true }), "stream": true,
-            "prompt_cache_key": cache,
+            "prompt_cache_key": cache, "reasoning_effort": request.effort.map(level),
         }
     }
 
@@ -124,6 +125,14 @@ impl Wire for Completions {
             _ => Some(StopReason::Complete),
         };
         Ok(())
+    }
+}
+
+/// Returns the name of a level, also for `OpenAI`'s Responses.
+pub(super) fn level(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Max => "xhigh",
+        other => other.name(),
     }
 }
 

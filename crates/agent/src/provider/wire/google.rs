@@ -4,6 +4,7 @@ use super::{Block, CallResult, Wire, WireRequest};
 use super::{elements, leading_number, list, number, text, texts};
 use crate::ModelErrorKind;
 use crate::provider::draft::{AnswerItem, Draft, Fault, ItemKind, StopReason, to_object, with};
+use crate::provider::effort::Effort;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 
@@ -15,6 +16,13 @@ fn is_new(model: &str) -> bool {
     let model = model.strip_prefix("models/").unwrap_or(model);
     let version = model.strip_prefix("gemini-");
     version.is_some_and(|version| leading_number(version).is_none_or(|number| number >= 3))
+}
+
+fn level(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Max => Effort::High.name(),
+        other => other.name(),
+    }
 }
 
 /// Returns a content, if it has parts.
@@ -41,11 +49,17 @@ impl Wire for GenerateContent {
             json!({ "name": tool.name, "description": tool.description,
                 "parametersJsonSchema": tool.parameters })
         });
-        let limit = |tokens: u64| json!({ "maxOutputTokens": tokens });
+        let thinking = request.effort.map(|effort| match is_new(request.model) {
+            true => json!({ "includeThoughts": true, "thinkingLevel": level(effort) }),
+            false => json!({ "includeThoughts": true, "thinkingBudget": effort.tokens() }),
+        });
+        let generation = object! {
+            "maxOutputTokens": request.request.max_output, "thinkingConfig": thinking,
+        };
         let system = |text| json!({ "parts": [text_part(text)], "role": "model" });
         let tools = tools.map(|tools| json!([{ "functionDeclarations": tools }]));
         object! {
-            "generationConfig": request.request.max_output.map(limit),
+            "generationConfig": Some(generation).filter(|one| *one != json!({})),
             "systemInstruction": request.system().map(system), "tools": tools,
         }
     }

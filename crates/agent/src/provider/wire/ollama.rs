@@ -4,9 +4,20 @@ use super::{
     Block, CallResult, ChatAnswer, Wire, WireRequest, elements, joined, list, number, text,
 };
 use crate::provider::draft::{AnswerItem, Draft, Fault, ItemKind, StopReason, to_object, with};
+use crate::provider::effort::Effort;
 use serde_json::{Value, json};
 
 pub(super) struct Chat;
+
+/// Returns how much a model thinks. Only gpt-oss has levels; others think or do not.
+fn thinking(model: &str, effort: Effort) -> Value {
+    match effort {
+        _ if !model.contains("gpt-oss") => json!(effort > Effort::Minimal),
+        Effort::Minimal | Effort::Low => json!("low"),
+        Effort::Medium => json!("medium"),
+        Effort::High | Effort::Max => json!("high"),
+    }
+}
 
 impl Wire for Chat {
     fn takes(&self, _: &str, _: &str, in_result: bool) -> bool {
@@ -21,8 +32,9 @@ impl Wire for Chat {
         let max_output = request.request.max_output;
         // Ollama truncates a conversation to its own small default without `num_ctx`.
         let options = object! { "num_predict": max_output, "num_ctx": request.context_window };
+        let think = request.effort.map(|effort| thinking(request.model, effort));
         object! {
-            "model": request.model, "tools": request.functions(),
+            "model": request.model, "tools": request.functions(), "think": think,
             "options": Some(options).filter(|options| *options != json!({})), "stream": true,
         }
     }

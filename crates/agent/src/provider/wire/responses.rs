@@ -1,5 +1,6 @@
 //! `OpenAI`'s Responses.
 
+use super::chat::level;
 use super::{Block, CallResult, Wire, WireRequest, elements, legal, text};
 use crate::ModelErrorKind;
 use crate::provider::draft::{AnswerItem, Draft, Fault, ItemKind, StopReason, to_object, with};
@@ -31,12 +32,15 @@ impl Wire for Responses {
             json!({ "type": "function", "name": tool.name, "parameters": tool.parameters,
                 "strict": false, "description": tool.description })
         });
+        // Without a summary, nothing of the reasoning is streamed.
+        let reasoning = |effort| json!({ "effort": level(effort), "summary": "auto" });
+        let reasoning = request.effort.map(reasoning);
         // The provider stores nothing. It returns reasoning encrypted, to be sent back.
         object! {
             "model": request.model, "instructions": request.system().map(str::trim),
             "max_output_tokens": request.request.max_output, "tools": tools, "store": false,
             "stream": true, "include": json!(["reasoning.encrypted_content"]),
-            "prompt_cache_key": request.request.session,
+            "prompt_cache_key": request.request.session, "reasoning": reasoning,
         }
     }
 

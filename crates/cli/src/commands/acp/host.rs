@@ -60,9 +60,12 @@ impl EditorHost {
     /// Reads the configuration, which may have changed since the last session.
     fn settings(&self, folder: Option<&Path>, choices: &Choices) -> Result<Settings, Failure> {
         let chosen = |own: &Option<String>, given: &Option<String>| own.clone().or(given.clone());
+        let is_default = choices.effort.as_deref() == Some(offers::DEFAULT_EFFORT);
+        let level = choices.effort.clone().filter(|_| !is_default);
         let mut shared = Shared {
             dir: folder.map(Path::to_owned).or(self.shared.dir.clone()),
             model: chosen(&choices.model, &self.shared.model),
+            effort: chosen(&level, &self.shared.effort),
             sandbox: chosen(&choices.sandbox, &self.shared.sandbox),
             network: chosen(&choices.network, &self.shared.network),
             ..self.shared.clone()
@@ -71,6 +74,9 @@ impl EditorHost {
             shared.sandbox = Some("read-only".to_owned());
         }
         let mut settings = haft_config::load(&shared.flags(), crate::env::read()).map_err(other)?;
+        if let (true, Ok(model)) = (is_default, &mut settings.model) {
+            model.effort = None;
+        }
         self.log_started
             .call_once(|| log::start(&settings.log, &settings.secrets));
         crate::session::note_warnings(&settings);

@@ -2,9 +2,12 @@
 
 use haft_acp::{Offers, Options};
 use haft_agent::Agent;
-use haft_agent::provider::{Provider, model_names};
+use haft_agent::provider::{Effort, Provider, model_names};
 use haft_config::{MODES, Settings};
 use serde_json::Value;
+
+/// Value that leaves the effort to the provider.
+pub(super) const DEFAULT_EFFORT: &str = "default";
 
 fn about_sandbox(mode: &str) -> &'static str {
     match mode {
@@ -46,7 +49,21 @@ pub(super) fn of(settings: &Settings, agent: &Agent) -> Offers {
     if networks.iter().all(|(value, _)| *value != network) {
         networks.push((network.clone(), "As configured".to_owned()));
     }
+    let effort = settings.model.as_ref().ok().and_then(|model| model.effort);
+    let levels = Effort::ALL.map(|level| (level.name().to_owned(), String::new()));
+    let default = (
+        DEFAULT_EFFORT.to_owned(),
+        "As much as the provider decides".to_owned(),
+    );
+    let has_effort = id.provider.parse::<Provider>().is_ok();
     Offers {
+        effort: Options {
+            current: effort.map_or(DEFAULT_EFFORT, Effort::name).to_owned(),
+            values: match has_effort {
+                true => std::iter::once(default).chain(levels).collect(),
+                false => Vec::new(),
+            },
+        },
         model: Options {
             current: id.model,
             values: models

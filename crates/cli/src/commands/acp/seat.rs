@@ -3,8 +3,9 @@
 use crate::agent;
 use crate::agent::driver::Live;
 use async_trait::async_trait;
-use haft_acp::Seat;
+use haft_acp::{Choices, Seat};
 use haft_agent::Agent;
+use haft_agent::provider::Effort;
 use haft_chat::Driver;
 use haft_config::model::Model;
 use haft_store::sessions::Sessions;
@@ -50,8 +51,24 @@ impl Seat for EditorSeat {
         self.live.has_unfinished_run.swap(false, Ordering::Relaxed)
     }
 
-    async fn set_model(&self, name: &str) -> Result<(), String> {
-        self.live.set_model(name).await
+    async fn set_model(&self, choices: &Choices) -> Result<(), String> {
+        let mut chosen = self.live.chosen.clone();
+        if let Some(effort) = &choices.effort {
+            // What is not a level is the default: the provider decides.
+            chosen.effort = effort.parse::<Effort>().ok();
+        }
+        let name = match &choices.model {
+            Some(name) => Some(name.as_str()),
+            None => chosen.model.as_deref(),
+        };
+        match agent::model_of(&chosen, name) {
+            Ok(Some(model)) => {
+                self.live.agent.set_model(model);
+                Ok(())
+            }
+            Ok(None) => Err("no provider configured".to_owned()),
+            Err(failure) => Err(failure.message),
+        }
     }
 
     fn note_run(&self) {

@@ -1,8 +1,9 @@
 //! What the client is told: updates of a session.
 
-use super::{SessionState, options, write};
+use super::options;
 use crate::commands::Command;
 use crate::port::Mode;
+use crate::schema::{SessionState, write};
 use crate::update::{
     Block, CallContent, CallUpdate, Kind, Location, PlanEntry, PlanStatus, Status, Update,
 };
@@ -46,6 +47,7 @@ fn call_content(content: CallContent) -> v1::ToolCallContent {
             v1::ToolCallContent::Content(v1::Content::new(block(content)))
         }
         CallContent::Diff { path, old, new } => {
+            let new = new.unwrap_or_default();
             v1::ToolCallContent::Diff(v1::Diff::new(path, new).old_text(old))
         }
     }
@@ -70,8 +72,8 @@ pub(super) fn call_update(update: CallUpdate) -> v1::ToolCallUpdate {
 
 fn session_update(update: Update) -> v1::SessionUpdate {
     match update {
-        Update::User(content) => {
-            v1::SessionUpdate::UserMessageChunk(v1::ContentChunk::new(block(content)))
+        Update::User { block: said, .. } => {
+            v1::SessionUpdate::UserMessageChunk(v1::ContentChunk::new(block(said)))
         }
         Update::Answer(text) => {
             v1::SessionUpdate::AgentMessageChunk(v1::ContentChunk::new(text.into()))
@@ -79,6 +81,9 @@ fn session_update(update: Update) -> v1::SessionUpdate {
         Update::Thought(text) => {
             v1::SessionUpdate::AgentThoughtChunk(v1::ContentChunk::new(text.into()))
         }
+        Update::Note(note) => v1::SessionUpdate::AgentThoughtChunk(v1::ContentChunk::new(
+            format!("\n[{note}]\n").into(),
+        )),
         Update::Call(update) if update.is_new => {
             let update = *update;
             let made = v1::ToolCall::new(update.id, update.title.unwrap_or_default())
@@ -132,12 +137,12 @@ fn notification(session: &str, update: v1::SessionUpdate) -> Value {
 }
 
 /// Creates the parameters of `session/update`.
-pub(crate) fn update(session: &str, update: Update) -> Value {
+pub(super) fn update(session: &str, update: Update) -> Value {
     notification(session, session_update(update))
 }
 
 /// Creates the update with the slash commands.
-pub(crate) fn commands(session: &str, commands: &[Command]) -> Value {
+pub(super) fn commands(session: &str, commands: &[Command]) -> Value {
     let commands = commands.iter().map(|command| {
         let made = v1::AvailableCommand::new(command.name.as_str(), command.description.as_str());
         let input = command.hint.as_ref().map(|hint| {
@@ -151,13 +156,13 @@ pub(crate) fn commands(session: &str, commands: &[Command]) -> Value {
 }
 
 /// Creates the update with the mode.
-pub(crate) fn current_mode(session: &str, mode: Mode) -> Value {
+pub(super) fn current_mode(session: &str, mode: Mode) -> Value {
     let update = v1::CurrentModeUpdate::new(mode.id());
     notification(session, v1::SessionUpdate::CurrentModeUpdate(update))
 }
 
 /// Creates the update with all settings.
-pub(crate) fn settings(session: &str, state: &SessionState) -> Value {
+pub(super) fn settings(session: &str, state: &SessionState) -> Value {
     let update = v1::ConfigOptionUpdate::new(options(state));
     notification(session, v1::SessionUpdate::ConfigOptionUpdate(update))
 }

@@ -1,30 +1,14 @@
 //! What the user is asked: permissions and forms.
 
 use super::updates::call_update;
-use super::{read, write};
 use crate::rpc::RpcError;
+use crate::schema::{Answer, AnswerKind, FormAnswer, read, write};
 use crate::update::CallUpdate;
 use agent_client_protocol_schema::v1;
 use serde_json::Value;
 
-/// An answer that the user can choose.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) id: &'static str,
-    pub(crate) name: String,
-    pub(crate) kind: AnswerKind,
-}
-
-/// Kind of an answer, for an icon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerKind {
-    AllowOnce,
-    AllowAlways,
-    RejectOnce,
-}
-
 /// Creates the parameters of `session/request_permission`.
-pub(crate) fn ask(session: &str, call: CallUpdate, answers: Vec<Answer>) -> Value {
+pub(super) fn ask(session: &str, call: CallUpdate, answers: Vec<Answer>) -> Value {
     let options = answers.into_iter().map(|answer| {
         let kind = match answer.kind {
             AnswerKind::AllowOnce => v1::PermissionOptionKind::AllowOnce,
@@ -43,7 +27,7 @@ pub(crate) fn ask(session: &str, call: CallUpdate, answers: Vec<Answer>) -> Valu
 }
 
 /// Reads the answer to `session/request_permission`: the id, or `None` if it was cancelled.
-pub(crate) fn answered(result: Value) -> Result<Option<String>, RpcError> {
+pub(super) fn answered(result: Value) -> Result<Option<String>, RpcError> {
     let response: v1::RequestPermissionResponse = read(result)?;
     Ok(match response.outcome {
         v1::RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.0.to_string()),
@@ -53,7 +37,7 @@ pub(crate) fn answered(result: Value) -> Result<Option<String>, RpcError> {
 
 /// Creates the parameters of `elicitation/create`; `None` if the client could not show the
 /// form.
-pub(crate) fn form(session: &str, call: &str, message: &str, schema: &Value) -> Option<Value> {
+pub(super) fn form(session: &str, call: &str, message: &str, schema: &Value) -> Option<Value> {
     let schema: v1::ElicitationSchema = serde_json::from_value(schema.clone()).ok()?;
     let scope = v1::ElicitationSessionScope::new(session.to_owned())
         .tool_call_id(v1::ToolCallId::new(call));
@@ -61,16 +45,8 @@ pub(crate) fn form(session: &str, call: &str, message: &str, schema: &Value) -> 
     write(v1::CreateElicitationRequest::new(mode, message)).ok()
 }
 
-/// The user's response to a form.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum FormAnswer {
-    Accepted(Value),
-    Declined,
-    Cancelled,
-}
-
 /// Reads the answer to `elicitation/create`.
-pub(crate) fn form_answered(result: Value) -> FormAnswer {
+pub(super) fn form_answered(result: Value) -> FormAnswer {
     match read::<v1::CreateElicitationResponse>(result) {
         Ok(response) => match response.action {
             v1::ElicitationAction::Accept(accepted) => {
