@@ -3,8 +3,14 @@
 import socket
 import textwrap
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from registries import NAME, WORD
+
+HERE = Path(__file__).resolve().parent
+# Made by ./test from requirements.txt and package.json.
+VENV = HERE.parent.parent / "target" / "clients" / "bin"
+NODE_24 = next(HERE.glob("node_modules/node-linux-*/bin/node"), HERE / "node_modules/node")
 
 # `[workspace]` keeps it out of haft's own.
 MANIFEST = '[workspace]\n[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n'
@@ -14,7 +20,9 @@ TRUST = (
     "CARGO_HTTP_CAINFO",
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
     "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
     "SSL_CERT_FILE",
     "npm_config_cafile",
 )
@@ -66,13 +74,22 @@ def clients(server):
         "PYTHONPATH=$(echo got/*.whl) python3 -c 'import haft_tiny; print(haft_tiny.WORD)'"
     )
     urllib = f"from urllib.request import urlopen; print(urlopen('{url}/hello.txt').read())"
+    requests = f"import requests; print(requests.get('{url}/hello.txt', timeout=20).text)"
+    fetch = f"fetch('{url}/hello.txt').then((reply) => reply.text()).then(console.log)"
+    uv = (
+        f"{VENV}/uv pip install --quiet --python python3 --target got --index-url {url}/simple {NAME} && "
+        "PYTHONPATH=got python3 -c 'import haft_tiny; print(haft_tiny.WORD)'"
+    )
     curl = f"curl -sSf --max-time 20 {url}/hello.txt"
     git = f"git clone --quiet {url}/repo.git got"
     opened = [
         ("curl", "curl", curl, {}),
         ("git", "git", f"{git} && cat got/word.txt", {}),
         ("urllib", "python3", f'python3 -c "{urllib}"', {}),
+        ("requests", f"{VENV}/python", f'{VENV}/python -c "{requests}"', {}),
         ("pip", "python3", pip, {}),
+        ("uv", f"{VENV}/uv", uv, {}),
+        ("fetch of Node 24", str(NODE_24), f'{NODE_24} -e "{fetch}"', {}),
         (
             "npm",
             "npm",
@@ -95,7 +112,7 @@ def clients(server):
         opened = [one for one in opened if one[0] != "go"]
     trust = ""
     if server.certificate:
-        trust = "".join(f"export {name}={server.certificate[0]}; " for name in TRUST)
+        trust = "".join(f"export {name}={server.certificate[2]}; " for name in TRUST)
     title, flags = f"over {server.scheme} with the host", ("--network", host)
     found = [
         Case(f"{name} {title} open", program, trust + command, WORD, files, flags)

@@ -35,14 +35,23 @@ def own_address():
 
 
 def make_certificate(host, folder):
-    """Makes a certificate that signs itself; returns its file and the file of its key."""
+    """Makes an authority and a certificate signed by it.
+
+    Returns the file of the certificate, that of its key, and that of the authority.
+    """
     public, key = folder / "public.pem", folder / "key.pem"
+    authority, authority_key = folder / "authority.pem", folder / "authority-key.pem"
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     # Through any proxy, npm checks the certificate of an address for the name localhost.
     name = ["-subj", "/CN=test", "-addext", f"subjectAltName=IP:{host},DNS:localhost"]
-    words = ["openssl", "req", "-x509", *kind, *name, "-keyout", key, "-out", public]
-    subprocess.run(words, check=True, capture_output=True)
-    return public, key
+    signed = ["-CA", authority, "-CAkey", authority_key, "-addext", "basicConstraints=CA:FALSE"]
+    for words in (
+        ["-subj", "/CN=authority", "-keyout", authority_key, "-out", authority],
+        [*name, *signed, "-keyout", key, "-out", public],
+    ):
+        made = ["openssl", "req", "-x509", *kind, *words]
+        subprocess.run(made, check=True, capture_output=True)
+    return public, key, authority
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -68,7 +77,7 @@ class Server:
         self.url = f"{self.scheme}://{self.address}"
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*certificate)
+            context.load_cert_chain(*certificate[:2])
             # The greeting is left to the thread of the connection.
             server.socket = context.wrap_socket(server.socket, True, do_handshake_on_connect=False)
         self.write("hello.txt", WORD)

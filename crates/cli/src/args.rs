@@ -275,10 +275,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  haft redo\n  haft redo --dry-run"
     )]
     Redo(effects::Redo),
-    /// Remove what is kept for `haft undo`.
+    /// Remove what is kept for `haft undo`, or with --caches the caches of commands.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft clean --yes\n  haft clean --yes --quiet"
+        after_help = "Examples:\n  haft clean --yes\n  haft clean --caches\n  haft clean --yes --quiet"
     )]
     Clean(effects::Clean),
     /// List the tools the model gets, or show one of them.

@@ -7,11 +7,11 @@ mod args;
 mod ask;
 mod commands;
 mod confinement;
-mod connect;
 mod effects;
 mod env;
 mod exit;
 mod file_backend;
+mod git_ssh;
 mod haft_sandbox;
 mod log;
 mod output;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     {
         return haft_script::serve();
     }
-    if let Some(code) = connect::hidden(std::env::args_os()) {
+    if let Some(code) = git_ssh::connect::hidden(std::env::args_os()) {
         return code;
     }
     haft::ops::address_space::reserve_less();

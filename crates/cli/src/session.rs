@@ -5,7 +5,7 @@ use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::record::Record;
 use crate::signals::Signals;
-use crate::{confinement, file_backend, haft_sandbox, log, output};
+use crate::{confinement, file_backend, git_ssh, haft_sandbox, log, output};
 use haft::commands::{CommandLocation, Commands};
 use haft::ops::backend::Kept;
 use haft::ops::exec::caches::CacheSettings;
@@ -27,7 +27,6 @@ use haft_web::fetch::Cache;
 use haft_web::gateway::Proxy;
 use haft_web::{Fetcher, Searcher};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
@@ -304,30 +303,11 @@ fn commands(settings: &Settings) -> Result<Commands, Failure> {
                 caches: caches(settings),
                 ..local_commands(own.network, &own.granted)
             };
-            if commands.gateway.is_some() && !confinement::is_off(settings) {
-                commands.environment.extend(ssh_through_proxy(&commands));
-            }
+            git_ssh::prepare(settings, &mut commands);
             Ok(commands)
         }
         Executor::Ssh(host) => remote_commands(settings, host),
     }
-}
-
-/// Returns the variable that leads git's ssh through the proxy, unless the user set their own.
-fn ssh_through_proxy(commands: &Commands) -> Option<(OsString, OsString)> {
-    let name = OsString::from("GIT_SSH_COMMAND");
-    let has_own = commands.environment.iter().any(|(known, _)| *known == name);
-    let program = env::read().own_program();
-    let program = program.to_str()?.replace('%', "%%");
-    // Two shells read it.
-    let is_plain = program
-        .chars()
-        .all(|c| c.is_alphanumeric() || "/._-+%@:,".contains(c));
-    let value = format!(
-        "ssh -o 'ProxyCommand={program} {} %h %p'",
-        crate::connect::WORD
-    );
-    (!has_own && is_plain).then(|| (name, value.into()))
 }
 
 /// Returns the way out of the network that the commands of a session share. Even if no host is
@@ -387,6 +367,7 @@ pub(crate) fn local_commands(network: Network, granted: &[String]) -> Commands {
             helper: itself.helper(),
             network,
             sockets: env::read().socket_folders(),
+            readable: Vec::new(),
         },
         gateway: None,
         caches: None,

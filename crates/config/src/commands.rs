@@ -39,6 +39,8 @@ pub struct Commands {
     pub network: Network,
     /// Hosts that commands may reach.
     pub(crate) access: NetworkAccess,
+    /// Whether git over ssh may log in with the user's agent.
+    pub ssh_agent: bool,
     /// Variables that commands get even if they look secret.
     pub granted: Vec<String>,
     /// Machine that they run on.
@@ -77,6 +79,7 @@ impl fmt::Display for Host {
 pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Commands, Failure> {
     let access = network::load(sources, notes)?;
     let granted = sources.shown("tools.env", |file| &file.tools.env, notes)?;
+    let ssh_agent = sources.shown("ssh_agent", |file| &file.ssh_agent, notes)?;
     let executor = sources.shown("executor", |file| &file.executor, notes)?;
     let shown = executor.written["ssh"].as_str().map(str::to_owned);
     Ok(Commands {
@@ -85,6 +88,7 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Commands, Fai
             false => Network::Session,
         },
         access,
+        ssh_agent: ssh_agent.value,
         granted: granted.value,
         executor: match executor.value {
             ExecutorEntry::Local => Executor::Local,

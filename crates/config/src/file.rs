@@ -47,6 +47,9 @@ pub(crate) struct File {
     #[schemars(extend("default" = "off", "x-project" = "tightens"))]
     #[schemars(extend("x-flag" = "--network", "x-variable" = "HAFT_NETWORK"))]
     pub(crate) network: Option<Setting<NetworkEntry>>,
+    /// Let git over ssh log in with the user's agent.
+    #[schemars(extend("default" = false, "x-project" = "ignored"))]
+    pub(crate) ssh_agent: Option<Setting<bool>>,
     /// Where commands run, or { ssh: HOST }.
     #[schemars(extend("default" = "local", "x-project" = "ignored"))]
     pub(crate) executor: Option<Setting<ExecutorEntry>>,

@@ -69,6 +69,8 @@ pub enum CommandLocation {
         /// Folders with sockets, in addition to `/run` and `/tmp`: the user's runtime
         /// folder, other temp folders.
         sockets: Vec<PathBuf>,
+        /// Further folders that the commands may read, wherever they are.
+        readable: Vec<PathBuf>,
     },
     /// On another machine, where haft cannot sandbox them.
     Elsewhere {
@@ -104,13 +106,14 @@ impl Commands {
                 helper,
                 network,
                 sockets,
+                readable,
             } if confines => {
                 let temp = scope_config.temp.as_ref().ok_or(NoTemp)?;
                 let request = Request {
                     rules: scope_config.rules,
                     work_dir: scope_config.work_dir.clone(),
                     roots: scope_config.roots.clone(),
-                    readable: scope_config.readable.clone(),
+                    readable: [scope_config.readable.as_slice(), &readable].concat(),
                     temp: temp.folder.clone(),
                     protect: with_targets(&scope_config.protect),
                     repositories: Controls::default(),

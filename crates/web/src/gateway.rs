@@ -4,8 +4,8 @@
 //! judged by the rules of the call that makes it, the name is resolved here, and the address
 //! that was checked is the one that is dialled. TLS is not opened: the host is the one that the
 //! client names in `CONNECT`, and the name in its TLS greeting must be the same (`tunnel.rs`).
-//! Plain HTTP is parsed and written anew, so that every request on a connection is judged
-//! (`forward.rs`).
+//! Plain HTTP, also in a tunnel, is parsed and written anew, so that every request on a
+//! connection is judged (`forward.rs`).
 
 mod dial;
 mod forward;
@@ -165,14 +165,18 @@ async fn converse(proxy: Arc<Inner>, stream: TcpStream) {
         let proxy = Arc::clone(&proxy);
         async move { Ok::<_, std::convert::Infallible>(request::answer(&proxy, request).await) }
     });
+    let connection = http_server().serve_connection(TokioIo::new(stream), service);
+    // Errors concern the client alone, and it has seen them.
+    let _ = connection.with_upgrades().await;
+}
+
+fn http_server() -> http1::Builder {
     let mut server = http1::Builder::new();
     server
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD);
-    let connection = server.serve_connection(TokioIo::new(stream), service);
-    // Errors concern the client alone, and it has seen them.
-    let _ = connection.with_upgrades().await;
+    server
 }
 
 /// Connects to the same port of this machine's loopback.

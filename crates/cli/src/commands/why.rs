@@ -23,6 +23,10 @@ pub(crate) fn run(shared: &Shared, args: &Why) -> Result<Exit, Failure> {
             Err(exit) => Ok(exit),
         };
     }
+    if args.tool == "unsandboxed" {
+        return Err(Failure::usage("`unsandboxed` is not a tool, and no rule can allow it")
+            .hint("the model can request it for a command, and you then allow it once (Access beyond the sandbox in docs/policy.md)"));
+    }
     let runtime = session::build(&settings, Offer::Every)?;
     // A plugin's tools are known only after it has started.
     if runtime.tools().get(&args.tool).is_none() {

@@ -175,6 +175,7 @@ impl Actor {
                     helper: haft.helper(),
                     network: Network::Off,
                     sockets: Vec::new(),
+                    readable: Vec::new(),
                 },
                 gateway: None,
                 caches: None,

@@ -22,6 +22,7 @@ mod files;
 mod floods;
 mod git;
 mod git_config;
+mod git_ssh;
 mod hosts;
 mod input;
 mod kills;

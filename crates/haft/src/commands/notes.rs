@@ -99,6 +99,11 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
     if git_was_kept_out(done) {
         notes.push("[git cannot change its configuration here, because it is protected; ask the user to run this git command]".to_owned());
     }
+    if let Confined::By(_) = &done.confined
+        && ssh_lacks_keys(done, cx)
+    {
+        notes.push("[commands have neither the user's ssh keys nor the known hosts; the user can let git over ssh use their agent with `ssh_agent: true` in their own settings, or the address can be one with https]".to_owned());
+    }
     notes.extend(cx.network.notes());
     if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
         notes.push(format!(
@@ -147,6 +152,9 @@ fn bounds(cx: &Context, request: Option<&Request>, enforcement: &Enforcement) ->
                 "; there is no network, because hosts cannot be opened one by one on this machine (`--network on` opens all of it)"
             }
         },
+        Some(Network::Session) if matches!(enforcement, Enforcement::Full { .. }) => {
+            "; other machines cannot be reached (the user can open single hosts with `--network HOST`)"
+        }
         _ => "; there is no network (`--network on` allows it)",
     };
     let more = match cx.can_request {
@@ -313,40 +321,52 @@ fn why_refused(objection: &Objection) -> String {
 /// Whether git reports that its configuration cannot be replaced, as where haft does not hear
 /// of its calls.
 fn git_was_kept_out(done: &Done) -> bool {
-    let output = &done.finished.output;
-    let error = &done.finished.error;
+    ends(done).any(|text| {
+        text.lines().any(|line| {
+            line.contains("could not write config file")
+                && line.ends_with("Device or resource busy")
+        })
+    })
+}
+
+/// Whether ssh could not log in, and the user has not let commands use an agent.
+fn ssh_lacks_keys(done: &Done, cx: &Context) -> bool {
+    const FAILURES: [&str; 2] = [
+        "Host key verification failed",
+        "Permission denied (publickey",
+    ];
+    let environment = cx.session.exec_context.as_ref();
+    let environment = environment.map(|context| context.environment.as_slice());
+    let mut names = environment.unwrap_or_default().iter().map(|(name, _)| name);
+    !names.any(|name| name == "SSH_AUTH_SOCK")
+        && ends(done).any(|text| FAILURES.iter().any(|failure| text.contains(failure)))
+}
+
+/// Returns the beginning and the end of what the command printed, as text.
+fn ends(done: &Done) -> impl Iterator<Item = String> {
+    let (output, error) = (&done.finished.output, &done.finished.error);
     [&output.tail, &error.tail, &output.head, &error.head]
         .into_iter()
-        .any(|bytes| {
+        .map(|bytes| {
             let from = bytes.len().saturating_sub(4 << 10);
-            let text = lossy(bytes.get(from..).unwrap_or_default());
-            text.lines().any(|line| {
-                line.contains("could not write config file")
-                    && line.ends_with("Device or resource busy")
-            })
+            lossy(bytes.get(from..).unwrap_or_default()).into_owned()
         })
 }
 
 /// Whether the last lines look as if the kernel had refused something.
 pub(crate) fn looks_refused(done: &Done) -> bool {
     let failed = done.finished.status != Exit::Code(0);
-    let output = &done.finished.output;
-    let error = &done.finished.error;
-    [&output.head, &output.tail, &error.head, &error.tail]
-        .into_iter()
-        .any(|bytes| {
-            let from = bytes.len().saturating_sub(4 << 10);
-            let text = lossy(bytes.get(from..).unwrap_or_default()).to_lowercase();
-            text.lines().rev().take(40).any(|line| {
-                let line = line.trim_end_matches([' ', '.', '\'', '"', ')']);
-                // Programs print the subject before the message.
-                REFUSALS.iter().any(|words| {
-                    line.strip_suffix(words).is_some_and(|before| {
-                        before.trim_end().ends_with([':', ',']) || failed && !before.is_empty()
-                    }) || line.contains(&format!("{words}:"))
-                }) || CODES.iter().any(|code| line.contains(code))
-            })
+    ends(done).any(|text| {
+        text.to_lowercase().lines().rev().take(40).any(|line| {
+            let line = line.trim_end_matches([' ', '.', '\'', '"', ')']);
+            // Programs print the subject before the message.
+            REFUSALS.iter().any(|words| {
+                line.strip_suffix(words).is_some_and(|before| {
+                    before.trim_end().ends_with([':', ',']) || failed && !before.is_empty()
+                }) || line.contains(&format!("{words}:"))
+            }) || CODES.iter().any(|code| line.contains(code))
         })
+    })
 }
 
 pub(crate) fn level(enforcement: &Enforcement) -> &'static str {

@@ -44,6 +44,11 @@ pub(super) fn of(words: &[Word], parent: Option<&[Word]>) -> Option<Danger> {
         "rm" | "unlink" if arguments.has('r', "recursive") || arguments.has('R', "recursive") => {
             Some(Danger::Deletes)
         }
+        "rm" | "unlink" if rest.iter().any(Word::is_whole_folder) => Some(Danger::Deletes),
+        // A variable that may be `-rf`, in front of what is deleted.
+        "rm" if rest.len() > 1 && rest.first().is_some_and(Word::may_be_options) => {
+            Some(Danger::Deletes)
+        }
         "find" if known.contains(&"-delete") => Some(Danger::Deletes),
         "shred" => Some(Danger::Deletes),
         "git" => git(
@@ -245,6 +250,9 @@ mod tests {
             ("find . -name '*.o' -delete", Deletes),
             ("find . -exec rm -r {} +", Deletes),
             ("sh -c 'rm -rf x'", Deletes),
+            ("rm *", Deletes),
+            ("rm -f build/*", Deletes),
+            ("rm $X build", Deletes),
             ("git clean -fdx", Deletes),
             ("git -C sub clean -xdf", Deletes),
             ("git reset --hard", Discards),
@@ -287,6 +295,10 @@ mod tests {
             "rm a.txt",
             "rm -f a.txt b.txt",
             "rm -- -r",
+            "rm *.o",
+            "rm build/*.o lib*",
+            "for f in *.o; do rm $f; done",
+            "rm \"$a\" \"$b\"",
             "rmdir empty",
             "echo rm -rf x",
             "grep -r rm .",

@@ -133,20 +133,45 @@ fn rule(act: &PolicyInput<'_>, subject: &Subject, place: &RuleLocation) -> Optio
     Rule::new(draft).ok()
 }
 
-/// Returns the program and the next word, if that looks like a subcommand.
+/// Programs that run a script or a program that their arguments name.
+const RUNNERS: [&str; 18] = [
+    "bash", "bun", "bunx", "dash", "deno", "java", "lua", "node", "npx", "perl", "php", "pipx",
+    "python", "ruby", "Rscript", "sh", "uvx", "zsh",
+];
+
+/// Returns the words that say what a command does: the program, and a subcommand or the script
+/// that it runs.
 fn beginning(words: &[String]) -> Vec<String> {
+    let Some((program, rest)) = words.split_first() else {
+        return Vec::new();
+    };
     let is_command = |word: &&String| {
         word.starts_with(|c: char| c.is_ascii_lowercase())
             && word
                 .chars()
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     };
-    // The subcommand of git may come after options; without it, the rule would allow all.
-    let has_options = words.first().is_some_and(|word| word == "git")
-        && words.get(1).is_some_and(|word| word.starts_with('-'));
-    if has_options {
-        return words.iter().filter(|word| *word != CUT).cloned().collect();
-    }
-    let second = words.get(1).filter(is_command);
-    words.first().into_iter().chain(second).cloned().collect()
+    let is_whole = rest.iter().all(|word| word != CUT);
+    let all = || words.iter().filter(|word| *word != CUT).cloned().collect();
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let count = if RUNNERS.contains(&name) {
+        // Options may hold the code itself, as `-c` does.
+        match rest.first() {
+            Some(word) if word.starts_with('-') && is_whole => return all(),
+            _ => 1,
+        }
+    } else if name == "git" && rest.first().is_some_and(|word| word.starts_with('-')) {
+        // The subcommand may come after options; without it, the rule would allow all.
+        return all();
+    } else {
+        match rest.first().filter(is_command).map(String::as_str) {
+            // `npm run build`
+            Some("run" | "exec" | "x" | "dlx") if name != "cargo" && name != "go" => 2,
+            Some(_) => 1,
+            None => 0,
+        }
+    };
+    let more = rest.iter().take_while(|word| *word != CUT).take(count);
+    std::iter::once(program).chain(more).cloned().collect()
 }

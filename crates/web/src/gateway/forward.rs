@@ -32,19 +32,39 @@ pub(super) fn destination(request: &Request<Incoming>) -> Result<Destination, &'
     if authority.as_str().contains('@') {
         return Err("the address must not contain a user name");
     }
-    let parse = |host: &str, port: Option<u16>| Destination::parse(host, port.unwrap_or(80));
     let to = parse(authority.host(), authority.port_u16()).ok_or("the address is not valid")?;
+    agrees(request, &to).map(|()| to)
+}
+
+/// Checks that a request inside a tunnel is for the host that the tunnel leads to.
+pub(super) fn belongs_to(
+    request: &Request<Incoming>,
+    to: &Destination,
+) -> Result<(), &'static str> {
+    let uri = request.uri();
+    if uri.authority().is_some() || !uri.path().starts_with('/') {
+        return Err("requests in a tunnel need a path as their address");
+    }
+    agrees(request, to)
+}
+
+/// Checks that the one `Host` header names this destination.
+fn agrees(request: &Request<Incoming>, to: &Destination) -> Result<(), &'static str> {
     let mut named = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (named.next(), named.next()) else {
         return Err("exactly one Host header is needed");
     };
     let host: Option<hyper::http::uri::Authority> =
         host.to_str().ok().and_then(|host| host.parse().ok());
-    let host = host.and_then(|host| parse(host.host(), host.port_u16()));
-    match host {
-        Some(host) if host == to => Ok(to),
+    let host = host.filter(|host| !host.as_str().contains('@'));
+    match host.and_then(|host| parse(host.host(), host.port_u16())) {
+        Some(host) if host == *to => Ok(()),
         _ => Err("the Host header does not agree with the address"),
     }
+}
+
+fn parse(host: &str, port: Option<u16>) -> Option<Destination> {
+    Destination::parse(host, port.unwrap_or(80))
 }
 
 /// Sends a request to the server and returns its response.

@@ -1,7 +1,8 @@
 //! One request to the proxy: who makes it, where it leads, and whether it may.
 
-use super::dial::{NotDialled, dial};
-use super::{Inner, forward, tunnel};
+use super::dial::{Destination, NotDialled, dial};
+use super::tunnel::{self, Tunnel};
+use super::{Inner, forward};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::header::{HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION};
 use hyper::{Method, Request, Response, StatusCode};
 use std::sync::{Arc, PoisonError};
+use tokio::net::TcpStream;
 
 /// Content of a response: the server's, or a sentence of the proxy.
 pub(super) type Content = Either<Incoming, Full<Bytes>>;
@@ -35,32 +37,52 @@ pub(super) async fn answer(proxy: &Arc<Inner>, request: Request<Incoming>) -> Re
         Ok(to) => to,
         Err(why) => return sentence(StatusCode::BAD_REQUEST, why),
     };
-    let verdict = Arc::clone(&judge).judge(&to.name(), to.port).await;
+    let server = match reach(proxy, &judge, &to).await {
+        Ok(server) => server,
+        Err(response) => return response,
+    };
+    match is_tunnel {
+        true => {
+            let tunnel = Tunnel {
+                proxy: Arc::clone(proxy),
+                judge,
+                to,
+            };
+            tokio::spawn(tunnel.run(request, server));
+            Response::new(Either::Right(Full::default()))
+        }
+        false => forwarded(request, server).await,
+    }
+}
+
+/// Connects to a host if that is allowed, or returns the response that says why not.
+pub(super) async fn reach(
+    proxy: &Inner,
+    judge: &Arc<dyn HostJudge>,
+    to: &Destination,
+) -> Result<TcpStream, Response<Content>> {
+    let verdict = Arc::clone(judge).judge(&to.name(), to.port).await;
     if verdict == HostVerdict::Refused {
         let text = format!(
             "the sandbox refuses connections to {}:{}",
             to.name(),
             to.port
         );
-        return sentence(StatusCode::FORBIDDEN, text);
+        return Err(sentence(StatusCode::FORBIDDEN, text));
     }
-    let server = match dial(proxy, &to, verdict).await {
-        Ok(server) => server,
-        Err(NotDialled::OutOfReach(why)) => {
+    dial(proxy, to, verdict).await.map_err(|not| match not {
+        NotDialled::OutOfReach(why) => {
             judge.out_of_reach(&to.name(), to.port, &why);
-            return sentence(StatusCode::FORBIDDEN, why);
+            sentence(StatusCode::FORBIDDEN, why)
         }
-        Err(NotDialled::Failed(why)) => return sentence(StatusCode::BAD_GATEWAY, why),
-    };
-    match is_tunnel {
-        true => {
-            tokio::spawn(tunnel::run(request, server, to));
-            Response::new(Either::Right(Full::default()))
-        }
-        false => forward::send(request, server)
-            .await
-            .unwrap_or_else(|why| sentence(StatusCode::BAD_GATEWAY, why)),
-    }
+        NotDialled::Failed(why) => sentence(StatusCode::BAD_GATEWAY, why),
+    })
+}
+
+/// Sends a request to the server and returns its response, or why there is none.
+pub(super) async fn forwarded(request: Request<Incoming>, server: TcpStream) -> Response<Content> {
+    let sent = forward::send(request, server).await;
+    sent.unwrap_or_else(|why| sentence(StatusCode::BAD_GATEWAY, why))
 }
 
 /// Returns the judge of the call that the command names.

@@ -1,15 +1,23 @@
 //! Connections that the proxy passes through unread, once it has seen that their beginning
-//! belongs to the host that was judged.
+//! belongs to the host that was judged. Clients that speak plain HTTP in such a connection, as
+//! Node does, are served like those that ask the proxy for each request.
 
 use super::dial::Destination;
-use hyper::Request;
+use super::request::{Content, forwarded, reach, sentence};
+use super::{Inner, forward};
+use haft_ops::exec::network::HostJudge;
 use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::server::Acceptor;
-use std::io;
+use std::convert::Infallible;
+use std::io::{self, Cursor};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use url::Host;
 
 /// Maximum size of the beginning that is inspected. TLS greetings are much shorter.
@@ -31,37 +39,110 @@ pub(super) fn destination(request: &Request<Incoming>) -> Result<Destination, &'
     Destination::parse(authority.host(), port).ok_or("the address is not valid")
 }
 
-/// Connects the client to the server once the client has received the response.
-pub(super) async fn run(request: Request<Incoming>, server: TcpStream, to: Destination) {
-    let Ok(upgraded) = hyper::upgrade::on(request).await else {
-        return;
-    };
-    let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else {
-        return;
-    };
-    let client = parts.io.into_inner();
-    // Errors mean that one side is gone, or that the client broke the rules; both sides see the
-    // connection close.
-    let _ = inspect_and_relay(client, server, &to, parts.read_buf.to_vec()).await;
+/// A tunnel to a host that was judged.
+pub(super) struct Tunnel {
+    pub(super) proxy: Arc<Inner>,
+    /// Judge of the call that opened it.
+    pub(super) judge: Arc<dyn HostJudge>,
+    pub(super) to: Destination,
 }
 
-async fn inspect_and_relay(
-    mut client: TcpStream,
-    mut server: TcpStream,
-    to: &Destination,
+/// Reason why bytes are not passed on any more.
+enum Stopped {
+    /// One side is gone, or the client broke the rules.
+    Failed,
+    /// The client speaks plain HTTP, and began like this.
+    Http(Vec<u8>),
+}
+
+impl From<io::Error> for Stopped {
+    fn from(_: io::Error) -> Self {
+        Self::Failed
+    }
+}
+
+impl Tunnel {
+    /// Connects the client to the server once the client has received the response. If it
+    /// fails, both sides see the connection close.
+    pub(super) async fn run(self, request: Request<Incoming>, mut server: TcpStream) {
+        let Ok(upgraded) = hyper::upgrade::on(request).await else {
+            return;
+        };
+        let Ok(parts) = upgraded.downcast::<TokioIo<TcpStream>>() else {
+            return;
+        };
+        let (client_read, mut client_write) = parts.io.into_inner().into_split();
+        let mut client_read = BufReader::with_capacity(BUFFER, client_read);
+        let received = parts.read_buf.to_vec();
+        let passed = pass(
+            (&mut client_read, &mut client_write),
+            &mut server,
+            received,
+            &self.to,
+        );
+        if let Err(Stopped::Http(greeting)) = passed.await {
+            let client = tokio::io::join(Cursor::new(greeting).chain(client_read), client_write);
+            self.serve_http(client, server).await;
+        }
+    }
+
+    /// Serves the requests of a client that speaks plain HTTP in the tunnel. The first one uses
+    /// the connection that the tunnel has made.
+    async fn serve_http(
+        self,
+        client: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        server: TcpStream,
+    ) {
+        let tunnel = Arc::new(self);
+        let first = Arc::new(Mutex::new(Some(server)));
+        let service = service_fn(move |inner| {
+            let tunnel = Arc::clone(&tunnel);
+            let connected = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+            async move { Ok::<_, Infallible>(tunnel.answer(inner, connected).await) }
+        });
+        let connection = super::http_server().serve_connection(TokioIo::new(client), service);
+        let _ = connection.await;
+    }
+
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        connected: Option<TcpStream>,
+    ) -> Response<Content> {
+        if let Err(why) = forward::belongs_to(&request, &self.to) {
+            return sentence(StatusCode::BAD_REQUEST, why);
+        }
+        let reached = match connected {
+            Some(server) => Ok(server),
+            None => reach(&self.proxy, &self.judge, &self.to).await,
+        };
+        match reached {
+            Ok(server) => forwarded(request, server).await,
+            Err(response) => response,
+        }
+    }
+}
+
+/// Passes both directions on, after an inspection of what the client sends first.
+async fn pass(
+    (client_read, client_write): (&mut BufReader<OwnedReadHalf>, &mut OwnedWriteHalf),
+    server: &mut TcpStream,
     received: Vec<u8>,
-) -> io::Result<()> {
-    let (client_read, client_write) = client.split();
+    to: &Destination,
+) -> Result<(), Stopped> {
     let (server_read, mut server_write) = server.split();
-    let mut client_read = BufReader::with_capacity(BUFFER, client_read);
     // The server may speak first.
-    let down = copy_down(server_read, client_write);
+    let down = async {
+        copy_down(server_read, client_write)
+            .await
+            .map_err(Stopped::from)
+    };
     let up = async {
-        let greeting = inspect(&mut client_read, received, to).await?;
+        let greeting = inspect(client_read, received, to).await?;
         server_write.write_all(&greeting).await?;
         drop(greeting);
-        copy_buf(&mut client_read, &mut server_write).await?;
-        server_write.shutdown().await
+        copy_buf(client_read, &mut server_write).await?;
+        server_write.shutdown().await.map_err(Stopped::from)
     };
     tokio::try_join!(up, down).map(drop)
 }
@@ -86,7 +167,7 @@ async fn inspect(
     client: &mut (impl AsyncRead + Unpin),
     mut received: Vec<u8>,
     to: &Destination,
-) -> io::Result<Vec<u8>> {
+) -> Result<Vec<u8>, Stopped> {
     if received.is_empty() && client.read_buf(&mut received).await? == 0 {
         return Ok(received);
     }
@@ -97,28 +178,31 @@ async fn inspect(
             let fresh = received.get(at..).unwrap_or_default();
             at = received.len();
             match greeting.push(fresh, to) {
-                Judged::Fine => return Ok(()),
-                Judged::Refused => return Err(io::ErrorKind::PermissionDenied.into()),
+                Judged::Fine => return Ok(false),
+                Judged::Http => return Ok(true),
+                Judged::Refused => return Err(Stopped::Failed),
                 Judged::Unfinished if received.len() >= MAX_GREETING => {
-                    return Err(io::ErrorKind::PermissionDenied.into());
+                    return Err(Stopped::Failed);
                 }
                 Judged::Unfinished => {}
             }
             if client.read_buf(&mut received).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return Err(Stopped::Failed);
             }
         }
     });
-    let judged: io::Result<()> = judged
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    judged.map(|()| received)
+    match judged.await.unwrap_or(Err(Stopped::Failed))? {
+        true => Err(Stopped::Http(received)),
+        false => Ok(received),
+    }
 }
 
 /// Judgement of the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 enum Judged {
     Fine,
+    /// Plain HTTP, whose requests have to be judged one by one.
+    Http,
     Refused,
     Unfinished,
 }
@@ -181,8 +265,8 @@ impl Greeting {
         Judged::Unfinished
     }
 
-    /// Plain HTTP could name another host of the same server, so it has to be requested from
-    /// the proxy in plain. Other protocols, such as ssh, pass.
+    /// Plain HTTP could name another host of the same server, so it does not pass unread. Other
+    /// protocols, such as ssh, do.
     fn push_text(&mut self, bytes: &[u8]) -> Judged {
         const MAX_LINE: usize = 16 << 10;
         for byte in bytes {
@@ -191,7 +275,7 @@ impl Greeting {
                 b'\n' => {
                     let mut words = self.line.windows(5);
                     return match words.any(|word| word.eq_ignore_ascii_case(b"HTTP/")) {
-                        true => Judged::Refused,
+                        true => Judged::Http,
                         false => Judged::Fine,
                     };
                 }
@@ -285,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_does_not_pass_through_a_tunnel() {
+    fn plain_http_does_not_pass_unread() {
         let to = to("allowed.example");
         for text in [
             "GET / HTTP/1.1\r\nHost: denied.example\r\n\r\n",
@@ -296,7 +380,7 @@ mod tests {
         ] {
             for step in [1, 3, 100] {
                 let judged = judge_in_steps(text.as_bytes(), step, &to);
-                assert_eq!(judged, Judged::Refused, "{text:?} by {step}");
+                assert_eq!(judged, Judged::Http, "{text:?} by {step}");
             }
         }
         for bytes in [

@@ -254,6 +254,58 @@ async fn a_request_cannot_hide_another_one() {
 }
 
 #[tokio::test]
+async fn plain_http_in_a_tunnel_is_judged_request_by_request() {
+    let bed = bed();
+    let (port, received) = server().await;
+    let own = bed.authorization();
+    let to = format!("open.example:{port}");
+    let tunnel = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{own}\r\n");
+    let good = format!("GET /a HTTP/1.1\r\nHost: {to}\r\n\r\n");
+    let last = format!("GET /b HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n");
+    let mut stream = TcpStream::connect(bed.address).await.unwrap();
+    let all = format!("{tunnel}{good}{last}");
+    stream.write_all(all.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(answer.matches("reply").count(), 2, "{answer}");
+    let paths: Vec<String> = received
+        .lock()
+        .unwrap()
+        .drain(..)
+        .map(|one| one.lines().next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(paths, ["GET /a HTTP/1.1", "GET /b HTTP/1.1"]);
+    assert_eq!(bed.asked(), [to.clone(), to.clone()]);
+    let inner = "GET /x HTTP/1.1\r\nHost: closed.example\r\n\r\n";
+    for hostile in [
+        inner.to_owned(),
+        format!("GET http://closed.example/ HTTP/1.1\r\nHost: {to}\r\n\r\n"),
+        format!("GET http://{to}/ HTTP/1.1\r\nHost: {to}\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\nHost: {to}\r\nHost: closed.example\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\nHost: closed.example@{to}\r\n\r\n"),
+        "GET / HTTP/1.1\r\nHost: open.example\r\n\r\n".to_owned(),
+        "GET / HTTP/1.0\r\n\r\n".to_owned(),
+        format!("CONNECT closed.example:80 HTTP/1.1\r\nHost: {to}\r\n\r\n"),
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+        format!("get / http/1.1\r\nhost: {to}\r\n\r\n"),
+        format!(
+            "POST / HTTP/1.1\r\nHost: {to}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{inner}"
+        ),
+    ] {
+        let answer = bed.says(format!("{tunnel}{hostile}").as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{hostile}: {answer}");
+        for one in received.lock().unwrap().drain(..) {
+            assert!(!one.contains("closed.example"), "{hostile}: {one}");
+            // Only the last one has a beginning that may be sent on.
+            assert!(
+                one.is_empty() || hostile.starts_with("POST"),
+                "{hostile}: {one}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_address_that_was_checked_is_the_one_that_is_dialled() {
     let bed = bed();
     let (port, received) = server().await;

@@ -44,6 +44,17 @@ impl Word {
         }
     }
 
+    /// Whether it is a pattern for everything in a folder, such as `*` or `build/*`.
+    pub(in crate::policy) fn is_whole_folder(&self) -> bool {
+        let front = self.text.strip_suffix(HOLE);
+        self.pattern && front.is_some_and(|front| front.is_empty() || front.ends_with('/'))
+    }
+
+    /// Whether it may become options: an unquoted variable, for example.
+    pub(in crate::policy) fn may_be_options(&self) -> bool {
+        self.splits && !self.pattern && self.text.starts_with(HOLE)
+    }
+
     /// Returns any number of unknown words.
     pub(in crate::policy) fn unknown() -> Self {
         Self {

@@ -391,6 +391,19 @@ fn always_is_offered_where_rules_can_express_it() {
         offered(&["ask bash"], "git -C d log -1").as_deref(),
         Some("{ allow: bash, command: git -C d log -1 }, { allow: bash, command: git log }")
     );
+    for (line, words) in [
+        ("python3 x.py --all", "python3 x.py"),
+        ("python3 -m pytest -q", "python3 -m pytest -q"),
+        ("node src/index.js", "node src/index.js"),
+        ("npm run build -- --watch", "npm run build"),
+        ("npx tsc -p .", "npx tsc"),
+        ("sh ./run.sh x", "sh ./run.sh"),
+        ("cargo run --release", "cargo run"),
+        ("cat a b", "cat a"),
+    ] {
+        let rule = format!("{{ allow: bash, command: {words} }}");
+        assert_eq!(offered(&["ask bash"], line), Some(rule), "{line}");
+    }
     for line in ["git $X", "$G push", "PATH=x git push", "a; b; c; d; e; f"] {
         assert_eq!(
             offered(&["ask bash", "ask bash git push"], line),

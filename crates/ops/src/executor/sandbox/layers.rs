@@ -269,7 +269,11 @@ pub(super) fn create() -> Result<String> {
     mounts::attach(&stage, at)?;
     let mut mounted = 0_u8;
     let mut mount = |source: &LayerSource| -> std::result::Result<(), String> {
-        let tree = overlay::layer(source).map_err(|error| error.to_string())?;
+        let tree = busy::again(
+            || overlay::layer(source).map_err(std::io::Error::from),
+            busy::is_passing,
+        );
+        let tree = tree.map_err(|error| error.to_string())?;
         let name = mounted.to_string();
         mkdirat(&stage, &name, mounts::FOLDER).map_err(|error| error.to_string())?;
         mounts::attach(&tree, &at.join(&name)).map_err(|error| error.to_string())?;
