@@ -172,7 +172,7 @@ pub struct Offers {
     pub model: Options,
     /// Levels of thinking; empty if the provider has none.
     pub effort: Options,
-    /// Sandbox modes.
+    /// Modes of the sandbox for commands.
     pub sandbox: Options,
     /// Network access of commands.
     pub network: Options,
