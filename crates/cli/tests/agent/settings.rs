@@ -152,7 +152,7 @@ fn the_effort_is_chosen_by_flag_variable_and_file_and_not_sent_otherwise() {
     assert_eq!(asked(), "low");
     let wrong = Ended::of(bed.command(&["run", "Go", "--effort", "lots"]));
     assert_eq!(wrong.code, Some(2));
-    bed.write("work/haft.yaml", "effort: medium\n");
+    bed.project("effort: medium\n");
     bed.says(&["run", "Go"]);
     assert_eq!(asked(), "medium");
 }
