@@ -266,8 +266,8 @@ impl Connection {
         })
     }
 
-    /// Does the work of a request. With the answer it returns a session whose commands the
-    /// client has to be told.
+    /// Does the work of a request. With the answer it returns a session whose slash
+    /// commands have to be sent.
     async fn work(&self, work: Work) -> Result<(Value, Option<Arc<Session>>), RpcError> {
         let protocol = self.protocol()?;
         match work {

@@ -16,7 +16,7 @@ pub enum FailureKind {
     NotFound,
     /// The request cannot be carried out as it is, such as for a folder that does not exist.
     Invalid,
-    /// Anything else.
+    /// A failure that the client cannot tell apart from others.
     Failed,
 }
 
@@ -25,16 +25,16 @@ pub enum FailureKind {
 pub struct Failure {
     /// Kind of the failure.
     pub kind: FailureKind,
-    /// What failed, why, and what to do next.
+    /// Failure, reason and remedy, in one message.
     pub message: String,
 }
 
 /// Name and version of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramInfo {
-    /// Name.
+    /// Name that the client shows for the agent.
     pub name: String,
-    /// Version.
+    /// Version, as `--version` prints it.
     pub version: String,
 }
 
@@ -89,9 +89,9 @@ pub enum Start {
 
 /// A session that the client asks for.
 pub struct Wanted {
-    /// Where it starts.
+    /// Whether the session is new or recorded.
     pub start: Start,
-    /// Work folder.
+    /// Absolute work folder; ignored if the session is recorded and its own folder exists.
     pub folder: PathBuf,
     /// More folders that the tools may use.
     pub roots: Vec<PathBuf>,
@@ -108,7 +108,7 @@ pub struct Wanted {
 pub struct Choices {
     /// Name of the model.
     pub model: Option<String>,
-    /// How much the model thinks.
+    /// Level of thinking of the model.
     pub effort: Option<String>,
     /// Name of the sandbox.
     pub sandbox: Option<String>,
@@ -127,9 +127,9 @@ pub enum Server {
         name: String,
         /// Path of the program.
         command: PathBuf,
-        /// Arguments.
+        /// Arguments, without the program.
         arguments: Vec<String>,
-        /// Environment variables.
+        /// Variables in addition to those of haft.
         environment: Vec<(String, String)>,
     },
     /// A server on the network.
@@ -168,13 +168,13 @@ pub struct Opened {
 /// Values that the user can choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offers {
-    /// Models.
+    /// Models of the provider.
     pub model: Options,
-    /// How much the model thinks; empty if that cannot be chosen.
+    /// Levels of thinking; empty if the provider has none.
     pub effort: Options,
-    /// Sandboxes.
+    /// Modes of the sandbox for commands.
     pub sandbox: Options,
-    /// Network access.
+    /// Network access of commands.
     pub network: Options,
 }
 
@@ -192,7 +192,7 @@ pub struct Options {
 pub struct SlashCommand {
     /// Name, without the slash.
     pub name: String,
-    /// What it does.
+    /// Description for the list of commands.
     pub description: String,
     /// Hint at its arguments, if it takes any.
     pub hint: Option<String>,
@@ -203,9 +203,9 @@ pub struct SlashCommand {
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Session id.
+    /// Id to open the session with.
     pub id: String,
-    /// Work folder.
+    /// Folder that the session works in.
     pub folder: PathBuf,
     /// Title, if it has one.
     pub title: Option<String>,

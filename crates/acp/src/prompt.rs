@@ -1,4 +1,4 @@
-//! What the user sends: text, pictures, links and embedded files become one prompt.
+//! Combines text, pictures, links and embedded files into one prompt.
 
 use haft::Content;
 use haft_agent::UserInput;

@@ -34,7 +34,7 @@ fn of_message(message: &Message, work_dir: &Path, open: &mut OpenCalls) -> Vec<U
     match message {
         Message::User { content, origin } => match origin {
             Origin::Prompt | Origin::Steering => said(content).collect(),
-            // What haft itself told the model.
+            // Notes from haft to the model.
             _ => Vec::new(),
         },
         Message::Assistant(answer) => {

@@ -32,7 +32,7 @@ pub(crate) mod method {
     pub(super) const SET_OPTION: &str = "session/set_config_option";
 }
 
-/// Id of the way to authenticate that haft names, its name and what to do.
+/// The authentication method: id, name, instructions.
 const AUTH_METHOD: [&str; 3] = [
     "api-key",
     "API key or local model",
@@ -182,7 +182,7 @@ pub(crate) struct Accepted {
     pub(crate) updates: Vec<Value>,
 }
 
-/// How the client learns that a prompt ended.
+/// Message about the end of a prompt.
 pub(crate) enum Ended {
     Answer(Result<Value, RpcError>),
     Update(Value),
@@ -269,7 +269,7 @@ pub(crate) struct Setting {
     pub(crate) options: crate::port::Options,
 }
 
-/// What a setting is about, for its place in the editor.
+/// Subject of a setting, which decides its place in the editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Category {
     Mode,
@@ -314,7 +314,7 @@ fn write(value: impl Serialize) -> Result<Value, RpcError> {
     serde_json::to_value(value).map_err(|error| RpcError::new(code::INTERNAL, error.to_string()))
 }
 
-/// Reads the id of the way to authenticate.
+/// Checks the id of the authentication method.
 fn authenticate(id: &str) -> Result<Incoming, RpcError> {
     match id == AUTH_METHOD[0] {
         true => Ok(Incoming::Authenticate),

@@ -1,4 +1,4 @@
-//! An open session: its prompts, its settings, and what the client is told about it.
+//! An open session: prompts, settings, and the updates about them.
 
 mod run;
 
@@ -25,7 +25,7 @@ const MAX_TITLE: usize = 80;
 /// Context window in tokens that the agent assumes for models whose own is unknown.
 const DEFAULT_WINDOW: u64 = 128_000;
 
-/// What the model is told before a prompt in plan mode.
+/// Note to the model before a prompt in plan mode.
 const PLAN_NOTE: &str = "[haft: the user has switched to plan mode. Only read: nothing can be \
 written, and commands run without write access. Present a plan and wait for the user.]";
 

@@ -1,4 +1,4 @@
-//! How a tool call looks: title, kind, places, and the change that it requests.
+//! The look of a tool call: title, kind, places, and the change that it requests.
 
 use crate::update::{CallContent, CallUpdate, Kind, Location, PlanEntry, PlanStatus, Status};
 use haft::ops::text::brief;

@@ -18,7 +18,7 @@ const MAX_TAIL: usize = 16 << 10;
 /// Minimum time between two updates of a running call. Each contains all of its output.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Why a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RunEnd {
     Done,

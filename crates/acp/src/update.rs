@@ -1,4 +1,4 @@
-//! What a client is told about a session, independent of the protocol's version.
+//! Updates about a session, in a form that all versions of the protocol share.
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) enum Update {
     Answer(String),
     /// Reasoning of the model.
     Thought(String),
-    /// Something that haft tells the user about the run.
+    /// Remark of haft about the run, such as a retry.
     Note(String),
     /// A tool call, or a change of one.
     Call(Box<CallUpdate>),
@@ -96,7 +96,7 @@ pub(crate) struct Location {
     pub(crate) line: Option<u32>,
 }
 
-/// A todo.
+/// An entry of the todo list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanEntry {
     pub(crate) text: String,

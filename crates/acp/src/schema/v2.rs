@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 const LOGIN: &str = "auth/login";
 const LOGOUT: &str = "auth/logout";
 
-/// The translation to version 2, and what it has told about each session.
+/// The translation to version 2, and the progress of each session.
 #[derive(Default)]
 pub(super) struct V2 {
     sessions: Mutex<HashMap<String, Progress>>,

@@ -239,3 +239,15 @@ fn an_empty_prompt_is_refused() {
     assert_eq!(client.refused("session/prompt", params).0, -32602);
     assert_eq!(client.prompt(&session, "Again"), "end_turn");
 }
+
+#[test]
+fn audio_is_refused_and_the_session_goes_on() {
+    let bed = Bed::new(vec![says("Hello")]);
+    let (mut client, session) = bed.seated();
+    let audio = json!([{ "type": "audio", "data": "AA==", "mimeType": "audio/wav" }]);
+    let params = json!({ "sessionId": session, "prompt": audio });
+    let (code, message) = client.refused("session/prompt", params);
+    assert_eq!(code, -32602);
+    assert!(message.contains("audio"), "{message}");
+    assert_eq!(client.prompt(&session, "Go"), "end_turn");
+}

@@ -206,3 +206,69 @@ fn several_calls_are_asked_about_one_after_the_other() {
     assert_eq!(client.prompt(&session, "Both"), "end_turn");
     assert!(bed.work("a").exists() && bed.work("b").exists());
 }
+
+/// A main agent that sends two scouts at once; each wants to run a command.
+fn two_scouts() -> Bed {
+    let script = |request: &Value, _: usize| {
+        let messages = request["messages"].to_string();
+        let has_result = messages.contains("\"role\":\"tool\"");
+        if messages.contains("You look things up.") {
+            let name = if messages.contains("Look left") {
+                "left"
+            } else {
+                "right"
+            };
+            return match has_result {
+                true => says("Looked"),
+                false => runs("c1", &format!("touch {name}")),
+            };
+        }
+        if has_result {
+            return says("Done");
+        }
+        let send = |side: &str| json!({ "subagent_type": "scout", "description": side, "prompt": format!("Look {side}") });
+        let reply = ModelReply::text("").call("t1", "task", &send("left")).call(
+            "t2",
+            "task",
+            &send("right"),
+        );
+        Turn::Reply(reply)
+    };
+    let agents = "subagents: [ { name: scout, description: looks, system_prompt: You look things up., tools: [bash] } ]\n";
+    Bed::with(script, &format!("{ASK}{agents}"))
+}
+
+#[test]
+fn questions_of_two_sub_agents_are_both_shown_and_can_be_answered() {
+    let bed = two_scouts();
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Send two scouts");
+    let mut calls = Vec::new();
+    for answer in ["allow", "reject"] {
+        let question = client.question();
+        let call = question["params"]["toolCall"]["toolCallId"].clone();
+        assert!(!calls.contains(&call), "{call}");
+        calls.push(call);
+        client.choose(&question, answer);
+    }
+    assert_eq!(client.stop_reason(id), "end_turn");
+    let done = ["left", "right"].map(|name| bed.work(name).exists());
+    assert_ne!(done[0], done[1], "one was allowed, the other was not");
+    assert_eq!(client.prompt(&session, "Go on"), "end_turn");
+}
+
+#[test]
+fn cancel_ends_the_question_of_a_sub_agent_and_the_session_goes_on() {
+    let bed = two_scouts();
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Send two scouts");
+    let question = client.question();
+    client.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(client.stop_reason(id), "cancelled");
+    // The late answer changes nothing.
+    client.choose(&question, "allow");
+    assert_eq!(client.prompt(&session, "Go on"), "end_turn");
+    assert!(!bed.work("left").exists() && !bed.work("right").exists());
+}

@@ -180,3 +180,22 @@ fn a_form_that_the_editor_cannot_show_is_declined() {
     let is_form = |message: &Value| message["method"] == "elicitation/create";
     assert!(!client.seen.iter().any(is_form));
 }
+
+#[test]
+fn a_server_in_the_users_file_is_used_instead_of_one_with_the_same_name() {
+    let remote = Remote::start();
+    let own = format!(
+        "tools: {{ mcp: {{ remote: {{ url: \"http://127.0.0.1:{}/mcp\", headers: {{ X-Key: open }} }} }} }}\n",
+        remote.port
+    );
+    let script = vec![calls("c1", "remote_hello", &json!({})), says("Done")];
+    let bed = Bed::with(script, &own);
+    let mut client = bed.client();
+    let server = json!({ "name": "remote", "command": "python3", "args": ["-c", ASKS], "env": [] });
+    let place = json!({ "cwd": bed.folder(), "mcpServers": [server] });
+    let opened = client.ok("session/new", place);
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(client.prompt(&session, "Say hello"), "end_turn");
+    let content = client.tool_call("c1")["content"].to_string();
+    assert!(content.contains("hello from afar"), "{content}");
+}

@@ -157,3 +157,15 @@ fn a_folder_that_does_not_exist_is_refused() {
     assert_eq!(code, -32602);
     assert!(message.contains("/no/such/folder"), "{message}");
 }
+
+#[test]
+fn a_session_of_the_editor_can_be_exported() {
+    let bed = Bed::new(vec![says("Written down")]);
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "Write it down");
+    drop(client);
+    let exported = bed.says(&["sessions", "export", &session, "--format", "md"]);
+    for part in ["Write it down", "Written down"] {
+        assert!(exported.contains(part), "{exported}");
+    }
+}

@@ -275,7 +275,11 @@ fn slash_commands_are_there_after_a_restart_and_a_reload() {
         let is_offer = |message: &Value| {
             message["params"]["update"]["sessionUpdate"] == "available_commands_update"
         };
-        let seen = client.seen.iter().find(|message| is_offer(message)).cloned();
+        let seen = client
+            .seen
+            .iter()
+            .find(|message| is_offer(message))
+            .cloned();
         let offer = seen.unwrap_or_else(|| client.wait(is_offer)).to_string();
         for name in ["undo", "compact", "tidy"] {
             assert!(offer.contains(&format!("\"{name}\"")), "{method}: {offer}");

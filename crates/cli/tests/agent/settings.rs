@@ -138,6 +138,26 @@ fn the_model_is_named_by_flag_variable_and_file() {
 }
 
 #[test]
+fn the_effort_is_chosen_by_flag_variable_and_file_and_not_sent_otherwise() {
+    let bed = Bed::new(answers());
+    let asked = || bed.last_request()["reasoning_effort"].clone();
+    bed.says(&["run", "Go"]);
+    assert_eq!(asked(), serde_json::Value::Null);
+    Ended::of(bed.command(&["run", "Go"]).env("HAFT_EFFORT", "high"));
+    assert_eq!(asked(), "high");
+    Ended::of(
+        bed.command(&["run", "Go", "--effort", "low"])
+            .env("HAFT_EFFORT", "high"),
+    );
+    assert_eq!(asked(), "low");
+    let wrong = Ended::of(bed.command(&["run", "Go", "--effort", "lots"]));
+    assert_eq!(wrong.code, Some(2));
+    bed.project("effort: medium\n");
+    bed.says(&["run", "Go"]);
+    assert_eq!(asked(), "medium");
+}
+
+#[test]
 fn a_key_of_the_environment_is_enough() {
     // The provider's own address would be used, if the user did not name another.
     let bed = Bed::bare(answers());

@@ -19,7 +19,7 @@ pub(super) enum Activity {
     Idle,
 }
 
-/// What the client knows about a session.
+/// Progress of a session, as the client knows it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// Prompts so far, without slash commands of haft.

@@ -1,4 +1,4 @@
-//! What the user is asked: permissions and forms.
+//! Questions to the user: permissions and forms.
 
 use super::updates::call;
 use crate::rpc::RpcError;

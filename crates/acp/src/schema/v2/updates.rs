@@ -1,4 +1,4 @@
-//! What the client is told: updates of a session.
+//! Updates of a session.
 
 use super::options;
 use super::progress::Activity;

@@ -22,23 +22,19 @@ fn binds_thinking(request: &WireRequest<'_>) -> bool {
     request.known.is_some_and(|known| known.binds_thinking)
 }
 
-/// Whether the model takes a number of tokens to think, instead of a level.
+/// Whether the model takes a number of tokens to think, instead of a level: all before 4.6.
 fn takes_budget(model: &str) -> bool {
-    let is_old = |rest: &str| {
-        let version = rest.split_once('-').map(|(_, version)| version);
-        version.is_some_and(|version| {
-            let minor = version
-                .strip_prefix("4")
-                .map(|rest| rest.trim_start_matches('-'));
-            // A number of eight digits is the date of version 4.0.
-            minor.is_some_and(|minor| {
-                let number = leading_number(minor);
-                number.is_none_or(|number| number < 6 || number > 1_000_000)
-            })
-        })
+    let Some(name) = model.strip_prefix("claude-") else {
+        return false;
     };
-    let rest = model.strip_prefix("claude-").unwrap_or_default();
-    rest.starts_with('3') || is_old(rest)
+    let version = name.split_once('-').map(|(_, version)| version);
+    let minor = version.and_then(|version| version.strip_prefix('4'));
+    // A longer number is the date of version 4.0.
+    let is_old = |minor: &str| {
+        let minor = leading_number(minor.trim_start_matches('-'));
+        minor.is_none_or(|minor| !(6..100).contains(&minor))
+    };
+    name.starts_with('3') || minor.is_some_and(is_old)
 }
 
 fn level(effort: Effort) -> &'static str {

@@ -173,18 +173,19 @@ impl Host for EditorHost {
     }
 
     async fn open(&self, wanted: Wanted) -> Result<Opened, Failure> {
-        let (loaded, folder) = match &wanted.start {
-            Start::New(_) => (None, wanted.folder.clone()),
+        let (past, folder) = match wanted.start {
+            Start::New(None) => (Past::New, wanted.folder),
+            Start::New(Some(id)) => (Past::NewWithId(id), wanted.folder),
             Start::Recorded(id) => {
                 let (_, sessions, _) = self.sessions()?;
-                let loaded = sessions.load(&exact(&sessions, id)?).map_err(of_store)?;
+                let past = sessions.resume(&exact(&sessions, &id)?).map_err(of_store)?;
                 // A session stays in its folder, as long as that exists.
-                let own = loaded.info.work_dir.clone();
+                let own = past.1.info.work_dir.clone();
                 let folder = match own.is_dir() {
                     true => own,
-                    false => wanted.folder.clone(),
+                    false => wanted.folder,
                 };
-                (Some(loaded), folder)
+                (Past::Session(Box::new(past)), folder)
             }
         };
         for path in std::iter::once(&folder).chain(&wanted.roots) {
@@ -214,15 +215,9 @@ impl Host for EditorHost {
         settings.paths.open_to_tools().map_err(other)?;
         let model = model(&settings)?;
         let sessions = agent::sessions(&settings).map_err(other)?;
-        let title = loaded.as_ref().and_then(|loaded| loaded.info.title.clone());
-        let history = loaded.as_ref().map(messages).unwrap_or_default();
-        let past = match (wanted.start, &sessions) {
-            (Start::New(None), _) => Past::New,
-            (Start::New(Some(id)), _) => Past::NewWithId(id),
-            (Start::Recorded(id), Some(sessions)) => {
-                Past::Session(Box::new(sessions.resume(&id).map_err(of_store)?))
-            }
-            (Start::Recorded(_), None) => Past::New,
+        let (title, history) = match &past {
+            Past::Session(past) => (past.1.info.title.clone(), messages(&past.1)),
+            _ => (None, Vec::new()),
         };
         let is_resumed = matches!(past, Past::Session(_));
         let agent = agent::agent(
