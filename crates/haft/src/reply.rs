@@ -256,9 +256,15 @@ impl Reply {
         if names.is_empty() {
             return self;
         }
+        let line = format!("[ignored unknown parameters: {}]", names.join(", "));
+        self.told("ignored_parameters", names.into(), &line)
+    }
+
+    /// Adds a fact for the model: as a field of a JSON object, otherwise as a line.
+    pub(crate) fn told(self, field: &str, value: Value, line: &str) -> Self {
         match self.document {
             Some(Value::Object(mut fields)) => {
-                fields.insert("ignored_parameters".to_owned(), names.into());
+                fields.insert(field.to_owned(), value);
                 let Self {
                     document,
                     mut content,
@@ -271,10 +277,7 @@ impl Reply {
                     ..self
                 }
             }
-            document => Self { document, ..self }.above_footer(&format!(
-                "[ignored unknown parameters: {}]",
-                names.join(", ")
-            )),
+            document => Self { document, ..self }.above_footer(line),
         }
     }
 

@@ -51,7 +51,7 @@ use crate::journal::Journal;
 use crate::queue::Position;
 use crate::registry::{Entry, ToolOrigin};
 use crate::{Error, PreparedCall, Reply, limit};
-use admit::{Admission, NotAdmitted};
+use admit::{Admission, AnswerDetail, NotAdmitted};
 use clock::Clock;
 use conclude::{Ended, HowEnded};
 use exceptions::Exceptions;
@@ -228,9 +228,13 @@ impl Runtime {
         if let Some(access) = access {
             reply.details.insert("access".to_owned(), access);
         }
-        if let Some((name, detail)) = answered {
-            reply.details.insert(name.to_owned(), detail);
-        }
+        reply = match answered {
+            Some(AnswerDetail::ChangedArguments(arguments)) => {
+                reply.detail("changed_arguments", arguments)
+            }
+            Some(AnswerDetail::SavedRules(saved)) => approve::about_saved_rules(reply, saved),
+            None => reply,
+        };
         let ignored: Vec<&str> = repairs.iter().filter_map(crate::Repair::ignored).collect();
         reply = reply.ignored(&ignored);
         if !repairs.is_empty() {

@@ -9,36 +9,45 @@ use haft_ops::scope::{Reading, Writing};
 use haft_ops::text::decode::lossy;
 use serde_json::{Value, json};
 
+/// What the kernel seems to have refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Files,
+    Network,
+    /// It could be either.
+    Unclear,
+}
+
 /// Phrases that programs print when the kernel refused something, at the end of a line or
 /// before a colon. A busy file is a protected one: nothing can be moved there.
-const REFUSALS: [&str; 11] = [
-    "permission denied",
-    "read-only file system",
-    "operation not permitted",
-    "device or resource busy",
-    "network is unreachable",
-    "temporary failure in name resolution",
-    "name or service not known",
-    "could not resolve host",
-    "couldn't connect to server",
-    "connect to server",
-    "network is down",
+const REFUSALS: [(&str, Refused); 11] = [
+    ("permission denied", Refused::Files),
+    ("read-only file system", Refused::Files),
+    ("device or resource busy", Refused::Files),
+    ("operation not permitted", Refused::Unclear),
+    ("network is unreachable", Refused::Network),
+    ("temporary failure in name resolution", Refused::Network),
+    ("name or service not known", Refused::Network),
+    ("could not resolve host", Refused::Network),
+    ("couldn't connect to server", Refused::Network),
+    ("connect to server", Refused::Network),
+    ("network is down", Refused::Network),
 ];
 
 /// The same in the form of Python, Rust, Go and Node, anywhere in a line.
-const CODES: [&str; 12] = [
-    "[errno 1]",
-    "[errno 13]",
-    "[errno 16]",
-    "[errno 30]",
-    "[errno 101]",
-    "[errno -2]",
-    "[errno -3]",
-    "(os error 1)",
-    "(os error 13)",
-    "(os error 16)",
-    "(os error 30)",
-    "eai_again",
+const CODES: [(&str, Refused); 12] = [
+    ("[errno 1]", Refused::Unclear),
+    ("[errno 13]", Refused::Files),
+    ("[errno 16]", Refused::Files),
+    ("[errno 30]", Refused::Files),
+    ("[errno 101]", Refused::Network),
+    ("[errno -2]", Refused::Network),
+    ("[errno -3]", Refused::Network),
+    ("(os error 1)", Refused::Unclear),
+    ("(os error 13)", Refused::Files),
+    ("(os error 16)", Refused::Files),
+    ("(os error 30)", Refused::Files),
+    ("eai_again", Refused::Network),
 ];
 
 /// Maximum number of changed paths that are listed.
@@ -105,18 +114,42 @@ pub(crate) fn notes_within(done: &Done, cx: &Context, request: Option<&Request>)
         notes.push("[commands have neither the user's ssh keys nor the known hosts; the user can let git over ssh use their agent with `ssh_agent: true` in their own settings, or the address can be one with https]".to_owned());
     }
     notes.extend(cx.network.notes());
-    if let (Confined::By(enforcement), true) = (&done.confined, looks_refused(done)) {
-        notes.push(format!(
-            "[this may have been refused by the sandbox ({}): {}]",
-            level(enforcement),
-            bounds(cx, request, enforcement)
-        ));
+    if let (Confined::By(enforcement), Some(refused)) = (&done.confined, looks_refused(done)) {
+        let bounds = bounds(cx, request, enforcement, refused);
+        let level = level(enforcement);
+        // Empty if it cannot have been the sandbox.
+        if !bounds.is_empty() {
+            notes.push(format!(
+                "[this may have been refused by the sandbox ({level}): {bounds}]"
+            ));
+        }
     }
     notes
 }
 
-/// Describes what commands can reach, on one line.
-fn bounds(cx: &Context, request: Option<&Request>, enforcement: &Enforcement) -> String {
+/// Describes what commands can reach of what was refused, on one line.
+fn bounds(
+    cx: &Context,
+    request: Option<&Request>,
+    enforcement: &Enforcement,
+    refused: Refused,
+) -> String {
+    let mut parts = Vec::new();
+    if refused != Refused::Network {
+        parts.push(bounds_of_files(cx, request));
+    }
+    if refused != Refused::Files {
+        parts.extend(bounds_of_network(cx, request, enforcement).map(str::to_owned));
+    }
+    if cx.can_request && !parts.is_empty() {
+        let more = "to ask the user for more, repeat the call with `request_access`: `network HOST`, `write FOLDER` or `unsandboxed`";
+        parts.push(more.to_owned());
+    }
+    parts.join("; ")
+}
+
+/// Describes which files commands can reach.
+fn bounds_of_files(cx: &Context, request: Option<&Request>) -> String {
     // The rules of commands; file tools may have stricter ones.
     let rules = request.map_or_else(|| cx.scope().rules(), |request| request.rules);
     let writing = match rules.writing {
@@ -136,34 +169,41 @@ fn bounds(cx: &Context, request: Option<&Request>, enforcement: &Enforcement) ->
             )
         }
     };
+    let remedy = match rules.writing {
+        Writing::Nothing => "",
+        _ => {
+            "; the user can open another folder with the rule { allow: outside_write, path: FOLDER }"
+        }
+    };
     let reading = match rules.reading {
         Reading::RootsAndSystem | Reading::Roots => {
             "only those and the system's folders can be read"
         }
         Reading::Anywhere | Reading::NotSecret => "secret paths cannot be read",
     };
-    let network = match request.map(|request| request.network) {
-        Some(Network::On) => "",
-        Some(Network::Session) if cx.session.opens_hosts() => match enforcement {
-            Enforcement::Full { .. } => {
-                "; the network leads only to the hosts that the user opened"
-            }
-            _ => {
-                "; there is no network, because hosts cannot be opened one by one on this machine (`--network on` opens all of it)"
-            }
-        },
-        Some(Network::Session) if matches!(enforcement, Enforcement::Full { .. }) => {
-            "; other machines cannot be reached (the user can open single hosts with `--network HOST`)"
+    format!("{writing}{remedy}; {reading}")
+}
+
+/// Describes which machines commands can reach; `None` if all.
+fn bounds_of_network(
+    cx: &Context,
+    request: Option<&Request>,
+    enforcement: &Enforcement,
+) -> Option<&'static str> {
+    let is_full = matches!(enforcement, Enforcement::Full { .. });
+    Some(match request.map(|request| request.network) {
+        Some(Network::On) => return None,
+        Some(Network::Session) if is_full && cx.session.opens_hosts() => {
+            "the network leads only to the hosts that the user opened (`--network HOST` opens more)"
         }
-        _ => "; there is no network (`--network on` allows it)",
-    };
-    let more = match cx.can_request {
-        true => {
-            "; to ask the user for more, repeat the call with `request_access`: `network HOST`, `write FOLDER` or `unsandboxed`"
+        Some(Network::Session) if is_full => {
+            "other machines cannot be reached (the user can open single hosts with `--network HOST`)"
         }
-        false => "",
-    };
-    format!("{writing}; {reading}{network}{more}")
+        Some(Network::Session) if cx.session.opens_hosts() => {
+            "there is no network, because hosts cannot be opened one by one on this machine (`--network on` opens all of it)"
+        }
+        _ => "there is no network (`--network on` allows it)",
+    })
 }
 
 /// Lists the protected paths: those that always are, and the user's list.
@@ -353,20 +393,29 @@ fn ends(done: &Done) -> impl Iterator<Item = String> {
         })
 }
 
-/// Whether the last lines look as if the kernel had refused something.
-pub(crate) fn looks_refused(done: &Done) -> bool {
+/// Returns what the kernel has refused, if the last lines look like it.
+pub(crate) fn looks_refused(done: &Done) -> Option<Refused> {
     let failed = done.finished.status != Exit::Code(0);
-    ends(done).any(|text| {
-        text.to_lowercase().lines().rev().take(40).any(|line| {
-            let line = line.trim_end_matches([' ', '.', '\'', '"', ')']);
+    let in_line = |line: &str| {
+        let line = line.trim_end_matches([' ', '.', '\'', '"', ')']);
+        let phrase = REFUSALS.iter().find(|(words, _)| {
             // Programs print the subject before the message.
-            REFUSALS.iter().any(|words| {
-                line.strip_suffix(words).is_some_and(|before| {
-                    before.trim_end().ends_with([':', ',']) || failed && !before.is_empty()
-                }) || line.contains(&format!("{words}:"))
-            }) || CODES.iter().any(|code| line.contains(code))
-        })
-    })
+            line.strip_suffix(words).is_some_and(|before| {
+                before.trim_end().ends_with([':', ',']) || failed && !before.is_empty()
+            }) || line.contains(&format!("{words}:"))
+        });
+        let code = || CODES.iter().find(|(code, _)| line.contains(code));
+        phrase.or_else(code).map(|(_, refused)| *refused)
+    };
+    let found = ends(done).flat_map(|text| {
+        let text = text.to_lowercase();
+        text.lines()
+            .rev()
+            .take(40)
+            .filter_map(in_line)
+            .collect::<Vec<_>>()
+    });
+    found.reduce(|one, other| if one == other { one } else { Refused::Unclear })
 }
 
 pub(crate) fn level(enforcement: &Enforcement) -> &'static str {

@@ -307,7 +307,7 @@ fn reply(done: &Done, time: &TimeLimit, installer: Installer, cx: &Context) -> R
     let is_cut = said.note.is_some();
     // Even if the program continued after that and succeeded.
     let programs = cx.session.programs.as_ref();
-    let programs = programs.filter(|_| commands::looks_refused(done));
+    let programs = programs.filter(|_| commands::looks_refused(done).is_some());
     let advice = programs.and_then(|programs| programs.advice(installer, &said.text));
     below.extend(advice.map(|advice| format!("[{advice}]")));
     below.extend(said.note);

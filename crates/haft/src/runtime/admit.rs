@@ -31,6 +31,14 @@ pub(super) enum NotAdmitted {
     Replaced(Reply),
 }
 
+/// What the reply tells about the user's answer.
+pub(super) enum AnswerDetail {
+    /// The arguments that the user changed.
+    ChangedArguments(Value),
+    /// What became of rules for the user's own file.
+    SavedRules(Value),
+}
+
 /// A call that was validated, passed the policy and has its position in the queue.
 pub(super) struct Admission {
     pub(super) entry: Entry,
@@ -215,13 +223,13 @@ impl Runtime {
         &self,
         call: &Call,
         mut admission: Admission,
-    ) -> Result<(Admission, Option<(&'static str, Value)>), Error> {
+    ) -> Result<(Admission, Option<AnswerDetail>), Error> {
         let Some(question) = admission.question.take() else {
             return Ok((admission, None));
         };
         match self.ask(call, question).await? {
             Granted::AsRequested => Ok((admission, None)),
-            Granted::Always(saved) => Ok((admission, Some(("always_allowed", saved)))),
+            Granted::Always(saved) => Ok((admission, Some(AnswerDetail::SavedRules(saved)))),
             Granted::With(changes) => {
                 let mut call = call.clone();
                 call.arguments = merged(&admission.arguments, changes)?;
@@ -229,7 +237,7 @@ impl Runtime {
                 let mut admission = self.admission(&mut call, Some(admission.ticket))?;
                 admission.question = None;
                 let arguments = Value::clone(&admission.arguments);
-                Ok((admission, Some(("changed_arguments", arguments))))
+                Ok((admission, Some(AnswerDetail::ChangedArguments(arguments))))
             }
         }
     }

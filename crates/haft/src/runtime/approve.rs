@@ -10,6 +10,7 @@ mod tests;
 mod wording;
 
 pub use explain::{Explained, Refused};
+pub(super) use lasting::about_saved_rules;
 pub use question::{ApprovalAnswer, Question};
 pub(super) use wording::{denied, not_approved, on_one_line, reason_of};
 

@@ -6,6 +6,7 @@ mod ask;
 mod notes;
 mod programs;
 
+use super::approve::about_saved_rules;
 use super::{ApprovalAnswer, Approver, Call, Recording, Runtime, Session};
 use crate::event::Listener;
 use crate::policy::{self, CommandLine, Connection, ConnectionJudgement, NetworkHost};
@@ -159,7 +160,7 @@ impl CallNetwork {
             reply = reply.detail("refused_hosts", refused);
         }
         if let Some(saved) = state.saved.last() {
-            reply = reply.detail("always_allowed", saved.clone());
+            reply = about_saved_rules(reply, saved.clone());
         }
         reply
     }

@@ -338,11 +338,21 @@ pub(super) fn is_harmless(variable: &Variable) -> bool {
             }
             _ => is(&OF_SUBMODULE),
         },
+        // With any other value, git does not find the repository at all.
+        (b"core", None) if key == b"bare" => value.is_none_or(is_switch),
         (section, None) => KEYS
             .iter()
             .any(|(known, keys)| known.as_bytes() == section && is(keys)),
         _ => false,
     }
+}
+
+/// Whether git takes a value for true or false.
+fn is_switch(value: &[u8]) -> bool {
+    const SWITCHES: [&[u8]; 9] = [
+        b"", b"0", b"1", b"false", b"no", b"off", b"on", b"true", b"yes",
+    ];
+    SWITCHES.contains(&value.to_ascii_lowercase().as_slice())
 }
 
 /// Whether an address, or the name of a remote, makes git use one of its own ways of

@@ -130,6 +130,7 @@ mod tests {
             ("[core]gitProxy=x", "core.gitproxy"),
             ("[core]alternateRefsCommand=x", "core.alternaterefscommand"),
             ("[core]worktree=x", "core.worktree"),
+            ("[core]bare=maybe", "core.bare"),
             ("[core]attributesFile=x", "core.attributesfile"),
             (
                 "[core]repositoryformatversion=1",

@@ -1,7 +1,7 @@
 //! Answers that hold for more than one call.
 
 use super::{Approval, ApprovalAnswer};
-use crate::{Rule, Runtime};
+use crate::{Reply, Rule, Runtime};
 use serde_json::{Value, json};
 
 impl Approval {
@@ -44,4 +44,20 @@ impl Runtime {
         }
         None
     }
+}
+
+/// Name of the detail about rules that were added to the user's own.
+const DETAIL: &str = "always_allowed";
+
+/// Adds to a reply what became of rules that the user wanted in their own file. If they could
+/// not be written, the model is told too, because some front ends show no details.
+pub(in crate::runtime) fn about_saved_rules(reply: Reply, saved: Value) -> Reply {
+    let reply = match &saved["error"] {
+        Value::String(why) => {
+            let line = format!("[the rule holds for this session only: {why}]");
+            reply.told("rule_not_saved", why.clone().into(), &line)
+        }
+        _ => reply,
+    };
+    reply.detail(DETAIL, saved)
 }

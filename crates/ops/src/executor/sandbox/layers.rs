@@ -6,29 +6,25 @@
 //! namespace, copies the mounts and hands them back, so that the supervisor itself stays
 //! free to join other namespaces.
 
+use super::maker::{self, Names};
 use super::overlay::{self, LayerSource};
 use super::probe::Helper;
 use super::syscalls::Attributes;
-use super::{Error, Level, Result, busy, enter, mounts, syscalls};
+use super::{Error, Result, busy, enter, mounts, syscalls};
 use crate::executor::handle;
 use rustix::fs::mkdirat;
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 use rustix::process::{WaitOptions, chdir, pivot_root, waitpid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Word that makes the helper mount layers.
 pub(super) const WORD: &str = "layers";
-
-/// Maximum time to mount the layers, which takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Maximum number of layers, which fits in a byte.
 pub const MAX_LAYERS: usize = 200;
@@ -55,15 +51,13 @@ impl SessionLayers {
         sources: &[LayerSource],
         lease: OwnedFd,
     ) -> Result<(Self, Vec<Option<String>>)> {
-        if helper.ceiling != Some(Level::Full) {
-            return Err(lacks("switched off for a test".to_owned()));
-        }
+        maker::is_possible(helper, &NAMES)?;
         let (user, mounts, failures) =
             busy::again(|| open_once(helper, sources), Error::is_passing)?;
         let mounted = failures.iter().filter(|failure| failure.is_none()).count();
         if mounted == 0 {
             let reason = failures.into_iter().flatten().next();
-            return Err(lacks(reason.unwrap_or_else(|| "no layers".to_owned())));
+            return Err(NAMES.lacks(reason.unwrap_or_else(|| "no layers".to_owned())));
         }
         let layers = Self {
             user,
@@ -152,48 +146,14 @@ fn end() -> ! {
 
 type Opened = (OwnedFd, OwnedFd, Vec<Option<String>>);
 
+const NAMES: Names = Names {
+    mechanism: "cache layers",
+    step: "mount the cache layers",
+};
+
 fn open_once(helper: &Helper, sources: &[LayerSource]) -> Result<Opened> {
-    let failed = |source| Error::Step {
-        step: "mount the cache layers",
-        path: None,
-        source,
-    };
-    let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
-    ours.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "our own binary, which mounts the layers in a process of its own"
-    )]
-    let mut child = Command::new(&helper.program)
-        .args(&helper.args)
-        .arg(WORD)
-        .env_clear()
-        .stdin(OwnedFd::from(theirs))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(failed)?;
-    ours.write_all(&to_bytes(sources)).map_err(failed)?;
-    ours.shutdown(std::net::Shutdown::Write).map_err(failed)?;
-    let mut received = Vec::new();
-    while let Ok(next) = handle::receive(&ours) {
-        received.push(next);
-    }
-    let mut said = String::new();
-    if let Some(output) = child.stdout.take() {
-        let _ = output.take(64 << 10).read_to_string(&mut said);
-    }
-    let _ = child.wait();
-    let results = match said.trim_end().split_once(' ') {
-        Some(("yes", results)) => results,
-        Some(("no", reason)) => return Err(lacks(reason.to_owned())),
-        Some(("busy", reason)) => {
-            let reason = reason.to_owned();
-            return Err(Error::Busy { reason });
-        }
-        // It was killed.
-        _ => return Err(failed(Errno::AGAIN.into())),
-    };
+    let input = to_bytes(sources);
+    let (received, results) = maker::make(helper, [WORD.to_owned()], &input, &NAMES)?;
     let failure = |result: &str| (result != MOUNTED).then(|| result.to_owned());
     let failures: Vec<_> = results.split('\t').map(failure).collect();
     let mut received = received.into_iter();
@@ -201,14 +161,7 @@ fn open_once(helper: &Helper, sources: &[LayerSource]) -> Result<Opened> {
         (Some(user), Some(mounts)) if failures.len() == sources.len() => {
             Ok((user, mounts, failures))
         }
-        _ => Err(failed(std::io::ErrorKind::UnexpectedEof.into())),
-    }
-}
-
-fn lacks(reason: String) -> Error {
-    Error::NotEnforced {
-        mechanism: "cache layers",
-        reason,
+        _ => Err(NAMES.failed(std::io::ErrorKind::UnexpectedEof)),
     }
 }
 

@@ -8,22 +8,16 @@
 //! It accepts connections on them although haft itself is outside; that is how named hosts
 //! are reached.
 
+use super::maker::{self, Names};
 use super::probe::Helper;
-use super::{Error, Level, Result, busy, enter, syscalls};
+use super::{Error, Result, busy, enter, syscalls};
 use crate::executor::handle;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
-use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Word that makes the helper create a network.
 pub(super) const WORD: &str = "network";
-
-/// Maximum time to create a network, which takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Namespaces of a session's network.
 #[derive(Debug)]
@@ -39,9 +33,7 @@ impl SessionNetwork {
     /// # Errors
     /// The machine has no namespaces, or is out of resources.
     pub fn open(helper: &Helper, ports: &[u16]) -> Result<(Self, Vec<TcpListener>)> {
-        if helper.ceiling != Some(Level::Full) {
-            return Err(lacks("switched off for a test".to_owned()));
-        }
+        maker::is_possible(helper, &NAMES)?;
         busy::again(|| open_once(helper, ports), Error::is_passing)
     }
 
@@ -71,60 +63,21 @@ impl SessionNetwork {
     }
 }
 
+const NAMES: Names = Names {
+    mechanism: "network of the session",
+    step: "create the session's network",
+};
+
 fn open_once(helper: &Helper, ports: &[u16]) -> Result<(SessionNetwork, Vec<TcpListener>)> {
-    let failed = |source| Error::Step {
-        step: "create the session's network",
-        path: None,
-        source,
-    };
-    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-    ours.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "our own binary, which creates the network in a process of its own"
-    )]
-    let mut child = Command::new(&helper.program)
-        .args(&helper.args)
-        .arg(WORD)
-        .args(ports.iter().map(u16::to_string))
-        .env_clear()
-        .stdin(OwnedFd::from(theirs))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(failed)?;
-    let mut received = Vec::new();
-    while let Ok(next) = handle::receive(&ours) {
-        received.push(next);
-    }
-    let mut said = String::new();
-    if let Some(output) = child.stdout.take() {
-        let _ = output.take(4096).read_to_string(&mut said);
-    }
-    let _ = child.wait();
-    match said.trim_end().split_once(' ') {
-        Some(("yes", _)) => {}
-        Some(("no", reason)) => return Err(lacks(reason.to_owned())),
-        Some(("busy", reason)) => {
-            let reason = reason.to_owned();
-            return Err(Error::Busy { reason });
-        }
-        // It was killed.
-        _ => return Err(failed(rustix::io::Errno::AGAIN.into())),
-    }
+    let ports = ports.iter().map(u16::to_string);
+    let words = std::iter::once(WORD.to_owned()).chain(ports);
+    let (received, _) = maker::make(helper, words, b"", &NAMES)?;
     let mut received = received.into_iter();
     let (Some(user), Some(network)) = (received.next(), received.next()) else {
-        return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
+        return Err(NAMES.failed(std::io::ErrorKind::UnexpectedEof));
     };
     let network = SessionNetwork { user, network };
     Ok((network, received.map(TcpListener::from).collect()))
-}
-
-fn lacks(reason: String) -> Error {
-    Error::NotEnforced {
-        mechanism: "network of the session",
-        reason,
-    }
 }
 
 /// Creates the network in the throwaway process that [`SessionNetwork::open`] started, and
