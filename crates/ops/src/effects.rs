@@ -12,6 +12,7 @@
 //!
 //! A [`Store`] holds the sessions of one state folder, a [`Session`] its sets, oldest first.
 
+mod aside;
 mod attributes;
 mod bounds;
 mod change;
@@ -20,6 +21,7 @@ mod combine;
 mod compare;
 mod contents;
 mod disk;
+mod edited;
 mod folders;
 mod hands;
 mod hold;

@@ -3,9 +3,10 @@
 use super::attributes::{self, Attributes};
 use super::change::Counts;
 use super::folders::{Folders, Key, Spot};
+use super::keep::Kept;
 use super::keep::Objects;
 use super::metadata::by_handle;
-use super::record::{Header, Kept, Record};
+use super::record::{Header, Record};
 use super::session::Session;
 use super::set_file::SetFile;
 use super::state::{Inode, State};
@@ -180,6 +181,12 @@ impl Notes {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
+        if let Some(order) = session.writes(file.number()) {
+            let mut out = Vec::with_capacity(self.out.len() + 16);
+            Record::At(order).append(&mut out);
+            out.append(&mut self.out);
+            self.out = out;
+        }
         file.append(&self.out);
         self.out.clear();
         Ok(())

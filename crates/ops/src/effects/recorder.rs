@@ -153,6 +153,15 @@ impl Recorder {
         let _ = self.flush(&mut inner);
     }
 
+    /// Notes another name of a file that is about to lose one.
+    pub(super) fn note_name(&self, path: &Path) {
+        let mut inner = self.lock();
+        if let Ok(Some(spot)) = inner.spot(path) {
+            inner.note(&spot);
+        }
+        let _ = self.flush(&mut inner);
+    }
+
     /// Records that something could not be recorded. The first reason is the one shown.
     pub fn incomplete(&self, reason: Incomplete) {
         let mut inner = self.lock();

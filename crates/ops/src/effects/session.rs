@@ -1,9 +1,10 @@
 //! The sets of one session.
 
 use super::change::{Change, ChangeSet, Incomplete, SetState, SetSummary, Version};
+use super::keep::Kept;
 use super::library::{self, Head};
 use super::outcome::{Selection, TreeAt, UndoError, UndoMode, Undone};
-use super::record::{Header, Kept};
+use super::record::{Header, Order};
 use super::set_file::SetFile;
 use super::space::Space;
 use super::state::{State, Time};
@@ -12,7 +13,7 @@ use super::{Recorder, Store, compare, contents};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The sets of one session. Clones share it.
 #[derive(Debug, Clone)]
@@ -39,8 +40,16 @@ struct Shared {
     real_store: OnceLock<PathBuf>,
     space: Space,
     last_number: AtomicU64,
+    writers: Mutex<Writers>,
     contents: contents::Cache,
     heads: library::HeadCache,
+}
+
+/// The set that was written last by this process.
+#[derive(Debug, Default)]
+struct Writers {
+    last: u64,
+    order: Order,
 }
 
 impl Session {
@@ -56,6 +65,7 @@ impl Session {
                 real_store: OnceLock::new(),
                 space: Space::default(),
                 last_number: AtomicU64::new(0),
+                writers: Mutex::default(),
                 contents: contents::Cache::default(),
                 heads: library::HeadCache::default(),
             }),
@@ -176,6 +186,22 @@ impl Session {
 
     pub(super) fn set_last_number(&self, number: u64) {
         self.shared.last_number.store(number, Ordering::Relaxed);
+    }
+
+    /// Announces records of a set. Returns their place among those of other sets, unless the last
+    /// ones were of the same set.
+    pub(super) fn writes(&self, number: u64) -> Option<Order> {
+        let writers = &self.shared.writers;
+        let mut writers = writers.lock().unwrap_or_else(PoisonError::into_inner);
+        if writers.last == number {
+            return None;
+        }
+        if writers.last == 0 {
+            writers.order.process = number;
+        }
+        writers.last = number;
+        writers.order.change += 1;
+        Some(writers.order)
     }
 
     pub(super) fn create_set(&self, header: &Header) -> io::Result<SetFile> {

@@ -151,7 +151,16 @@ fn run(
     if plan.is_empty && tool == "undo" {
         return Err(UndoError::Nothing);
     }
-    plan.check(session, heads, &numbers, how)?;
+    let checked = plan.check(session, heads, &numbers, how);
+    if let Err(UndoError::NotKept { .. }) = &checked
+        && tool == "undo"
+        && paths.is_empty()
+        && let Some(redo) = redo_of(heads, selected)
+    {
+        // What was there when it was redone may be another version by others.
+        return run(session, heads, &[redo], paths, how, tool);
+    }
+    checked?;
     let mut undone = Undone {
         calls: selected
             .iter()
@@ -163,6 +172,7 @@ fn run(
     if how == UndoMode::DryRun {
         undone.changes = plan.preview();
         undone.left.clone_from(&plan.left);
+        undone.edited = plan.edited_paths();
         undone.aside = plan.asides();
         return Ok(undone);
     }
@@ -189,6 +199,7 @@ fn run(
     journal(session, &set).map_err(&fail)?;
     let recorder = Recorder::resume(session.clone(), header, set).map_err(&fail)?;
     let aside = plan.asides();
+    undone.edited = plan.edited_paths();
     let restored = restore::restore(session, plan, &recorder);
     recorder.finish(End::Done);
     match restored {
@@ -208,6 +219,24 @@ fn run(
         undone.changes = super::compare::changes(&picture);
     }
     Ok(undone)
+}
+
+/// Finds the redo of which these calls are in force again.
+fn redo_of<'a>(heads: &'a [Head], selected: &[&Head]) -> Option<&'a Head> {
+    let find = |number: u64| heads.iter().find(|head| head.number == number);
+    let undone = library::undone(heads);
+    heads.iter().rev().find(|head| {
+        let undos = head.header.undoes.iter();
+        let mut undos = undos.filter_map(|undo| find(undo.number));
+        let is_of = |undo: &Head| {
+            let calls = undo.header.undoes.iter();
+            let calls: Vec<u64> = calls.map(|target| target.number).collect();
+            selected.iter().all(|call| calls.contains(&call.number))
+        };
+        head.header.tool == "redo"
+            && undone.get(&head.number).is_none_or(Vec::is_empty)
+            && undos.any(is_of)
+    })
 }
 
 fn journal_path(session: &Session) -> PathBuf {
