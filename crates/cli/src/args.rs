@@ -225,6 +225,7 @@ impl Shared {
             trust,
             quiet,
             log,
+            ignore_project: false,
         }
     }
 }

@@ -56,6 +56,7 @@ pub use change::{
 };
 pub use hold::Hold;
 pub use outcome::{Aside, Calls, ChangedPath, Selection, TreeAt, UndoError, UndoMode, Undone};
+pub(crate) use recorder::Opened;
 pub use recorder::{End, Recorder, Touch};
 pub use session::Session;
 pub use store::{Clean, SessionInfo, Store, Usage};

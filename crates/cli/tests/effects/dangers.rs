@@ -122,11 +122,17 @@ fn what_could_leave_the_machine_needs_approval_and_a_rule_allows_it() {
     );
     bed.user("network: on\npolicy: [{ allow: bash, command: git push }]\n");
     let reply = bed.call("bash", &line);
-    assert!(text(&reply).contains("No configured push destination"), "{reply}");
+    assert!(
+        text(&reply).contains("No configured push destination"),
+        "{reply}"
+    );
     // Without network nothing can leave.
     bed.user("");
     let reply = bed.call("bash", &line);
-    assert!(text(&reply).contains("No configured push destination"), "{reply}");
+    assert!(
+        text(&reply).contains("No configured push destination"),
+        "{reply}"
+    );
 }
 
 #[test]

@@ -205,9 +205,34 @@ pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
 pub(super) fn heads(session: &Session) -> io::Result<Vec<Head>> {
     let mut heads = Vec::new();
     for number in numbers(session.folder())? {
-        heads.extend(head(session, number)?);
+        match head(session, number) {
+            Ok(head) => heads.extend(head),
+            Err(error) => tracing::warn!(%error, number, "a set of changes cannot be read"),
+        }
     }
     Ok(heads)
+}
+
+/// Sets that cannot be read, and why.
+pub(super) fn unreadable(session: &Session) -> io::Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for number in numbers(session.folder())? {
+        let path = set_path(session, number);
+        let error = match head(session, number) {
+            Ok(None) if path.exists() => damaged(),
+            Ok(_) => match load(session, number) {
+                Ok(_) => continue,
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        found.push((path, error.to_string()));
+    }
+    Ok(found)
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the record is damaged")
 }
 
 fn head(session: &Session, number: u64) -> io::Result<Option<Head>> {
@@ -325,7 +350,17 @@ pub(super) fn load(session: &Session, number: u64) -> io::Result<Option<Loaded>>
 pub(super) fn read_set(path: &Path, number: u64) -> io::Result<Option<Loaded>> {
     match read_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        bytes => Ok(Some(Loaded::new(number, Records::new(&bytes?)))),
+        bytes => {
+            let bytes = bytes?;
+            let set = Loaded::new(number, Records::new(&bytes));
+            let is_whole = bytes
+                .last_chunk()
+                .is_some_and(|last| Record::end_length(*last).is_some());
+            match set.header.is_none() || (is_whole && set.finished.is_none()) {
+                true => Err(damaged()),
+                false => Ok(Some(set)),
+            }
+        }
     }
 }
 
@@ -396,6 +431,7 @@ pub(super) fn summaries(session: &Session, heads: &[Head]) -> Vec<SetSummary> {
                 time: system_time(head.header.time),
                 state,
                 counts: compare::counts(counts, why),
+                group: head.header.group.clone(),
                 undoes: head
                     .header
                     .undoes

@@ -102,6 +102,8 @@ pub(super) struct Header {
     pub(super) time: Time,
     /// Sets that it takes back, if it is an undo.
     pub(super) undoes: Vec<Target>,
+    /// Name that the undos of several sessions share if they were one for the user; or empty.
+    pub(super) group: String,
 }
 
 /// A set that an undo takes back.
@@ -153,6 +155,7 @@ impl Record {
                 for target in &header.undoes {
                     target.encode(to);
                 }
+                to.text(&header.group);
             }
             Self::Folder {
                 inode,
@@ -304,6 +307,7 @@ impl Record {
                     tool,
                     time,
                     undoes,
+                    group: from.text().unwrap_or_default(),
                 })
             }
             2 => Self::Folder {

@@ -126,6 +126,7 @@ impl Session {
                 tool: tool.to_owned(),
                 time: Time::now(),
                 undoes: Vec::new(),
+                group: String::new(),
             },
         )
     }
@@ -228,9 +229,22 @@ impl Session {
         let heads = self.heads()?;
         let mut sets = Vec::with_capacity(heads.len());
         for (head, summary) in heads.iter().zip(library::summaries(self, &heads)) {
-            sets.extend(self.change_set(head, summary)?);
+            match self.change_set(head, summary) {
+                Ok(set) => sets.extend(set),
+                Err(error) => {
+                    tracing::warn!(%error, number = head.number, "a set of changes cannot be read");
+                }
+            }
         }
         Ok(sets)
+    }
+
+    /// Files of sets that cannot be read, and why. [`Session::sets`] leaves them out.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn unreadable(&self) -> io::Result<Vec<(PathBuf, String)>> {
+        library::unreadable(self)
     }
 
     /// The newest set of a call, if it changed anything.
@@ -298,7 +312,21 @@ impl Session {
     /// # Errors
     /// If there is nothing to undo, something changed since, or something was not kept.
     pub fn undo(&self, what: &Selection, how: UndoMode) -> Result<Undone, UndoError> {
-        undo::undo(self, what, how)
+        undo::undo(self, what, how, "")
+    }
+
+    /// Takes back what calls changed, as one of several undos with the same name in
+    /// [`SetSummary::group`].
+    ///
+    /// # Errors
+    /// As [`Session::undo`].
+    pub fn undo_as_part(
+        &self,
+        what: &Selection,
+        how: UndoMode,
+        group: &str,
+    ) -> Result<Undone, UndoError> {
+        undo::undo(self, what, how, group)
     }
 
     /// Takes back the last undo.

@@ -40,12 +40,20 @@ pub(super) fn undo(
     session: &Session,
     what: &Selection,
     how: UndoMode,
+    group: &str,
 ) -> Result<Undone, UndoError> {
     let fail = store_error(session);
     let _lock = locked(session, how)?;
     let heads = library::heads(session).map_err(&fail)?;
     let selected = select(&heads, &what.calls)?;
-    run(session, &heads, &selected, &what.paths, how, "undo")
+    run(
+        session,
+        &heads,
+        &selected,
+        &what.paths,
+        how,
+        ("undo", group),
+    )
 }
 
 pub(super) fn redo(session: &Session, how: UndoMode) -> Result<Undone, UndoError> {
@@ -59,7 +67,7 @@ pub(super) fn redo(session: &Session, how: UndoMode) -> Result<Undone, UndoError
     let Some(last) = last else {
         return Err(UndoError::Nothing);
     };
-    run(session, &heads, &[last], &[], how, "redo")
+    run(session, &heads, &[last], &[], how, ("redo", ""))
 }
 
 /// Locks the session, and completes an undo that was killed. A dry run needs no lock.
@@ -141,7 +149,7 @@ fn run(
     selected: &[&Head],
     paths: &[PathBuf],
     how: UndoMode,
-    tool: &'static str,
+    (tool, group): (&'static str, &str),
 ) -> Result<Undone, UndoError> {
     let fail = store_error(session);
     let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
@@ -158,7 +166,7 @@ fn run(
         && let Some(redo) = redo_of(heads, selected)
     {
         // What was there when it was redone may be another version by others.
-        return run(session, heads, &[redo], paths, how, tool);
+        return run(session, heads, &[redo], paths, how, (tool, group));
     }
     checked?;
     let mut undone = Undone {
@@ -193,6 +201,7 @@ fn run(
                     .collect(),
             })
             .collect(),
+        group: group.to_owned(),
     };
     let set = session.create_set(&header).map_err(&fail)?;
     let number = set.number();
@@ -281,6 +290,7 @@ fn take_back(session: &Session, number: u64, call_id: &str) -> Result<(), UndoEr
             call_id: call_id.to_owned(),
             paths: Vec::new(),
         }],
+        group: String::new(),
     };
     let set = session.create_set(&header).map_err(&fail)?;
     let recorder = Recorder::resume(session.clone(), header, set).map_err(&fail)?;

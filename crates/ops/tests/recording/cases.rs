@@ -210,6 +210,11 @@ fn names(level: Level) {
     };
     bed.undone("\"$SELF\" --act names");
     bed.undone("\"$SELF\" --act deep");
+    // Longer than a path may be, for the kernel and for haft.
+    bed.undone(
+        "n=$(printf 'n%.0s' $(seq 200)); for i in $(seq 30); do mkdir $n; cd $n; done; \
+         echo x > f; mv f g; mkdir h; ln -s g h/l; chmod 600 g; echo y >> h/l; echo z >> h/../g",
+    );
     bed.run("\"$SELF\" --act names; mkdir 'x (deleted)'; echo x > 'x (deleted)/y (deleted)'");
     bed.undone("cd 'x (deleted)' && echo y > 'y (deleted)' && echo z > z");
     bed.undone("rm -rf ./*");
