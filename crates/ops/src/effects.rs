@@ -43,6 +43,7 @@ mod shared;
 mod space;
 mod state;
 mod store;
+mod summaries;
 mod switch;
 mod touch;
 mod tree_at;

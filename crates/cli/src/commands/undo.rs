@@ -61,8 +61,8 @@ pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
         .run(mode(args.force))
         .map_err(|error| failure(work_dir, error))?;
     report(&done_lines(work_dir, "undid", &undone, plan.unrecorded()))?;
-    // What was not recorded stays.
-    Ok(match plan.unrecorded().is_empty() {
+    // The undo is not complete, unless the user limited it.
+    Ok(match plan.unrecorded().is_empty() || plan.is_limited() {
         true => Exit::Done,
         false => Exit::Failed,
     })

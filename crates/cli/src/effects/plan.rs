@@ -175,6 +175,11 @@ impl Plan {
         self.steps.len() < 2
     }
 
+    /// Whether the undo is limited to paths.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.steps.iter().all(|step| !step.paths.is_empty())
+    }
+
     /// Returns the selected calls of which something was not recorded.
     pub(crate) fn unrecorded(&self) -> &[SetSummary] {
         &self.unrecorded

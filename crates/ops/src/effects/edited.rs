@@ -80,7 +80,7 @@ impl Plan {
         unwritten
     }
 
-    /// Whether an entry is as the calls left it but for what others wrote.
+    /// Whether an entry is as the calls left it, apart from content that others wrote.
     pub(super) fn is_edited(&self, entry: &Entry, now: Option<&State>) -> bool {
         let left = entry.after.as_ref().and_then(|after| after.state.as_ref());
         let (Some(left), Some(now)) = (left, now) else {

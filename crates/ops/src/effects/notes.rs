@@ -30,6 +30,8 @@ pub(super) struct Notes {
     pub(super) attributes: HashSet<Inode>,
     pub(super) objects: Objects,
     pub(super) why: Option<String>,
+    /// Whether the session's limit leaves no space for more records.
+    pub(super) is_full: bool,
     pub(super) finished: Option<Counts>,
 }
 
@@ -62,6 +64,7 @@ impl Notes {
             attributes: HashSet::new(),
             objects: Objects::new(PathBuf::new()),
             why: None,
+            is_full: false,
             finished: None,
         }
     }
@@ -172,6 +175,16 @@ impl Notes {
     pub(super) fn flush(&mut self, session: &Session, header: &Header) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());
+        }
+        if self.is_full || !session.reserve_records(self.out.len())? {
+            self.out.clear();
+            if self.is_full {
+                return Ok(());
+            }
+            self.is_full = true;
+            let why = "effects.max_session is reached".to_owned();
+            Record::Incomplete(why.clone()).append(&mut self.out);
+            self.why.get_or_insert(why);
         }
         if self.file.is_none() {
             let file = session.create_set(header)?;

@@ -41,8 +41,8 @@ pub(super) struct Plan {
     pub(super) left: Vec<PathBuf>,
     /// Files that the calls did not write, but others have, and how the calls left them.
     pub(super) edited: HashMap<Inode, Option<State>>,
-    /// What stands where a folder was that is needed again: its place and path, and the path
-    /// to which it is moved.
+    /// Links and files of others in the place of folders that are needed again: place, path, and
+    /// the path to which each is moved.
     pub(super) blocking: Vec<(Place, PathBuf, PathBuf)>,
     /// Of these, the files that are new, and those whose place they took.
     pub(super) replaced: Vec<(Inode, Inode)>,

@@ -64,8 +64,8 @@ pub(super) enum Record {
     LinkedAfter { inode: Inode, after: State },
     /// The file did not change, or not in content, so its content is not kept any more.
     Dropped { inode: Inode, part: Part },
-    /// What follows was written after everything with a lower order. Without overlapping calls,
-    /// that is the order of the sets.
+    /// The records below were written after all those with a lower order. Without overlapping
+    /// calls, this is the order of the sets.
     At(Order),
     /// Last record but one.
     Finished(Finished),

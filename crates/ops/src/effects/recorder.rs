@@ -63,7 +63,7 @@ pub enum Touch<'a> {
 /// Result of noting a file that is about to be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opened {
-    /// What would be lost is kept.
+    /// The present content is kept, if there is any.
     Kept,
     /// Nothing was noted, because the path is that of a symbolic link.
     Link,

@@ -8,6 +8,7 @@ use super::record::{Header, Order};
 use super::set_file::SetFile;
 use super::space::Space;
 use super::state::{State, Time};
+use super::summaries;
 use super::undo;
 use super::{Recorder, Store, compare, contents};
 use std::io::{self, Read};
@@ -20,6 +21,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub struct Session {
     shared: Arc<Shared>,
 }
+
+/// Bytes that the end of a set says about an entry, apart from its name.
+const PER_RECORD: u64 = 160;
+
+/// Bytes of the limit that are left for the ends of sets, and for what says that it is reached.
+const SPARE: u64 = 16 << 10;
 
 /// Limits that apply to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,8 +183,13 @@ impl Session {
         }
     }
 
-    pub(super) fn wrote(&self, bytes: u64) {
-        self.shared.space.add(bytes);
+    /// Counts records that are about to be written, and what the end of the set will say about
+    /// them. Returns `false` if the limit is reached.
+    pub(super) fn reserve_records(&self, bytes: usize) -> io::Result<bool> {
+        let most = self.shared.store.bounds().max_session;
+        let bytes = 2 * bytes as u64 + PER_RECORD;
+        let spare = most.saturating_sub(SPARE);
+        self.shared.space.reserve(self, bytes, spare)
     }
 
     /// Number of the last set that this process made, or 0.
@@ -228,7 +240,7 @@ impl Session {
     pub fn sets(&self) -> io::Result<Vec<ChangeSet>> {
         let heads = self.heads()?;
         let mut sets = Vec::with_capacity(heads.len());
-        for (head, summary) in heads.iter().zip(library::summaries(self, &heads)) {
+        for (head, summary) in heads.iter().zip(summaries::summaries(self, &heads)) {
             match self.change_set(head, summary) {
                 Ok(set) => sets.extend(set),
                 Err(error) => {
@@ -253,7 +265,7 @@ impl Session {
     /// Errors of the system.
     pub fn set_of(&self, call_id: &str) -> io::Result<Option<ChangeSet>> {
         let heads = self.heads()?;
-        let summaries = library::summaries(self, &heads);
+        let summaries = summaries::summaries(self, &heads);
         let mut newest_first = heads.iter().zip(summaries).rev();
         match newest_first.find(|(_, summary)| summary.call_id == call_id) {
             Some((head, summary)) => self.change_set(head, summary),
@@ -281,7 +293,7 @@ impl Session {
     /// Errors of the system.
     pub fn summaries(&self) -> io::Result<Vec<SetSummary>> {
         let heads = self.heads()?;
-        Ok(library::summaries(self, &heads))
+        Ok(summaries::summaries(self, &heads))
     }
 
     /// Heads of all sets, oldest first. Ends sets and completes an undo that were killed.

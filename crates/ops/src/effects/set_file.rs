@@ -168,7 +168,6 @@ impl SetFile {
         };
         Record::append_end(finished, &mut out);
         self.append(&out);
-        session.wrote(out.len() as u64);
         Ok(compare::counts(counts, why.or(self.trouble)))
     }
 

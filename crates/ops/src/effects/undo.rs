@@ -17,6 +17,7 @@ use super::session::Session;
 use super::set_file::SetFile;
 use super::space;
 use super::state::Time;
+use super::summaries;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -45,7 +46,7 @@ pub(super) fn undo(
     let fail = store_error(session);
     let _lock = locked(session, how)?;
     let heads = library::heads(session).map_err(&fail)?;
-    let selected = select(&heads, &what.calls)?;
+    let selected = select(session, &heads, &what.calls)?;
     run(
         session,
         &heads,
@@ -60,7 +61,7 @@ pub(super) fn redo(session: &Session, how: UndoMode) -> Result<Undone, UndoError
     let fail = store_error(session);
     let _lock = locked(session, how)?;
     let heads = library::heads(session).map_err(&fail)?;
-    let undone = library::undone(&heads);
+    let undone = summaries::undone(&heads);
     let last = heads.iter().rev().find(|head| {
         head.header.tool == "undo" && undone.get(&head.number).is_none_or(Vec::is_empty)
     });
@@ -84,8 +85,16 @@ fn locked(session: &Session, how: UndoMode) -> Result<Option<space::Lock>, UndoE
 }
 
 /// Sets of the selected calls, oldest first.
-pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Head>, UndoError> {
-    let undone = library::undone(heads);
+pub(super) fn select<'a>(
+    session: &Session,
+    heads: &'a [Head],
+    calls: &Calls,
+) -> Result<Vec<&'a Head>, UndoError> {
+    let undone = summaries::undone(heads);
+    let is_settled = |head: &&Head| {
+        let partly = undone.get(&head.number);
+        partly.is_some_and(|paths| is_settled(session, head, paths))
+    };
     let is_in_force = |head: &&Head| {
         let undone = undone.get(&head.number);
         !undone.is_some_and(|undone| undone.iter().any(Vec::is_empty))
@@ -95,7 +104,7 @@ pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Hea
     let selected: Vec<&Head> = match calls {
         Calls::Last => in_force
             .filter(is_call)
-            .rfind(|head| !head.is_unchanged())
+            .rfind(|head| !head.is_unchanged() && !is_settled(head))
             .into_iter()
             .collect(),
         Calls::Ids(ids) => {
@@ -125,6 +134,30 @@ pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Hea
     }
     can_be_taken_back(&selected)?;
     Ok(selected)
+}
+
+/// Whether everything that can be taken back of a call was taken back path by path. What was not
+/// kept is left.
+pub(super) fn is_settled(session: &Session, head: &Head, undone: &[Vec<Box<[u8]>>]) -> bool {
+    if undone.is_empty() || head.finished.as_ref().is_none_or(|end| end.evicted) {
+        return false;
+    }
+    let is_taken_back = |path: &Path| {
+        let mut wanted = undone.iter().flatten();
+        wanted.any(|wanted| path.starts_with(super::state::name(wanted)))
+    };
+    let plan = combine::combined(session, &[head.number])
+        .and_then(|picture| plan::plan(session, picture, &[], Attempt::First));
+    plan.is_ok_and(|plan| {
+        plan.todo.iter().all(|at| {
+            let entry = plan.picture.entry(*at);
+            plan.not_kept.contains(at)
+                || entry.is_some_and(|entry| {
+                    is_taken_back(&plan.picture.original_path(entry))
+                        || is_taken_back(&plan.picture.path_after(entry))
+                })
+        })
+    })
 }
 
 /// Refuses sets that are still written, or whose content was removed by a limit.
@@ -165,7 +198,7 @@ fn run(
         && paths.is_empty()
         && let Some(redo) = redo_of(heads, selected)
     {
-        // What was there when it was redone may be another version by others.
+        // The redo has moved a version by others aside, which comes back with it.
         return run(session, heads, &[redo], paths, how, (tool, group));
     }
     checked?;
@@ -233,7 +266,7 @@ fn run(
 /// Finds the redo of which these calls are in force again.
 fn redo_of<'a>(heads: &'a [Head], selected: &[&Head]) -> Option<&'a Head> {
     let find = |number: u64| heads.iter().find(|head| head.number == number);
-    let undone = library::undone(heads);
+    let undone = summaries::undone(heads);
     heads.iter().rev().find(|head| {
         let undos = head.header.undoes.iter();
         let mut undos = undos.filter_map(|undo| find(undo.number));

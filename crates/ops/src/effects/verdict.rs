@@ -6,6 +6,7 @@ use super::library::{self, Head};
 use super::outcome::{ChangedPath, UndoError, UndoMode};
 use super::plan::Plan;
 use super::session::Session;
+use super::summaries;
 use super::undo::store_error;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -76,7 +77,7 @@ impl Plan {
         selected: &[u64],
         wanted: &[PathBuf],
     ) -> Result<(Vec<String>, Vec<PathBuf>), UndoError> {
-        let undone = library::undone(heads);
+        let undone = summaries::undone(heads);
         let begun = heads
             .iter()
             .filter(|head| selected.contains(&head.number))

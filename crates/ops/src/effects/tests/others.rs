@@ -170,7 +170,7 @@ fn a_file_that_a_forced_redo_moved_aside_comes_back() {
 
 #[test]
 fn calls_that_overlap_are_undone_together_in_any_order() {
-    // Which of two calls begins, writes and ends first.
+    // The bits say which of the two calls begins, writes and ends first.
     for order in 0..8 {
         let bed = Bed::new();
         fs::write(bed.path("f"), "before").unwrap();
@@ -261,4 +261,104 @@ fn by_force_a_link_in_the_place_of_a_folder_is_moved_aside() {
     assert_eq!(fs::read_link(bed.path("d.before-undo")).unwrap(), outside);
     assert_eq!(read(&bed, "d/e/f"), "before");
     assert!(fs::read_dir(outside.join("e")).unwrap().next().is_none());
+}
+
+#[test]
+fn after_the_rest_was_taken_back_what_was_not_kept_is_left_alone() {
+    let bed = Bed::with(Bounds {
+        skip: Skip::new(&["*.log"]).unwrap(),
+        ..super::bed::bounds()
+    });
+    fs::create_dir(bed.path("d")).unwrap();
+    for name in ["a", "d/b", "d/c.log"] {
+        fs::write(bed.path(name), name).unwrap();
+    }
+    let call = bed.call("call-1");
+    call.remove("a").unwrap();
+    call.done();
+    let call = bed.call("call-2");
+    call.remove_all("d").unwrap();
+    call.done();
+    assert!(matches!(bed.undo(), Err(UndoError::NotKept { .. })));
+    let rest = Selection {
+        calls: Calls::Last,
+        paths: vec![bed.path("d/b")],
+    };
+    bed.session.undo(&rest, UndoMode::Careful).unwrap();
+    let states: Vec<_> = bed.session.summaries().unwrap();
+    assert_eq!(states[1].state, SetState::Undone);
+    // The next one is about the call before.
+    overwrite(&bed, "d/b", "by the user");
+    bed.undo().unwrap();
+    assert_eq!(read(&bed, "a"), "a");
+    assert_eq!(read(&bed, "d/b"), "by the user");
+    assert!(matches!(bed.undo(), Err(UndoError::Nothing)));
+}
+
+#[test]
+fn records_count_towards_the_limit() {
+    let most = 64 << 10;
+    let bed = Bed::with(Bounds {
+        max_session: most,
+        ..super::bed::bounds()
+    });
+    let size = || bed.store.size().unwrap().bytes;
+    for round in 0..600 {
+        let call = bed.call(&format!("call-{round}"));
+        call.write(&format!("f{round}"), b"x").unwrap();
+        assert!(call.done().complete);
+        if round % 20 == 0 {
+            assert!(size() <= most, "{round}: {}", size());
+        }
+    }
+    bed.undo().unwrap();
+    assert!(!bed.path("f599").exists());
+    let refused = bed.session.undo(&all(), UndoMode::Careful).unwrap_err();
+    assert!(matches!(refused, UndoError::NoLongerKept(_)), "{refused}");
+    let call = bed.call("many");
+    for number in 0..2000 {
+        call.write(&format!("g{number}"), b"x").unwrap();
+    }
+    let counts = call.done();
+    assert!(!counts.complete);
+    assert!(counts.why.unwrap().contains("max_session"));
+    assert!(size() <= most, "{}", size());
+}
+
+#[test]
+fn a_damaged_set_is_named_and_the_others_are_shown() {
+    let bed = Bed::new();
+    for number in 1..4 {
+        let call = bed.call(&format!("call-{number}"));
+        call.write(&format!("f{number}"), b"x").unwrap();
+        call.done();
+    }
+    let set = |number| bed.store.folder().join(format!("s-1/00000{number}.set"));
+    let mut bytes = fs::read(set(2)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle - 20..middle].fill(0xff);
+    fs::write(set(2), bytes).unwrap();
+    // The start of another one.
+    let mut bytes = fs::read(set(1)).unwrap();
+    bytes[4] = 0xff;
+    fs::write(set(1), bytes).unwrap();
+    let session = bed.store.find("s-1").unwrap().unwrap();
+    let sets = session.sets().unwrap();
+    let ids: Vec<_> = sets
+        .iter()
+        .map(|set| set.summary.call_id.as_str())
+        .collect();
+    assert_eq!(ids, ["call-3"]);
+    let unreadable = session.unreadable().unwrap();
+    let paths: Vec<_> = unreadable.into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, [set(1), set(2)]);
+    let one = Selection {
+        calls: Calls::Ids(vec!["call-2".to_owned()]),
+        paths: Vec::new(),
+    };
+    assert!(matches!(
+        session.undo(&one, UndoMode::Careful),
+        Err(UndoError::Io { .. })
+    ));
+    assert!(bed.path("f2").exists());
 }
