@@ -205,6 +205,10 @@ impl Call {
         }
         let mut lines = vec![header];
         lines.extend(body::result_lines(self, result, self.length));
+        if let Some(Value::String(why)) = result.details.get("not_reverted") {
+            let text = format!("not all of it could be reverted: {why}");
+            lines.push(Line::verbatim(&text, Style::YELLOW).with_margin(Line::plain("  ")));
+        }
         lines
     }
 

@@ -231,6 +231,7 @@ impl Shared {
             trust,
             quiet,
             log,
+            ignore_project: false,
         }
     }
 }

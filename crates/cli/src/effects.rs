@@ -213,6 +213,18 @@ impl Changed {
         Ok(whole)
     }
 
+    /// Prints a note about each set of this folder that cannot be read.
+    pub(crate) fn note_unreadable(&self) {
+        for session in self.sessions(false).unwrap_or_default() {
+            for (path, why) in session.unreadable().unwrap_or_default() {
+                crate::output::note(&format!(
+                    "the changes of one call are left out: {}: {why}",
+                    printed_path(Path::new(""), &path)
+                ));
+            }
+        }
+    }
+
     /// Finds the newest set in this folder of which this holds.
     pub(crate) fn last(
         &self,

@@ -46,6 +46,29 @@ pub(crate) fn settings(shared: &Shared) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
+/// Like [`settings`], for a command that shows or takes back changes: one of them may have broken
+/// the folder's haft.yaml, which is ignored then.
+pub(crate) fn settings_for_changes(shared: &Shared) -> Result<Settings, Failure> {
+    let broken = match haft_config::load(&shared.flags(), crate::env::read()) {
+        Ok(_) => return settings(shared),
+        Err(broken) => broken,
+    };
+    let flags = haft_config::Flags {
+        ignore_project: true,
+        ..shared.flags()
+    };
+    let Ok(settings) = haft_config::load(&flags, crate::env::read()) else {
+        return Err(broken.into());
+    };
+    log::start(&settings.log, &settings.secrets);
+    note_warnings(&settings);
+    output::note(&format!(
+        "this folder's haft.yaml is ignored, because it cannot be read: {}",
+        Failure::from(broken).message
+    ));
+    Ok(settings)
+}
+
 /// Prints the error in the model's settings, if there is one.
 pub(crate) fn note_model(settings: &Settings) {
     if let (Err(failure), false) = (&settings.model, settings.quiet) {

@@ -32,6 +32,8 @@ pub struct Flags {
     pub quiet: bool,
     /// Level of the log.
     pub log: Option<String>,
+    /// Leave out the folder's haft.yaml, which may be broken.
+    pub ignore_project: bool,
 }
 
 impl Flags {

@@ -175,7 +175,7 @@ impl Sources {
                 .strip_prefix(current)
                 .unwrap_or(&path)
                 .to_string_lossy();
-            if user.as_ref() != Some(&path) {
+            if user.as_ref() != Some(&path) && !flags.ignore_project {
                 layers.extend(Layer::load(Role::Project, &path, &shown, environment)?);
             }
         }

@@ -79,20 +79,20 @@ pub fn origins(sets: &[SetSummary], calls: &[String]) -> Vec<String> {
     found
 }
 
-/// Returns a number of entries with the right noun: `1 file`, `3 files`. Folders count as
-/// files only if there is nothing else to count.
+/// Returns the number of files and folders: `1 file`, `3 files and 1 folder`.
 #[must_use]
 pub fn files(changes: &[Change]) -> String {
-    let folders = changes
-        .iter()
-        .filter(|change| change.entry == EntryKind::Dir)
-        .count();
-    let (count, noun) = match changes.len() - folders {
-        0 => (folders, "folder"),
-        files => (files, "file"),
-    };
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
+    let is_folder = |change: &&Change| change.entry == EntryKind::Dir;
+    let folders = changes.iter().filter(is_folder).count();
+    let counts = [(changes.len() - folders, "file"), (folders, "folder")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let words: Vec<String> = counts
+        .map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }))
+        .collect();
+    match words.is_empty() {
+        true => "nothing was left to change".to_owned(),
+        false => words.join(" and "),
+    }
 }
 
 /// Whether an undo can be about a set: a call made it, and its changes stand. Those of a call

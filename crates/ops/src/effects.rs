@@ -12,6 +12,7 @@
 //!
 //! A [`Store`] holds the sessions of one state folder, a [`Session`] its sets, oldest first.
 
+mod aside;
 mod attributes;
 mod bounds;
 mod change;
@@ -20,6 +21,7 @@ mod combine;
 mod compare;
 mod contents;
 mod disk;
+mod edited;
 mod folders;
 mod hands;
 mod hold;
@@ -41,6 +43,7 @@ mod shared;
 mod space;
 mod state;
 mod store;
+mod summaries;
 mod switch;
 mod touch;
 mod tree_at;
@@ -54,6 +57,7 @@ pub use change::{
 };
 pub use hold::Hold;
 pub use outcome::{Aside, Calls, ChangedPath, Selection, TreeAt, UndoError, UndoMode, Undone};
+pub(crate) use recorder::Opened;
 pub use recorder::{End, Recorder, Touch};
 pub use session::Session;
 pub use store::{Clean, SessionInfo, Store, Usage};

@@ -1,14 +1,14 @@
 //! Shows, undoes and redoes the changes of a chat's last run.
 
 use crate::commands::changes::as_text;
-use crate::effects::plan::{Plan, Preview, Wanted};
+use crate::effects::plan::{Plan, Preview, Wanted, last_undo, redo};
 use crate::effects::words::{done_lines, failure, preview_lines};
 use crate::effects::{Changed, is_within};
 use crate::exit::Failure;
 use crate::output::Paint;
 use haft::effects::{self, Diff, stands};
 use haft::ops::effects::{
-    ChangeKind, ChangeSet, EntryKind, Session, SetState, SetSummary, UndoError, UndoMode,
+    ChangeKind, ChangeSet, EntryKind, Session, SetSummary, UndoError, UndoMode,
 };
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -118,12 +118,11 @@ impl LastRun {
 
     /// Takes the last undo back, or returns what that would do.
     pub(super) fn redo(&self, how: UndoMode) -> Result<String, String> {
-        let last = self
-            .changed
-            .last(|set| set.tool == "undo" && set.state != SetState::Undone);
-        let (session, _) = last.map_err(message)?.ok_or("nothing to redo")?;
-        let undone = session.redo(how).map_err(|error| self.failed(error))?;
-        let undone = vec![(session, undone)];
+        let parts = last_undo(&self.changed).map_err(message)?;
+        if parts.is_empty() {
+            return Err("nothing to redo".to_owned());
+        }
+        let undone = redo(&parts, how).map_err(|error| self.failed(error))?;
         let work_dir = self.changed.work_dir();
         let lines = match how {
             UndoMode::DryRun => {

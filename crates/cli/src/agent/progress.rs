@@ -106,8 +106,15 @@ fn tool(event: &haft::EventKind) -> Option<String> {
         haft::EventKind::ToolEnd {
             tool,
             is_error: true,
+            details,
             ..
-        } => Some(format!("  {tool} failed")),
+        } => Some(match details.get("not_reverted").and_then(Value::as_str) {
+            Some(why) => format!(
+                "  {tool}: not all of it could be reverted: {}",
+                truncate(why)
+            ),
+            None => format!("  {tool} failed"),
+        }),
         haft::EventKind::ToolDenied { tool, reason, .. } => {
             Some(format!("  {tool} was not run: {}", truncate(reason)))
         }

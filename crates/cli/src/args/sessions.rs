@@ -39,8 +39,8 @@ pub(crate) enum Sessions {
         /// Last message or call to copy [default: the last one]
         #[arg(long, value_name = "MESSAGE|CALL")]
         at: Option<String>,
-        /// Also copy the work folder as it was after the call
-        #[arg(long, value_name = "DIR", requires = "at")]
+        /// Also copy the work folder as it was then
+        #[arg(long, value_name = "DIR")]
         files: Option<std::path::PathBuf>,
     },
     /// Print a session as JSON lines, Markdown or HTML.

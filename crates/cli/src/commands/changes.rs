@@ -15,8 +15,9 @@ use std::path::PathBuf;
 
 /// Prints the changes.
 pub(crate) fn run(shared: &Shared, args: &Changes) -> Result<Exit, Failure> {
-    let settings = session::settings(shared)?;
+    let settings = session::settings_for_changes(shared)?;
     let changed = Changed::open(&settings)?;
+    changed.note_unreadable();
     let (sets, paths) = find(&changed, &args.what)?;
     let mut shown = 0;
     for (session, mut set) in sets {

@@ -7,8 +7,9 @@ use crate::args::Shared;
 use crate::args::agent::Resume;
 use crate::exit::{Exit, Failure};
 use crate::signals::{self, Signals};
-use crate::{ask, output, session};
+use crate::{ask, effects, output, session};
 use haft::ApprovalAnswer as Answer;
+use haft::ops::effects::SetState;
 use haft_agent::{Agent, PendingApproval, Resumed};
 use haft_config::{FolderChoice, Settings};
 use haft_store::sessions::Sessions;
@@ -56,7 +57,8 @@ pub(crate) fn run_task(shared: &Shared, args: &Resume) -> Result<Exit, Failure> 
         let wait = agent::ToolsWait::All;
         let agent = agent::agent(&settings, model, past, Some(&sessions), approver, wait).await?;
         let agent = agent.response_format(format).waits_for_background(true);
-        let checked = check_kinds(&agent, &args.answer);
+        let checked = check_kinds(&agent, &args.answer)
+            .and_then(|()| check_undone(&settings, &id, &agent, &answers));
         let open = match checked.and_then(|()| unanswered(&agent, &answers)) {
             Ok(open) => open,
             Err(wrong) => {
@@ -190,6 +192,39 @@ fn check_kinds(agent: &Agent, given: &[String]) -> Result<(), Failure> {
             };
             let message = format!("call {id} cannot be answered with \"{word}\"");
             return Err(Failure::usage(message).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Fails if the user wants to keep changes that they have undone since.
+fn check_undone(
+    settings: &Settings,
+    session: &str,
+    agent: &Agent,
+    answers: &[(String, Answer)],
+) -> Result<(), Failure> {
+    for (id, answer) in answers {
+        let is_review = agent
+            .question(id)
+            .is_some_and(|question| question.is_review);
+        if !is_review || *answer != Answer::Approve {
+            continue;
+        }
+        let found = effects::store(settings).map(|store| store.find(session));
+        let Some(recorded) = found.transpose().map_err(effects::unreadable)?.flatten() else {
+            continue;
+        };
+        let sets = recorded.summaries().map_err(effects::unreadable)?;
+        let set = sets.iter().rev().find(|set| set.call_id == *id);
+        if set.is_some_and(|set| set.state == SetState::Undone) {
+            return Err(Failure::failed(format!(
+                "call {id} cannot be kept: its changes were undone"
+            ))
+            .hint(format!(
+                "`haft redo` brings them back; --answer {} leaves them undone",
+                crate::text::shell_word(&format!("{id}=revert"))
+            )));
         }
     }
     Ok(())

@@ -3,12 +3,12 @@
 use crate::args::Shared;
 use crate::args::effects::{Redo, Undo};
 use crate::effects::Changed;
-use crate::effects::plan::{Plan, Preview, Wanted, turn};
+use crate::effects::plan::{self, Plan, Preview, Wanted, last_undo, turn};
 use crate::effects::words::{done_lines, failure, preview_lines};
 use crate::exit::{Exit, Failure};
 use crate::{ask, output, session};
 use haft::effects::printed_path;
-use haft::ops::effects::{ChangedPath, SetState, UndoError, UndoMode};
+use haft::ops::effects::{ChangedPath, UndoError, UndoMode};
 use std::path::Path;
 
 /// Maximum number of files that a question lists.
@@ -16,8 +16,9 @@ const MAX_LINES: usize = 40;
 
 /// Undoes the calls that the user chose.
 pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
-    let settings = session::settings(shared)?;
+    let settings = session::settings_for_changes(shared)?;
     let changed = Changed::open(&settings)?;
+    changed.note_unreadable();
     let work_dir = changed.work_dir();
     let (wanted, paths): (_, &[String]) = match &args.session {
         Some(id) => {
@@ -59,29 +60,34 @@ pub(crate) fn run(shared: &Shared, args: &Undo) -> Result<Exit, Failure> {
     let undone = plan
         .run(mode(args.force))
         .map_err(|error| failure(work_dir, error))?;
-    report(&done_lines(work_dir, "undid", &undone, plan.unrecorded()))
+    report(&done_lines(work_dir, "undid", &undone, plan.unrecorded()))?;
+    // The undo is not complete, unless the user limited it.
+    Ok(match plan.unrecorded().is_empty() || plan.is_limited() {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
 }
 
 /// Takes the last undo back.
 pub(crate) fn redo(shared: &Shared, args: &Redo) -> Result<Exit, Failure> {
-    let settings = session::settings(shared)?;
+    let settings = session::settings_for_changes(shared)?;
     let changed = Changed::open(&settings)?;
     let work_dir = changed.work_dir();
     let nothing =
         || Failure::failed("nothing to redo").hint("`haft redo` takes the last undo back, once");
-    let last = changed.last(|set| set.tool == "undo" && set.state != SetState::Undone)?;
-    let Some((session, _)) = last else {
+    let parts = last_undo(&changed)?;
+    if parts.is_empty() {
         return Err(nothing());
-    };
+    }
     let failed = |error| match error {
         UndoError::Nothing => nothing(),
         error => failure(work_dir, error),
     };
     if args.dry_run || output::can_ask() {
-        match session.redo(UndoMode::DryRun) {
+        match plan::redo(&parts, UndoMode::DryRun) {
             Ok(undone) => {
                 let preview = Preview {
-                    undone: vec![(session.clone(), undone)],
+                    undone,
                     ..Preview::default()
                 };
                 if args.dry_run {
@@ -101,8 +107,8 @@ pub(crate) fn redo(shared: &Shared, args: &Redo) -> Result<Exit, Failure> {
             Err(error) => return Err(failed(error)),
         }
     }
-    let undone = session.redo(mode(args.force)).map_err(failed)?;
-    report(&done_lines(work_dir, "redid", &[(session, undone)], &[]))
+    let undone = plan::redo(&parts, mode(args.force)).map_err(failed)?;
+    report(&done_lines(work_dir, "redid", &undone, &[]))
 }
 
 fn mode(force: bool) -> UndoMode {

@@ -144,9 +144,13 @@ impl Plan {
 
     /// Undoes the calls. If a step fails, the steps before it are taken back.
     pub(crate) fn run(&self, how: UndoMode) -> Result<Vec<(Session, Undone)>, UndoError> {
+        let group = match self.is_single_step() {
+            true => String::new(),
+            false => group_name(),
+        };
         let mut all: Vec<(Session, Undone)> = Vec::new();
         for step in &self.steps {
-            match step.undo(how) {
+            match step.undo_as(how, &group) {
                 // Its paths were restored before.
                 Ok(undone) if undone.changes.is_empty() && undone.aside.is_empty() => {}
                 Ok(undone) => all.push((step.session.clone(), undone)),
@@ -171,6 +175,11 @@ impl Plan {
         self.steps.len() < 2
     }
 
+    /// Whether the undo is limited to paths.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.steps.iter().all(|step| !step.paths.is_empty())
+    }
+
     /// Returns the selected calls of which something was not recorded.
     pub(crate) fn unrecorded(&self) -> &[SetSummary] {
         &self.unrecorded
@@ -179,12 +188,74 @@ impl Plan {
 
 impl Step {
     fn undo(&self, how: UndoMode) -> Result<Undone, UndoError> {
+        self.undo_as(how, "")
+    }
+
+    fn undo_as(&self, how: UndoMode, group: &str) -> Result<Undone, UndoError> {
         let selection = Selection {
             calls: Calls::Ids(self.calls.clone()),
             paths: self.paths.clone(),
         };
-        self.session.undo(&selection, how)
+        self.session.undo_as_part(&selection, how, group)
     }
+}
+
+/// Name that tells the steps of one undo from those of others.
+fn group_name() -> String {
+    let now = std::time::SystemTime::now();
+    let since = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{}-{}", std::process::id(), since.as_nanos())
+}
+
+/// Finds what a redo takes back: the last undo or, if that had several steps, all of them, the
+/// last one first.
+pub(crate) fn last_undo(changed: &Changed) -> Result<Vec<Session>, Failure> {
+    let is_open = |set: &SetSummary| set.tool == "undo" && set.state != SetState::Undone;
+    let Some((session, last)) = changed.last(is_open)? else {
+        return Ok(Vec::new());
+    };
+    if last.group.is_empty() {
+        return Ok(vec![session]);
+    }
+    let mut parts: Vec<(SetSummary, Session)> = Vec::new();
+    for session in changed.sessions(true)? {
+        let sets = session.summaries().map_err(unreadable)?;
+        let parts_here = sets.into_iter().filter(is_open);
+        let parts_here = parts_here.filter(|set| set.group == last.group);
+        parts.extend(parts_here.map(|set| (set, session.clone())));
+    }
+    parts.sort_by_key(|(set, _)| std::cmp::Reverse(set.time));
+    Ok(parts.into_iter().map(|(_, session)| session).collect())
+}
+
+/// Takes undos back, one after another. If one cannot be, those before it are undone again.
+pub(crate) fn redo(
+    sessions: &[Session],
+    how: UndoMode,
+) -> Result<Vec<(Session, Undone)>, UndoError> {
+    let mut all: Vec<(Session, Undone)> = Vec::new();
+    for session in sessions {
+        match session.redo(how) {
+            Ok(undone) => all.push((session.clone(), undone)),
+            // An earlier step changes what this one finds.
+            Err(UndoError::Changed { .. }) if how == UndoMode::DryRun && !all.is_empty() => {}
+            Err(error) => {
+                for (session, undone) in all.iter().rev().filter(|_| how != UndoMode::DryRun) {
+                    let again = Selection {
+                        calls: Calls::Ids(vec![undone.call_id.clone()]),
+                        paths: Vec::new(),
+                    };
+                    if let Err(error) = session.undo(&again, UndoMode::Careful) {
+                        tracing::error!(%error, "a part of the redo could not be taken back");
+                    }
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Refuses to undo in a work folder that is gone, for example because the user moved it,

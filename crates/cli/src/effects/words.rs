@@ -92,6 +92,12 @@ pub(crate) fn done_lines(
             let (path, now) = (name(&aside.path), name(&aside.now));
             lines.push(format!("moved aside: {path}, now {now}"));
         }
+        for edited in &one.edited {
+            lines.push(format!(
+                "kept: {}, with what others wrote since",
+                name(edited)
+            ));
+        }
         for left in &one.left {
             lines.push(format!(
                 "left: {}, because it has files that the call did not make",

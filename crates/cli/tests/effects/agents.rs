@@ -194,4 +194,12 @@ fn turns_and_sessions_contain_what_sub_agents_changed() {
     bed.says(&["undo", "--session"]);
     let names: Vec<String> = bed.tree().into_keys().collect();
     assert_eq!(names, ["victim"]);
+    // One redo takes back all parts of one undo.
+    bed.says(&["redo"]);
+    let names: Vec<String> = bed.tree().into_keys().collect();
+    assert_eq!(names, ["new", "two"]);
+    assert_eq!(bed.haft(&["redo"]).code, Some(1));
+    bed.says(&["undo", "--session"]);
+    let names: Vec<String> = bed.tree().into_keys().collect();
+    assert_eq!(names, ["victim"]);
 }

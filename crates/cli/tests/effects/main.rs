@@ -10,6 +10,7 @@ mod agents;
 mod bed;
 mod dangers;
 mod exceptions;
+mod later;
 mod limits;
 mod mcp;
 mod mistakes;

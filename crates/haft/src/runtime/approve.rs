@@ -263,20 +263,8 @@ impl Runtime {
 
     /// Asks the user when it is this call's turn. Anything but an approval is an error.
     pub(super) async fn ask(&self, call: &Call, question: Question) -> Result<Granted, Error> {
-        let pending = PendingCall {
-            call_id: &call.id,
-            tool: &call.tool,
-            answer: call.answer.as_ref(),
-            approver: self.approver_for(call.approver.as_ref()),
-            on_event: call.on_event.as_ref(),
-        };
-        // The clocks of outer calls stop while the user thinks.
-        let outer = self.outer_call(call);
-        let _paused = outer.map(|outer| outer.clock.pause());
-        let answer = tokio::select! {
-            biased;
-            () = call.cancel.cancelled() => return Err(Error::Cancelled),
-            answer = self.answer(pending, &question) => answer,
+        let Some(answer) = self.answer_to(call, &question).await else {
+            return Err(Error::Cancelled);
         };
         let reason = match answer {
             ApprovalAnswer::Approve => return Ok(Granted::AsRequested),
@@ -292,22 +280,40 @@ impl Runtime {
                     question: reason_of(&call.tool, &question.judgement, ""),
                 });
             }
-            ApprovalAnswer::Reject { reason } => reason.filter(|reason| !reason.trim().is_empty()),
+            ApprovalAnswer::Reject { reason } => reason,
         };
         // The user's words come first, because long lines are truncated at the end.
-        let no = match reason {
-            Some(reason) => {
-                let reason = haft_ops::text::brief(reason.trim(), MAX_REASON_CHARS);
-                format!("the user said no: {reason}")
-            }
-            None => "the user said no".to_owned(),
-        };
+        let no = said_no(reason);
         let asked = reason_of(&call.tool, &question.judgement, "");
         Err(Error::Refused(Box::new(Error::NotApproved {
             reason: on_one_line(format!("{no} ({asked})")),
             remedy: "Do not retry it in another form; continue without it, or ask the user what they want."
                 .to_owned(),
         })))
+    }
+
+    /// Returns the user's answer to a question about a call; `None` if the call is cancelled
+    /// before they answer.
+    pub(super) async fn answer_to(
+        &self,
+        call: &Call,
+        question: &Question,
+    ) -> Option<ApprovalAnswer> {
+        let pending = PendingCall {
+            call_id: &call.id,
+            tool: &call.tool,
+            answer: call.answer.as_ref(),
+            approver: self.approver_for(call.approver.as_ref()),
+            on_event: call.on_event.as_ref(),
+        };
+        // The clocks of outer calls stop while the user thinks.
+        let outer = self.outer_call(call);
+        let _paused = outer.map(|outer| outer.clock.pause());
+        tokio::select! {
+            biased;
+            () = call.cancel.cancelled() => None,
+            answer = self.answer(pending, question) => Some(answer),
+        }
     }
 
     /// Asks the user a question of a running tool.
@@ -476,6 +482,17 @@ fn interrupted(judgement: Judgement) -> Judgement {
     Judgement {
         verdict: Verdict::Ask,
         parts: std::iter::once(first).chain(judgement.parts).collect(),
+    }
+}
+
+/// Tells the model that the user rejected something, in the user's words.
+pub(super) fn said_no(reason: Option<String>) -> String {
+    match reason.as_deref().map(str::trim) {
+        None | Some("") => "the user said no".to_owned(),
+        Some(reason) => {
+            let reason = haft_ops::text::brief(reason, MAX_REASON_CHARS);
+            format!("the user said no: {reason}")
+        }
     }
 }
 

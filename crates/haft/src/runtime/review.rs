@@ -1,12 +1,12 @@
 //! Letting the user decide about the changes of a call after it has run.
 
-use super::approve::{PendingCall, on_one_line, reason_of};
+use super::approve::{on_one_line, reason_of, said_no};
 use super::recording::lock;
-use super::{ApprovalAnswer, Approve, Call, MAX_REASON_CHARS, Question, Runtime};
+use super::{ApprovalAnswer, Approve, Call, Question, Runtime};
 use crate::event::EventKind;
 use crate::{Error, Judgement, Reply, Verdict, effects};
 use haft_ops::effects::{
-    Calls, Change, ChangeSet, Counts, Selection, Session, SetSummary, UndoError, UndoMode,
+    Calls, Change, ChangeSet, Counts, Selection, Session, SetState, SetSummary, UndoError, UndoMode,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -143,6 +143,12 @@ impl Runtime {
         let Some(set) = find(&session, id).await else {
             return self.noted(held, "kept: the record of the changes is gone");
         };
+        if set.summary.state == SetState::Undone {
+            held.is_error = true;
+            held.details.insert("review".to_owned(), "reverted".into());
+            let note = "reverted: the user undid the changes before they decided about them";
+            return self.noted(held, note);
+        }
         let review = Review {
             counts: set.summary.counts.clone(),
             session,
@@ -253,36 +259,16 @@ impl Runtime {
     }
 
     async fn asked(&self, call: &Call, question: &Question) -> Option<Settled> {
-        let pending = PendingCall {
-            call_id: &call.id,
-            tool: &call.tool,
-            answer: call.answer.as_ref(),
-            approver: self.approver_for(call.approver.as_ref()),
-            on_event: call.on_event.as_ref(),
+        let Some(answer) = self.answer_to(call, question).await else {
+            return Some(Settled::Revert("the call was cancelled".to_owned()));
         };
-        let outer = self.outer_call(call);
-        let _paused = outer.map(|outer| outer.clock.pause());
-        let answer = tokio::select! {
-            biased;
-            () = call.cancel.cancelled() => {
-                return Some(Settled::Revert("the call was cancelled".to_owned()));
-            }
-            answer = self.answer(pending, question) => answer,
-        };
-        Some(match answer {
-            ApprovalAnswer::Later => return None,
+        match answer {
+            ApprovalAnswer::Later => None,
             ApprovalAnswer::Reject { reason } => {
-                let reason = reason.filter(|reason| !reason.trim().is_empty());
-                Settled::Revert(match reason {
-                    Some(reason) => {
-                        let reason = haft_ops::text::brief(reason.trim(), MAX_REASON_CHARS);
-                        on_one_line(format!("the user said no: {reason}"))
-                    }
-                    None => "the user said no".to_owned(),
-                })
+                Some(Settled::Revert(on_one_line(said_no(reason))))
             }
-            _ => Settled::Keep("the user approved the changes".to_owned()),
-        })
+            _ => Some(Settled::Keep("the user approved the changes".to_owned())),
+        }
     }
 
     /// Carries out a decision and tells the model.
@@ -317,6 +303,9 @@ impl Runtime {
                         reply
                             .details
                             .insert("review".to_owned(), "not reverted".into());
+                        reply
+                            .details
+                            .insert("not_reverted".to_owned(), remains.as_str().into());
                         format!(
                             "to be reverted, because {why}; but not all of it could be reverted: \
                              {remains}"

@@ -33,6 +33,8 @@ pub struct SetSummary {
     pub counts: Counts,
     /// Calls that this set undid, if it is an undo.
     pub undoes: Vec<String>,
+    /// Name that the undos of several sessions share if they were one for the user; or empty.
+    pub group: String,
 }
 
 /// State of a set.

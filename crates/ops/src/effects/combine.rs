@@ -18,8 +18,10 @@ fn aliases(session: &Session, since: Time) -> io::Result<Vec<(Inode, Inode)>> {
             let path = folder.join(set_name(number));
             let is_undo =
                 |(header, _): (Header, _)| !header.undoes.is_empty() && header.time >= since;
-            if ends(&path)?.is_some_and(is_undo)
-                && let Some(set) = read_set(&path, number)?
+            // One that cannot be read must not stop undos of others.
+            if let Ok(Some(ends)) = ends(&path)
+                && is_undo(ends)
+                && let Ok(Some(set)) = read_set(&path, number)
             {
                 aliases.extend(set.records.iter().filter_map(|record| match record {
                     Record::Alias { old, new } => Some((*new, *old)),

@@ -3,8 +3,8 @@
 use super::attributes;
 use super::change::{Change, ChangeKind, Counts, EntryKind};
 use super::keep;
+use super::keep::Kept;
 use super::picture::{After, Entry, Picture};
-use super::record::Kept;
 use super::session::Session;
 use super::state::{Inode, State, Time};
 use sha2::{Digest, Sha256};

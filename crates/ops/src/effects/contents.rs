@@ -2,10 +2,10 @@
 
 use super::change::{Change, ChangeKind, Version};
 use super::compare;
+use super::keep::Kept;
 use super::keep::{self, Source};
 use super::library;
 use super::picture::{Entry, Picture};
-use super::record::Kept;
 use super::session::Session;
 use super::state::{self, Inode, State};
 use std::collections::HashMap;

@@ -182,14 +182,10 @@ impl<'a> Hands<'a> {
             path: self.picture.original_folder(id),
             source,
         })?;
-        let Some(folder) = self.picture.folder(id).filter(|_| !located) else {
+        if located {
             return Ok(());
-        };
-        let place = match self.picture.originals.get(&folder.inode) {
-            Some(home) => self.entry_place(*home),
-            None => Some((folder.parent, folder.name.clone())),
-        };
-        let Some(place) = place else {
+        }
+        let Some(place) = self.picture.home(id) else {
             return Ok(());
         };
         self.make_folder(place.0)?;

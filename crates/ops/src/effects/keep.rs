@@ -1,6 +1,6 @@
 //! Keeping the content of files: as another name of the file, as a reflink, or as a copy.
 
-use super::record::Kept;
+use super::codec::{Decoder, Encoder};
 use super::state::{self, Inode, State};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{
@@ -24,6 +24,19 @@ pub(super) const PACK: &str = "pack";
 
 /// Number of bytes to copy at a time.
 const CHUNK: usize = 1 << 20;
+
+/// Place of kept content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// In a file of this name, which is the file itself: another name of its inode.
+    Linked(String),
+    /// In a file of this name, a copy.
+    Copied(String),
+    /// In the pack of the set.
+    Packed { offset: u64, size: u64 },
+    /// Nowhere, for this reason.
+    No(String),
+}
 
 /// Folder in which a set keeps content. It exists once something is in it.
 #[derive(Debug)]
@@ -334,5 +347,42 @@ impl Read for Part {
             .read_at(buffer.get_mut(..length).unwrap_or_default(), self.at)?;
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+impl Kept {
+    pub(super) fn encode(&self, to: &mut Encoder) {
+        match self {
+            Self::Linked(name) => {
+                to.number(0);
+                to.text(name);
+            }
+            Self::Copied(name) => {
+                to.number(1);
+                to.text(name);
+            }
+            Self::Packed { offset, size } => {
+                to.number(2);
+                to.number(*offset);
+                to.number(*size);
+            }
+            Self::No(why) => {
+                to.number(3);
+                to.text(why);
+            }
+        }
+    }
+
+    pub(super) fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(match from.number()? {
+            0 => Self::Linked(from.text()?),
+            1 => Self::Copied(from.text()?),
+            2 => Self::Packed {
+                offset: from.number()?,
+                size: from.number()?,
+            },
+            3 => Self::No(from.text()?),
+            _ => return None,
+        })
     }
 }

@@ -8,7 +8,6 @@
 //! SESSION/undo               an undo in progress
 //! ```
 
-use super::change::{SetState, SetSummary};
 use super::codec::{Decoder, Encoder};
 use super::compare;
 use super::picture::Picture;
@@ -18,7 +17,6 @@ use super::records::Loaded;
 use super::records::Records;
 use super::session::Session;
 use super::set_file::SetFile;
-use super::state::Time;
 use rustix::fs::{FlockOperation, RenameFlags, flock};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -27,7 +25,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
 /// Maximum length of a header.
 const HEAD: usize = 64 << 10;
@@ -205,9 +202,35 @@ pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
 pub(super) fn heads(session: &Session) -> io::Result<Vec<Head>> {
     let mut heads = Vec::new();
     for number in numbers(session.folder())? {
-        heads.extend(head(session, number)?);
+        match head(session, number) {
+            Ok(head) => heads.extend(head),
+            Err(error) => tracing::warn!(%error, number, "a set of changes cannot be read"),
+        }
     }
     Ok(heads)
+}
+
+/// Sets that cannot be read, and why.
+pub(super) fn unreadable(session: &Session) -> io::Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for number in numbers(session.folder())? {
+        let path = set_path(session, number);
+        let error = match head(session, number) {
+            // An empty one has just been made.
+            Ok(None) if path.metadata().is_ok_and(|meta| meta.len() > 0) => damaged(),
+            Ok(_) => match load(session, number) {
+                Ok(_) => continue,
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        found.push((path, error.to_string()));
+    }
+    Ok(found)
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the record is damaged")
 }
 
 fn head(session: &Session, number: u64) -> io::Result<Option<Head>> {
@@ -325,7 +348,17 @@ pub(super) fn load(session: &Session, number: u64) -> io::Result<Option<Loaded>>
 pub(super) fn read_set(path: &Path, number: u64) -> io::Result<Option<Loaded>> {
     match read_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        bytes => Ok(Some(Loaded::new(number, Records::new(&bytes?)))),
+        bytes => {
+            let bytes = bytes?;
+            let set = Loaded::new(number, Records::new(&bytes));
+            let is_whole = bytes
+                .last_chunk()
+                .is_some_and(|last| Record::end_length(*last).is_some());
+            match set.header.is_none() || (is_whole && set.finished.is_none()) {
+                true => Err(damaged()),
+                false => Ok(Some(set)),
+            }
+        }
     }
 }
 
@@ -339,77 +372,4 @@ pub(super) fn picture(session: &Session, head: &Head) -> io::Result<Option<Pictu
         compare::compare(&mut picture, session, head.header.time)?;
     }
     Ok(Some(picture))
-}
-
-/// Undos in force: for every set, the paths that each of them took back. An
-/// empty list of paths stands for all of the set.
-pub(super) fn undone(heads: &[Head]) -> HashMap<u64, Vec<Vec<Box<[u8]>>>> {
-    type Mark = (u64, Vec<Box<[u8]>>, bool);
-    let mut marks: HashMap<u64, Vec<Mark>> = HashMap::new();
-    let mut in_force: HashMap<u64, Vec<Vec<Box<[u8]>>>> = HashMap::new();
-    for head in heads {
-        let mut own: Vec<Mark> = Vec::new();
-        for target in &head.header.undoes {
-            own.push((target.number, target.paths.clone(), true));
-            let flipped = marks.get(&target.number).into_iter().flatten();
-            own.extend(flipped.map(|(number, paths, sets)| (*number, paths.clone(), !sets)));
-        }
-        for (number, paths, sets) in &own {
-            let list = in_force.entry(*number).or_default();
-            if *sets {
-                list.push(paths.clone());
-            } else if let Some(at) = list.iter().position(|known| known == paths) {
-                list.remove(at);
-            }
-        }
-        if !own.is_empty() {
-            marks.insert(head.number, own);
-        }
-    }
-    in_force
-}
-
-pub(super) fn summaries(session: &Session, heads: &[Head]) -> Vec<SetSummary> {
-    let undone = undone(heads);
-    let is_undone = |head: &Head| {
-        let undone = undone.get(&head.number);
-        undone.is_some_and(|undone| undone.iter().any(Vec::is_empty))
-    };
-    heads
-        .iter()
-        .map(|head| {
-            let finished = head.finished.clone();
-            let state = match &finished {
-                None => SetState::Running,
-                Some(_) if is_undone(head) => SetState::Undone,
-                Some(finished) if finished.evicted => SetState::NoLongerKept,
-                Some(finished) if finished.end == End::Interrupted => SetState::Interrupted,
-                Some(_) => SetState::Done,
-            };
-            let (counts, why) =
-                finished.map_or(([0; 5], None), |finished| (finished.counts, finished.why));
-            SetSummary {
-                session: session.id().to_owned(),
-                number: head.number,
-                call_id: head.header.call_id.clone(),
-                tool: head.header.tool.clone(),
-                time: system_time(head.header.time),
-                state,
-                counts: compare::counts(counts, why),
-                undoes: head
-                    .header
-                    .undoes
-                    .iter()
-                    .map(|target| target.call_id.clone())
-                    .collect(),
-            }
-        })
-        .collect()
-}
-
-fn system_time(time: Time) -> SystemTime {
-    let since = Duration::new(u64::try_from(time.seconds).unwrap_or_default(), time.nanos);
-    SystemTime::UNIX_EPOCH
-        .checked_add(since)
-        .unwrap_or(SystemTime::UNIX_EPOCH)
 }

@@ -25,6 +25,18 @@ impl Picture {
         None
     }
 
+    /// Place where a folder was before the calls.
+    pub(super) fn home(&self, id: u32) -> Option<Place> {
+        let folder = self.folder(id).filter(|_| id != 0)?;
+        match self.originals.get(&folder.inode) {
+            Some(home) => {
+                let entry = self.entry(*home)?;
+                Some((entry.folder, entry.name.clone()))
+            }
+            None => Some((folder.parent, folder.name.clone())),
+        }
+    }
+
     /// Opens a folder where it is now. `None` if it is gone.
     pub(super) fn open(&mut self, id: u32) -> io::Result<Option<OwnedFd>> {
         if !self.locate(id)? {

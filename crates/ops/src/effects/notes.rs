@@ -3,9 +3,10 @@
 use super::attributes::{self, Attributes};
 use super::change::Counts;
 use super::folders::{Folders, Key, Spot};
+use super::keep::Kept;
 use super::keep::Objects;
 use super::metadata::by_handle;
-use super::record::{Header, Kept, Record};
+use super::record::{Header, Record};
 use super::session::Session;
 use super::set_file::SetFile;
 use super::state::{Inode, State};
@@ -29,6 +30,8 @@ pub(super) struct Notes {
     pub(super) attributes: HashSet<Inode>,
     pub(super) objects: Objects,
     pub(super) why: Option<String>,
+    /// Whether the session's limit leaves no space for more records.
+    pub(super) is_full: bool,
     pub(super) finished: Option<Counts>,
 }
 
@@ -61,6 +64,7 @@ impl Notes {
             attributes: HashSet::new(),
             objects: Objects::new(PathBuf::new()),
             why: None,
+            is_full: false,
             finished: None,
         }
     }
@@ -172,6 +176,16 @@ impl Notes {
         if self.out.is_empty() {
             return Ok(());
         }
+        if self.is_full || !session.reserve_records(self.out.len())? {
+            self.out.clear();
+            if self.is_full {
+                return Ok(());
+            }
+            self.is_full = true;
+            let why = "effects.max_session is reached".to_owned();
+            Record::Incomplete(why.clone()).append(&mut self.out);
+            self.why.get_or_insert(why);
+        }
         if self.file.is_none() {
             let file = session.create_set(header)?;
             self.objects = Objects::new(session.objects(file.number()));
@@ -180,6 +194,12 @@ impl Notes {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
+        if let Some(order) = session.writes(file.number()) {
+            let mut out = Vec::with_capacity(self.out.len() + 16);
+            Record::At(order).append(&mut out);
+            out.append(&mut self.out);
+            self.out = out;
+        }
         file.append(&self.out);
         self.out.clear();
         Ok(())

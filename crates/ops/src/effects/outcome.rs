@@ -48,6 +48,9 @@ pub struct Undone {
     pub changes: Vec<Change>,
     /// Versions that were moved aside.
     pub aside: Vec<Aside>,
+    /// Files that have been written since, and keep that: the calls only moved them, or gave
+    /// them other attributes.
+    pub edited: Vec<PathBuf>,
     /// Folders that the calls made and that stay, because others have put something in them.
     pub left: Vec<PathBuf>,
 }

@@ -5,8 +5,9 @@
 
 use super::attributes::Attributes;
 use super::folders::open_root;
-use super::record::{Kept, Part, Record};
-use super::records::Loaded;
+use super::keep::Kept;
+use super::record::{Part, Record};
+use super::records::{Loaded, in_order};
 use super::shared::Last;
 use super::state::{self, Inode, State, Time};
 use rustix::fd::{AsFd, OwnedFd};
@@ -122,9 +123,12 @@ impl Picture {
         // First and last states of files with several names.
         let mut shared = HashMap::new();
         let mut last = Last::new();
-        for set in sets {
-            picture.add(set, &mut by_inode, &mut by_place, &mut shared);
-            picture.note_last(set, &mut last);
+        // Numbers of the folders of each set in the picture.
+        let mut ids = vec![vec![0]; sets.len()];
+        for (at, set, records) in in_order(sets) {
+            let Some(ids) = ids.get_mut(at) else { continue };
+            picture.add(set, records, ids, &mut by_inode, &mut by_place, &mut shared);
+            picture.note_last(records, &mut last);
         }
         picture.apply_last(&last);
         picture.by_inode = by_inode;
@@ -164,15 +168,14 @@ impl Picture {
     fn add(
         &mut self,
         set: &Loaded,
+        records: &[Record],
+        ids: &mut Vec<u32>,
         by_inode: &mut HashMap<Inode, u32>,
         by_place: &mut HashMap<Place, u32>,
         shared: &mut HashMap<Inode, State>,
     ) {
-        let earlier: HashSet<Inode> = self.contents.keys().copied().collect();
-        // Numbers of the set's folders in the picture.
-        let mut ids = vec![0];
         let id = |ids: &[u32], folder: u32| ids.get(folder as usize).copied().unwrap_or_default();
-        for record in &set.records {
+        for record in records {
             match record {
                 Record::Folder {
                     inode,
@@ -181,7 +184,7 @@ impl Picture {
                     modified,
                 } => {
                     let inode = &self.canonical(*inode);
-                    let place = (id(&ids, *parent), name.clone());
+                    let place = (id(ids, *parent), name.clone());
                     let by_name = || {
                         by_place
                             .get(&place)
@@ -209,7 +212,7 @@ impl Picture {
                     name,
                     before,
                 } => {
-                    let key = (id(&ids, *folder), name.clone());
+                    let key = (id(ids, *folder), name.clone());
                     let next = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
                     let mut before = self.known(before.as_ref());
                     if let Some(before) = &mut before
@@ -236,7 +239,11 @@ impl Picture {
                     if let Kept::Linked(name) = kept {
                         self.links.insert(inode, (set.number, name.clone()));
                         self.contents.entry(inode).or_insert(content);
-                    } else if !earlier.contains(&inode) {
+                    } else if self
+                        .contents
+                        .get(&inode)
+                        .is_none_or(|(earlier, _)| *earlier == set.number)
+                    {
                         self.contents.insert(inode, content);
                     }
                 }
@@ -249,7 +256,7 @@ impl Picture {
                     folder,
                     name,
                 } => {
-                    let place = (id(&ids, *folder), name.clone());
+                    let place = (id(ids, *folder), name.clone());
                     let inode = self.canonical(*inode);
                     self.moved.entry(inode).or_default().push(place);
                 }
@@ -260,7 +267,7 @@ impl Picture {
                     content,
                     hash,
                 } => {
-                    let key = (id(&ids, *folder), name.clone());
+                    let key = (id(ids, *folder), name.clone());
                     let at = self.by_key.get(&key).copied();
                     let after = self.known(after.as_ref());
                     if let Some(entry) = at.and_then(|at| self.entries.get_mut(at as usize)) {
@@ -279,8 +286,8 @@ impl Picture {
                 } => {
                     let now = now
                         .as_ref()
-                        .map(|(parent, name)| (id(&ids, *parent), name.clone()));
-                    let folder = self.folders.get_mut(id(&ids, *folder) as usize);
+                        .map(|(parent, name)| (id(ids, *parent), name.clone()));
+                    let folder = self.folders.get_mut(id(ids, *folder) as usize);
                     if let Some(folder) = folder {
                         if let Some(now) = &now {
                             self.moved
@@ -407,7 +414,7 @@ impl Picture {
             .collect()
     }
 
-    /// The open root of the file system.
+    /// The open root.
     pub(super) fn root(&self) -> &OwnedFd {
         &self.root
     }

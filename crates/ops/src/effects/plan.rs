@@ -1,11 +1,11 @@
 //! Planning an undo, without changing anything.
 
+use super::aside::free_name;
 use super::compare;
 use super::contents;
-use super::outcome::Aside;
 use super::picture::{After, Entry, Picture, Place};
 use super::session::Session;
-use super::state::{self, State, Time};
+use super::state::{self, Inode, State, Time};
 use rustix::fd::OwnedFd;
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -39,12 +39,19 @@ pub(super) struct Plan {
     pub(super) not_kept: Vec<u32>,
     /// Folders that stay because of what others put there.
     pub(super) left: Vec<PathBuf>,
+    /// Files that the calls did not write, but others have, and how the calls left them.
+    pub(super) edited: HashMap<Inode, Option<State>>,
+    /// Links and files of others in the place of folders that are needed again: place, path, and
+    /// the path to which each is moved.
+    pub(super) blocking: Vec<(Place, PathBuf, PathBuf)>,
+    /// Of these, the files that are new, and those whose place they took.
+    pub(super) replaced: Vec<(Inode, Inode)>,
     /// Times of folders to put back at the end.
     pub(super) times: Vec<(u32, Time)>,
     /// Remains of an earlier attempt.
     pub(super) remains: Vec<Place>,
     /// Names that are going to be used.
-    taken: HashSet<PathBuf>,
+    pub(super) taken: HashSet<PathBuf>,
     pub(super) is_empty: bool,
 }
 
@@ -73,12 +80,16 @@ pub(super) fn plan(
         conflicts: Vec::new(),
         not_kept: Vec::new(),
         left: Vec::new(),
+        edited: HashMap::new(),
+        replaced: Vec::new(),
+        blocking: Vec::new(),
         times: Vec::new(),
         remains: Vec::new(),
         taken: HashSet::new(),
         is_empty: true,
     };
     plan.observe()?;
+    plan.find_edited();
     let selected = plan.selected(paths);
     plan.is_empty = selected.is_empty();
     for at in plan.order.clone() {
@@ -87,6 +98,7 @@ pub(super) fn plan(
         }
     }
     plan.look_inside(attempt)?;
+    plan.find_blocking()?;
     plan.find_content(session)?;
     plan.find_times()?;
     if attempt == Attempt::Again {
@@ -207,7 +219,8 @@ impl Plan {
             return Ok(());
         };
         let is_lost = entry.before.is_some() && now.is_none() && self.has_lost(entry.folder);
-        let is_expected = !is_lost && self.is_left_so(entry, after, now)?
+        let is_expected = !is_lost
+            && (self.is_edited(entry, now) || self.is_left_so(entry, after, now)?)
             // The earlier attempt had made room for it, or was at work on it.
             || attempt == Attempt::Again;
         // Another folder took the place of a new one: it belongs to others.
@@ -327,7 +340,10 @@ impl Plan {
                 let known = key.and_then(|key| self.picture.by_key.get(&key));
                 known.is_none_or(|known| !self.todo.contains(known))
             });
+            let is_moved = self.conflicts.iter().any(|known| known.entry == *at);
             match foreign {
+                // It is moved aside already, with everything in it.
+                Some(_) if is_needed && is_moved => {}
                 Some(name) if is_needed && attempt == Attempt::First => conflicts.push(Conflict {
                     entry: *at,
                     aside: Some(free_name(&mut self.taken, &path)),
@@ -346,8 +362,10 @@ impl Plan {
         let conflicts = self.conflicts.iter();
         let conflicts: HashSet<u32> = conflicts.map(|conflict| conflict.entry).collect();
         let mut alive: HashMap<_, &State> = HashMap::new();
-        for now in self.now.iter().flatten() {
-            alive.insert(now.inode, now);
+        for (now, at) in self.now.iter().zip(0..) {
+            if let Some(now) = now.as_ref().filter(|_| !conflicts.contains(&at)) {
+                alive.insert(now.inode, now);
+            }
         }
         for at in &self.order {
             let Some(entry) = self.picture.entry(*at).filter(|_| self.todo.contains(at)) else {
@@ -357,12 +375,11 @@ impl Plan {
                 continue;
             };
             let has_content = entry.after.as_ref().is_some_and(|after| !after.content);
-            let is_alive = alive
-                .get(&before.inode)
-                .is_some_and(|now| has_content || before.same_content(now));
-            let is_conflict = conflicts.contains(at);
+            let is_alive = alive.get(&before.inode).is_some_and(|now| {
+                has_content || before.same_content(now) || self.edited.contains_key(&now.inode)
+            });
             if before.size > 0
-                && (!is_alive || is_conflict)
+                && !is_alive
                 && !contents::is_kept(session, &self.picture, before.inode)?
             {
                 self.not_kept.push(*at);
@@ -405,36 +422,4 @@ impl Plan {
             |folder| folder.join(state::name(&entry.name)),
         )
     }
-
-    pub(super) fn asides(&self) -> Vec<Aside> {
-        let conflicts = self.conflicts.iter();
-        conflicts
-            .filter_map(|conflict| {
-                let path = self.present_path(self.picture.entry(conflict.entry)?);
-                let now = conflict.aside.clone()?;
-                Some(Aside { path, now })
-            })
-            .collect()
-    }
-}
-
-/// A free name beside an entry.
-fn free_name(taken: &mut HashSet<PathBuf>, path: &Path) -> PathBuf {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    let name = path.file_name().unwrap_or_default().as_bytes();
-    for count in 1..u32::MAX {
-        let suffix = match count {
-            1 => ".before-undo".to_owned(),
-            count => format!(".before-undo-{count}"),
-        };
-        let room = 255_usize.saturating_sub(suffix.len());
-        let mut free = name.get(..room).unwrap_or(name).to_vec();
-        free.extend_from_slice(suffix.as_bytes());
-        let free = path.with_file_name(OsString::from_vec(free));
-        if free.symlink_metadata().is_err() && taken.insert(free.clone()) {
-            return free;
-        }
-    }
-    path.to_owned()
 }

@@ -5,6 +5,7 @@
 
 use super::attributes::Attributes;
 use super::codec::{Decoder, Encoder};
+use super::keep::Kept;
 use super::recorder::End;
 use super::state::{Inode, State, Time};
 
@@ -63,6 +64,9 @@ pub(super) enum Record {
     LinkedAfter { inode: Inode, after: State },
     /// The file did not change, or not in content, so its content is not kept any more.
     Dropped { inode: Inode, part: Part },
+    /// The records below were written after all those with a lower order. Without overlapping
+    /// calls, this is the order of the sets.
+    At(Order),
     /// Last record but one.
     Finished(Finished),
     /// Last record: the length of the one before, so that it is found without reading all.
@@ -71,6 +75,15 @@ pub(super) enum Record {
 
 /// Length of the trailer.
 pub(super) const TRAILER: usize = 9;
+
+/// Position of records among those of other sets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Order {
+    /// Number of the first set of the process that wrote them.
+    pub(super) process: u64,
+    /// Number of changes from one set to another before that, in this process.
+    pub(super) change: u64,
+}
 
 /// Part of what is kept of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +102,8 @@ pub(super) struct Header {
     pub(super) time: Time,
     /// Sets that it takes back, if it is an undo.
     pub(super) undoes: Vec<Target>,
+    /// Name that the undos of several sessions share if they were one for the user; or empty.
+    pub(super) group: String,
 }
 
 /// A set that an undo takes back.
@@ -98,19 +113,6 @@ pub(super) struct Target {
     pub(super) call_id: String,
     /// Absolute paths; empty: all of it.
     pub(super) paths: Vec<Box<[u8]>>,
-}
-
-/// Place of kept content.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// In a file of this name, which is the file itself: another name of its inode.
-    Linked(String),
-    /// In a file of this name, a copy.
-    Copied(String),
-    /// In the pack of the set.
-    Packed { offset: u64, size: u64 },
-    /// Nowhere, for this reason.
-    No(String),
 }
 
 /// End of a set.
@@ -123,6 +125,8 @@ pub(super) struct Finished {
     pub(super) why: Option<String>,
     /// Whether a limit removed what the set had kept.
     pub(super) evicted: bool,
+    /// Time of the end; older sets do not have it.
+    pub(super) time: Option<Time>,
 }
 
 impl Record {
@@ -151,6 +155,7 @@ impl Record {
                 for target in &header.undoes {
                     target.encode(to);
                 }
+                to.text(&header.group);
             }
             Self::Folder {
                 inode,
@@ -239,6 +244,9 @@ impl Record {
                 to.number(finished.evicted.into());
                 to.number(finished.why.is_some().into());
                 to.text(finished.why.as_deref().unwrap_or_default());
+                if let Some(time) = finished.time {
+                    time.encode(to);
+                }
             }
             Self::Trailer => to.number(11),
             Self::Alias { old, new } => {
@@ -250,6 +258,11 @@ impl Record {
                 to.number(14);
                 inode.encode(to);
                 to.number((*part == Part::All).into());
+            }
+            Self::At(order) => {
+                to.number(15);
+                to.number(order.process);
+                to.number(order.change);
             }
             Self::LinkedAfter { inode, after } => {
                 to.number(13);
@@ -294,6 +307,7 @@ impl Record {
                     tool,
                     time,
                     undoes,
+                    group: from.text().unwrap_or_default(),
                 })
             }
             2 => Self::Folder {
@@ -360,6 +374,7 @@ impl Record {
                     counts,
                     why: has_why.then_some(why),
                     evicted,
+                    time: Time::decode(from),
                 })
             }
             11 => Self::Trailer,
@@ -378,6 +393,10 @@ impl Record {
                 inode: Inode::decode(from)?,
                 after: State::decode(from)??,
             },
+            15 => Self::At(Order {
+                process: from.number()?,
+                change: from.number()?,
+            }),
             _ => return None,
         };
         Some(record)
@@ -402,43 +421,6 @@ impl Target {
             number,
             call_id,
             paths,
-        })
-    }
-}
-
-impl Kept {
-    fn encode(&self, to: &mut Encoder) {
-        match self {
-            Self::Linked(name) => {
-                to.number(0);
-                to.text(name);
-            }
-            Self::Copied(name) => {
-                to.number(1);
-                to.text(name);
-            }
-            Self::Packed { offset, size } => {
-                to.number(2);
-                to.number(*offset);
-                to.number(*size);
-            }
-            Self::No(why) => {
-                to.number(3);
-                to.text(why);
-            }
-        }
-    }
-
-    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-        Some(match from.number()? {
-            0 => Self::Linked(from.text()?),
-            1 => Self::Copied(from.text()?),
-            2 => Self::Packed {
-                offset: from.number()?,
-                size: from.number()?,
-            },
-            3 => Self::No(from.text()?),
-            _ => return None,
         })
     }
 }

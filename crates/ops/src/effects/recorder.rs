@@ -60,6 +60,15 @@ pub enum Touch<'a> {
     },
 }
 
+/// Result of noting a file that is about to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// The present content is kept, if there is any.
+    Kept,
+    /// Nothing was noted, because the path is that of a symbolic link.
+    Link,
+}
+
 /// Manner in which a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -70,6 +79,15 @@ pub enum End {
 }
 
 pub(super) type Guard<'a> = MutexGuard<'a, Notes>;
+
+/// Treatment of a symbolic link where a file is to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    /// It is what changes.
+    Kept,
+    /// It is not noted, but reported.
+    Reported,
+}
 
 impl Recorder {
     pub(super) fn new(session: Session, header: Header) -> Self {
@@ -124,16 +142,34 @@ impl Recorder {
     /// `path` is absolute, its folder has no links in it, and its last component is not
     /// followed. Paths that are not covered are ignored; of a move, either end is enough.
     pub fn before(&self, path: &Path, touch: Touch<'_>) {
+        self.before_call(path, touch, Links::Kept);
+    }
+
+    /// Like [`Recorder::before`] for a file that is opened by a path whose last component may be a
+    /// link, which the call follows.
+    pub(crate) fn before_open(&self, path: &Path, touch: Touch<'_>) -> Opened {
+        self.before_call(path, touch, Links::Reported)
+    }
+
+    fn before_call(&self, path: &Path, touch: Touch<'_>, links: Links) -> Opened {
         let is_covered = self.covers(path);
         let done = match touch {
             Touch::Move { to } => self.before_move(path, is_covered, to, self.covers(to)),
             Touch::Exchange { with } if is_covered || self.covers(with) => {
                 self.before_exchange(path, with)
             }
-            _ if !is_covered => return,
-            Touch::Exchange { .. } => return,
-            Touch::Content => self.before_content(path),
-            Touch::Create => self.before_create(path),
+            _ if !is_covered => return Opened::Kept,
+            Touch::Exchange { .. } => return Opened::Kept,
+            Touch::Content | Touch::Create => {
+                let opened = match touch {
+                    Touch::Content => self.before_content(path, links),
+                    _ => self.before_create(path),
+                };
+                match opened {
+                    Ok(Opened::Link) if links == Links::Reported => return Opened::Link,
+                    opened => opened.map(drop),
+                }
+            }
             Touch::Link { from } => self.before_link(path, from),
             Touch::Remove => self.before_remove(path),
             Touch::Attributes => self.before_attributes(path),
@@ -144,12 +180,22 @@ impl Recorder {
                 error: format!("its state could not be recorded: {error}"),
             });
         }
+        Opened::Kept
     }
 
     /// Records that an undo has made something again.
     pub(super) fn alias(&self, old: Inode, new: Inode) {
         let mut inner = self.lock();
         Record::Alias { old, new }.append(&mut inner.out);
+        let _ = self.flush(&mut inner);
+    }
+
+    /// Notes another name of a file that is about to lose one.
+    pub(super) fn note_name(&self, path: &Path) {
+        let mut inner = self.lock();
+        if let Ok(Some(spot)) = inner.spot(path) {
+            inner.note(&spot);
+        }
         let _ = self.flush(&mut inner);
     }
 

@@ -1,7 +1,7 @@
 //! Reading the records of a set.
 
 use super::codec::Decoder;
-use super::record::{Finished, Header, Record};
+use super::record::{Finished, Header, Order, Record};
 
 /// Iterates over the records of a file; ends at the first that is cut or damaged.
 pub(super) struct Records<'a> {
@@ -70,4 +70,28 @@ impl Loaded {
         }
         set
     }
+}
+
+/// Records of several sets in the order in which they were written, each part with the position
+/// of its set. Calls may overlap.
+pub(super) fn in_order(sets: &[Loaded]) -> Vec<(usize, &Loaded, &[Record])> {
+    let mut parts = Vec::new();
+    for (at, set) in sets.iter().enumerate() {
+        let mut order = Order {
+            process: set.number,
+            change: 0,
+        };
+        for part in set
+            .records
+            .chunk_by(|_, next| !matches!(next, Record::At(_)))
+        {
+            if let Some(Record::At(place)) = part.first() {
+                order = *place;
+            }
+            parts.push((order, at, set, part));
+        }
+    }
+    parts.sort_by_key(|(order, at, ..)| (*order, *at));
+    let parts = parts.into_iter();
+    parts.map(|(_, at, set, part)| (at, set, part)).collect()
 }

@@ -47,6 +47,9 @@ struct Restorer<'a> {
     now: Vec<Option<State>>,
     todo: Vec<u32>,
     conflicts: Vec<super::plan::Conflict>,
+    blocking: Vec<(Place, PathBuf, PathBuf)>,
+    edited: HashMap<Inode, Option<State>>,
+    replaced: Vec<(Inode, Inode)>,
     times: Vec<(u32, Time)>,
     remains: Vec<Place>,
     left: Vec<PathBuf>,
@@ -76,6 +79,9 @@ impl<'a> Restorer<'a> {
             now: plan.now,
             todo,
             conflicts: plan.conflicts,
+            blocking: plan.blocking,
+            edited: plan.edited,
+            replaced: plan.replaced,
             times: plan.times,
             remains: plan.remains,
             left: Vec::new(),
@@ -87,6 +93,10 @@ impl<'a> Restorer<'a> {
     }
 
     fn run(&mut self) -> Result<Vec<PathBuf>, UndoError> {
+        // After a kill, the next attempt has to know them.
+        for (new, old) in &self.replaced {
+            self.hands.recorder.alias(*old, *new);
+        }
         self.set_aside()?;
         for at in self.todo.clone() {
             self.put(at)?;
@@ -97,6 +107,13 @@ impl<'a> Restorer<'a> {
     }
 
     fn set_aside(&mut self) -> Result<(), UndoError> {
+        for (place, _, aside) in std::mem::take(&mut self.blocking) {
+            if let Some(name) = aside.file_name()
+                && self.hands.state(&place)?.is_some()
+            {
+                self.hands.rename(&place, &(place.0, Hands::name(name)))?;
+            }
+        }
         for conflict in std::mem::take(&mut self.conflicts) {
             let (Some(aside), Some(place)) =
                 (&conflict.aside, self.hands.entry_place(conflict.entry))
@@ -112,7 +129,8 @@ impl<'a> Restorer<'a> {
                 if let Some(slot) = self.now.get_mut(conflict.entry as usize)
                     && let Some(moved) = slot.take()
                 {
-                    self.places.remove(&moved.inode);
+                    let places = self.places.entry(moved.inode).or_default();
+                    places.retain(|known| *known != place);
                     self.aside.insert(moved.inode);
                 }
             }
@@ -132,14 +150,45 @@ impl<'a> Restorer<'a> {
         let has_content = entry.after.as_ref().is_some_and(|after| !after.content);
         self.hands.make_folder(place.0)?;
         let here = self.hands.state(&place)?;
-        if has_content && here.as_ref().is_some_and(|here| is_one_file(here, &before)) {
+        let is_edited = self.edited.contains_key(&before.inode);
+        if has_content && !is_edited && here.as_ref().is_some_and(|here| is_one_file(here, &before))
+        {
             return self.hands.attributes(&place, &before);
+        }
+        if is_edited && self.take(before.inode)?.is_some() {
+            return self.put_edited(&place, &before, here.as_ref());
         }
         match before.file_type {
             FileType::Directory => self.put_folder(&place, &before, here.as_ref()),
             FileType::RegularFile => self.put_file(at, &place, &before, here),
             _ => self.put_special(&place, &before, here.as_ref()),
         }
+    }
+
+    /// Puts a file that others have written in its place. What they did to it stays.
+    fn put_edited(
+        &mut self,
+        place: &Place,
+        before: &State,
+        here: Option<&State>,
+    ) -> Result<(), UndoError> {
+        if here.is_none_or(|here| here.inode != before.inode) {
+            self.make_way(place, here)?;
+            self.put_known(place, before.inode)?;
+        }
+        let Some(now) = self.hands.state(place)? else {
+            return Ok(());
+        };
+        let left = self.edited.get(&before.inode).and_then(Option::as_ref);
+        if left.is_some_and(|left| now.same_access(left)) {
+            let modified = now.modified;
+            let wanted = State {
+                modified,
+                ..before.clone()
+            };
+            return self.hands.attributes(place, &wanted);
+        }
+        Ok(())
     }
 
     /// Restores a symbolic link, a FIFO, a socket or a device.

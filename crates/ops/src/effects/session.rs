@@ -1,24 +1,32 @@
 //! The sets of one session.
 
 use super::change::{Change, ChangeSet, Incomplete, SetState, SetSummary, Version};
+use super::keep::Kept;
 use super::library::{self, Head};
 use super::outcome::{Selection, TreeAt, UndoError, UndoMode, Undone};
-use super::record::{Header, Kept};
+use super::record::{Header, Order};
 use super::set_file::SetFile;
 use super::space::Space;
 use super::state::{State, Time};
+use super::summaries;
 use super::undo;
 use super::{Recorder, Store, compare, contents};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The sets of one session. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Session {
     shared: Arc<Shared>,
 }
+
+/// Bytes that the end of a set says about an entry, apart from its name.
+const PER_RECORD: u64 = 160;
+
+/// Bytes of the limit that are left for the ends of sets, and for what says that it is reached.
+const SPARE: u64 = 16 << 10;
 
 /// Limits that apply to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +47,16 @@ struct Shared {
     real_store: OnceLock<PathBuf>,
     space: Space,
     last_number: AtomicU64,
+    writers: Mutex<Writers>,
     contents: contents::Cache,
     heads: library::HeadCache,
+}
+
+/// The set that was written last by this process.
+#[derive(Debug, Default)]
+struct Writers {
+    last: u64,
+    order: Order,
 }
 
 impl Session {
@@ -56,6 +72,7 @@ impl Session {
                 real_store: OnceLock::new(),
                 space: Space::default(),
                 last_number: AtomicU64::new(0),
+                writers: Mutex::default(),
                 contents: contents::Cache::default(),
                 heads: library::HeadCache::default(),
             }),
@@ -116,6 +133,7 @@ impl Session {
                 tool: tool.to_owned(),
                 time: Time::now(),
                 undoes: Vec::new(),
+                group: String::new(),
             },
         )
     }
@@ -165,8 +183,13 @@ impl Session {
         }
     }
 
-    pub(super) fn wrote(&self, bytes: u64) {
-        self.shared.space.add(bytes);
+    /// Counts records that are about to be written, and what the end of the set will say about
+    /// them. Returns `false` if the limit is reached.
+    pub(super) fn reserve_records(&self, bytes: usize) -> io::Result<bool> {
+        let most = self.shared.store.bounds().max_session;
+        let bytes = 2 * bytes as u64 + PER_RECORD;
+        let spare = most.saturating_sub(SPARE);
+        self.shared.space.reserve(self, bytes, spare)
     }
 
     /// Number of the last set that this process made, or 0.
@@ -176,6 +199,22 @@ impl Session {
 
     pub(super) fn set_last_number(&self, number: u64) {
         self.shared.last_number.store(number, Ordering::Relaxed);
+    }
+
+    /// Announces records of a set. Returns their place among those of other sets, unless the last
+    /// ones were of the same set.
+    pub(super) fn writes(&self, number: u64) -> Option<Order> {
+        let writers = &self.shared.writers;
+        let mut writers = writers.lock().unwrap_or_else(PoisonError::into_inner);
+        if writers.last == number {
+            return None;
+        }
+        if writers.last == 0 {
+            writers.order.process = number;
+        }
+        writers.last = number;
+        writers.order.change += 1;
+        Some(writers.order)
     }
 
     pub(super) fn create_set(&self, header: &Header) -> io::Result<SetFile> {
@@ -201,10 +240,23 @@ impl Session {
     pub fn sets(&self) -> io::Result<Vec<ChangeSet>> {
         let heads = self.heads()?;
         let mut sets = Vec::with_capacity(heads.len());
-        for (head, summary) in heads.iter().zip(library::summaries(self, &heads)) {
-            sets.extend(self.change_set(head, summary)?);
+        for (head, summary) in heads.iter().zip(summaries::summaries(self, &heads)) {
+            match self.change_set(head, summary) {
+                Ok(set) => sets.extend(set),
+                Err(error) => {
+                    tracing::warn!(%error, number = head.number, "a set of changes cannot be read");
+                }
+            }
         }
         Ok(sets)
+    }
+
+    /// Files of sets that cannot be read, and why. [`Session::sets`] leaves them out.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn unreadable(&self) -> io::Result<Vec<(PathBuf, String)>> {
+        library::unreadable(self)
     }
 
     /// The newest set of a call, if it changed anything.
@@ -213,7 +265,7 @@ impl Session {
     /// Errors of the system.
     pub fn set_of(&self, call_id: &str) -> io::Result<Option<ChangeSet>> {
         let heads = self.heads()?;
-        let summaries = library::summaries(self, &heads);
+        let summaries = summaries::summaries(self, &heads);
         let mut newest_first = heads.iter().zip(summaries).rev();
         match newest_first.find(|(_, summary)| summary.call_id == call_id) {
             Some((head, summary)) => self.change_set(head, summary),
@@ -241,7 +293,7 @@ impl Session {
     /// Errors of the system.
     pub fn summaries(&self) -> io::Result<Vec<SetSummary>> {
         let heads = self.heads()?;
-        Ok(library::summaries(self, &heads))
+        Ok(summaries::summaries(self, &heads))
     }
 
     /// Heads of all sets, oldest first. Ends sets and completes an undo that were killed.
@@ -272,7 +324,21 @@ impl Session {
     /// # Errors
     /// If there is nothing to undo, something changed since, or something was not kept.
     pub fn undo(&self, what: &Selection, how: UndoMode) -> Result<Undone, UndoError> {
-        undo::undo(self, what, how)
+        undo::undo(self, what, how, "")
+    }
+
+    /// Takes back what calls changed, as one of several undos with the same name in
+    /// [`SetSummary::group`].
+    ///
+    /// # Errors
+    /// As [`Session::undo`].
+    pub fn undo_as_part(
+        &self,
+        what: &Selection,
+        how: UndoMode,
+        group: &str,
+    ) -> Result<Undone, UndoError> {
+        undo::undo(self, what, how, group)
     }
 
     /// Takes back the last undo.

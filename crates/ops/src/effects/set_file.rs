@@ -2,9 +2,10 @@
 
 use super::change::Counts;
 use super::compare;
+use super::keep::Kept;
 use super::keep::{self, Objects};
 use super::picture::{Lookup, Picture};
-use super::record::{Finished, Header, Kept, Part, Record};
+use super::record::{Finished, Header, Part, Record};
 use super::recorder::End;
 use super::records::Loaded;
 use super::records::Records;
@@ -128,6 +129,9 @@ impl SetFile {
             return Ok(compare::counts([0; 5], None));
         }
         let mut out = Vec::new();
+        if let Some(order) = session.writes(self.number) {
+            Record::At(order).append(&mut out);
+        }
         for id in 1..u32::try_from(picture.folders.len()).unwrap_or(u32::MAX) {
             folder_after(&mut picture, id)?.append(&mut out);
         }
@@ -160,10 +164,10 @@ impl SetFile {
             counts,
             why: why.clone(),
             evicted: false,
+            time: Some(Time::now()),
         };
         Record::append_end(finished, &mut out);
         self.append(&out);
-        session.wrote(out.len() as u64);
         Ok(compare::counts(counts, why.or(self.trouble)))
     }
 

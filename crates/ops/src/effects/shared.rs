@@ -3,7 +3,6 @@
 
 use super::picture::{After, Picture};
 use super::record::Record;
-use super::records::Loaded;
 use super::state::{Inode, State};
 use std::collections::HashMap;
 
@@ -13,8 +12,8 @@ pub(super) type Last = HashMap<Inode, (State, Option<[u8; 32]>)>;
 impl Picture {
     /// Notes the states in which a set left files with several names: a later set may have
     /// changed such a file under another name.
-    pub(super) fn note_last(&self, set: &Loaded, last: &mut Last) {
-        for record in &set.records {
+    pub(super) fn note_last(&self, records: &[Record], last: &mut Last) {
+        for record in records {
             let (state, hash) = match record {
                 Record::After {
                     after: Some(state),

@@ -1,6 +1,6 @@
 //! The space that a session uses.
 
-use super::library::{ends, names, numbers, remove_tree, set_path, write_file};
+use super::library::{ends, names, numbers, remove_file, remove_tree, set_path, write_file};
 use super::record::Record;
 use super::session::Session;
 use rustix::fs::{FlockOperation, flock};
@@ -33,12 +33,6 @@ impl Space {
         }
         *used = Some(sum);
         Ok(fits)
-    }
-
-    /// Counts bytes that were written.
-    pub(super) fn add(&self, bytes: u64) {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *used = used.map(|used| used.saturating_add(bytes));
     }
 }
 
@@ -108,7 +102,7 @@ pub(super) fn evict(session: &Session, most: u64) -> io::Result<u64> {
             break;
         }
         let path = set_path(session, number);
-        let Some((header, Some(mut finished))) = ends(&path)? else {
+        let Ok(Some((header, Some(mut finished)))) = ends(&path) else {
             continue;
         };
         if finished.evicted {
@@ -125,6 +119,30 @@ pub(super) fn evict(session: &Session, most: u64) -> io::Result<u64> {
         used = used
             .saturating_sub(kept.saturating_add(length))
             .saturating_add(out.len() as u64);
+    }
+    if used > most {
+        used = remove_emptied(session, used, most)?;
+    }
+    Ok(used)
+}
+
+/// Removes sets that keep nothing any more, the oldest first. One stays, to say that something is
+/// missing.
+fn remove_emptied(session: &Session, mut used: u64, most: u64) -> io::Result<u64> {
+    let mut last: Option<std::path::PathBuf> = None;
+    for number in numbers(session.folder())? {
+        let path = set_path(session, number);
+        if !matches!(ends(&path), Ok(Some((_, Some(finished)))) if finished.evicted) {
+            continue;
+        }
+        if used <= most {
+            break;
+        }
+        if let Some(older) = last.replace(path) {
+            let length = older.metadata().map_or(0, |meta| meta.len());
+            remove_file(&older)?;
+            used = used.saturating_sub(length);
+        }
     }
     Ok(used)
 }

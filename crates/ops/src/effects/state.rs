@@ -159,6 +159,10 @@ impl State {
         self.file_type == FileType::Directory
     }
 
+    pub(super) fn is_link(&self) -> bool {
+        self.file_type == FileType::Symlink
+    }
+
     pub(super) fn is_file(&self) -> bool {
         self.file_type == FileType::RegularFile
     }

@@ -2,6 +2,7 @@
 
 mod bed;
 mod killing;
+mod others;
 mod random;
 mod recording;
 pub(super) mod steps;

@@ -5,7 +5,7 @@ use super::change::Incomplete;
 use super::folders::Spot;
 use super::keep::NotKept;
 use super::notes::{Content, Empty};
-use super::recorder::{Guard, Recorder};
+use super::recorder::{Guard, Links, Opened, Recorder};
 use super::session::Limits;
 use super::state::{self, State};
 use std::io;
@@ -25,25 +25,29 @@ enum Change {
 }
 
 impl Recorder {
-    pub(super) fn before_content(&self, path: &Path) -> io::Result<()> {
-        self.keep(path, Change::InPlace)
+    pub(super) fn before_content(&self, path: &Path, links: Links) -> io::Result<Opened> {
+        self.keep(path, Change::InPlace, links)
     }
 
     pub(super) fn before_remove(&self, path: &Path) -> io::Result<()> {
-        self.keep(path, Change::LosesName)
+        self.keep(path, Change::LosesName, Links::Kept).map(drop)
     }
 
     /// Notes an entry and keeps its content. Starts again if another thread puts another file
     /// there in the meantime.
-    fn keep(&self, path: &Path, change: Change) -> io::Result<()> {
+    fn keep(&self, path: &Path, change: Change, links: Links) -> io::Result<Opened> {
         for _ in 0..ATTEMPTS {
             let mut inner = self.lock();
             let Some(spot) = inner.spot(path)? else {
-                return Ok(());
+                return Ok(Opened::Kept);
             };
             match &spot.now {
+                Some(now) if links == Links::Reported && now.is_link() => {
+                    self.flush(&mut inner)?;
+                    return Ok(Opened::Link);
+                }
                 // Nothing can be lost.
-                None if change == Change::LosesName => return self.flush(&mut inner),
+                None if change == Change::LosesName => {}
                 None => inner.note(&spot),
                 Some(now) if !now.is_dir() => {
                     inner.note(&spot);
@@ -60,19 +64,30 @@ impl Recorder {
                     }
                 }
             }
-            return self.flush(&mut inner);
+            self.flush(&mut inner)?;
+            return Ok(Opened::Kept);
         }
         Err(io::Error::other("it is replaced all the time"))
     }
 
-    pub(super) fn before_create(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn before_create(&self, path: &Path) -> io::Result<Opened> {
         let mut inner = self.lock();
-        if let Some(spot) = inner.spot(path)?
-            && spot.now.is_none()
-        {
-            inner.note(&spot);
-        }
-        self.flush(&mut inner)
+        let spot = inner.spot(path)?;
+        let is_link = match &spot {
+            Some(spot) if spot.now.is_none() => {
+                inner.note(spot);
+                false
+            }
+            spot => spot
+                .as_ref()
+                .and_then(|spot| spot.now.as_ref())
+                .is_some_and(State::is_link),
+        };
+        self.flush(&mut inner)?;
+        Ok(match is_link {
+            true => Opened::Link,
+            false => Opened::Kept,
+        })
     }
 
     pub(super) fn before_link(&self, path: &Path, from: &Path) -> io::Result<()> {
@@ -172,11 +187,11 @@ impl Recorder {
             };
             let is_dir = now.as_ref().is_some_and(State::is_dir);
             if !is_dir {
-                self.keep(&path, Change::InPlace)?;
+                self.keep(&path, Change::InPlace, Links::Kept)?;
             }
             // A file with other names is also linked, to be the same file again.
             if now.is_some_and(|now| now.is_dir() || now.links > 1) {
-                self.keep(&path, Change::LosesName)?;
+                self.keep(&path, Change::LosesName, Links::Kept)?;
             }
             if is_dir {
                 for entry in super::disk::names(&path)? {

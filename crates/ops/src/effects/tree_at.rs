@@ -90,6 +90,15 @@ impl Copier<'_> {
             path: into.to_owned(),
             source,
         };
+        let work_dir = self.session.work_dir().to_owned();
+        let is_inside = || fail("copy to", io::Error::other("it is in the work folder"));
+        let mut above = into.ancestors().filter_map(crate::scope::real);
+        if above
+            .next()
+            .is_some_and(|above| above.starts_with(&work_dir))
+        {
+            return Err(is_inside());
+        }
         crate::private::create_missing(into).map_err(|error| fail("create", error))?;
         let into_real = crate::scope::real(into).unwrap_or_else(|| into.to_owned());
         if !disk::names(&into_real)
@@ -98,13 +107,9 @@ impl Copier<'_> {
         {
             return Err(fail("copy to", io::Error::other("it is not empty")));
         }
-        if into_real.starts_with(self.session.work_dir()) {
-            return Err(fail(
-                "copy to",
-                io::Error::other("it is in the work folder"),
-            ));
+        if into_real.starts_with(&work_dir) {
+            return Err(is_inside());
         }
-        let work_dir = self.session.work_dir().to_owned();
         let state = self.state_at(&work_dir)?;
         let mut open = vec![Task {
             folder: self.number(state.as_ref()),

@@ -17,6 +17,7 @@ use super::session::Session;
 use super::set_file::SetFile;
 use super::space;
 use super::state::Time;
+use super::summaries;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -40,26 +41,34 @@ pub(super) fn undo(
     session: &Session,
     what: &Selection,
     how: UndoMode,
+    group: &str,
 ) -> Result<Undone, UndoError> {
     let fail = store_error(session);
     let _lock = locked(session, how)?;
     let heads = library::heads(session).map_err(&fail)?;
-    let selected = select(&heads, &what.calls)?;
-    run(session, &heads, &selected, &what.paths, how, "undo")
+    let selected = select(session, &heads, &what.calls)?;
+    run(
+        session,
+        &heads,
+        &selected,
+        &what.paths,
+        how,
+        ("undo", group),
+    )
 }
 
 pub(super) fn redo(session: &Session, how: UndoMode) -> Result<Undone, UndoError> {
     let fail = store_error(session);
     let _lock = locked(session, how)?;
     let heads = library::heads(session).map_err(&fail)?;
-    let undone = library::undone(&heads);
+    let undone = summaries::undone(&heads);
     let last = heads.iter().rev().find(|head| {
         head.header.tool == "undo" && undone.get(&head.number).is_none_or(Vec::is_empty)
     });
     let Some(last) = last else {
         return Err(UndoError::Nothing);
     };
-    run(session, &heads, &[last], &[], how, "redo")
+    run(session, &heads, &[last], &[], how, ("redo", ""))
 }
 
 /// Locks the session, and completes an undo that was killed. A dry run needs no lock.
@@ -76,8 +85,16 @@ fn locked(session: &Session, how: UndoMode) -> Result<Option<space::Lock>, UndoE
 }
 
 /// Sets of the selected calls, oldest first.
-pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Head>, UndoError> {
-    let undone = library::undone(heads);
+pub(super) fn select<'a>(
+    session: &Session,
+    heads: &'a [Head],
+    calls: &Calls,
+) -> Result<Vec<&'a Head>, UndoError> {
+    let undone = summaries::undone(heads);
+    let is_settled = |head: &&Head| {
+        let partly = undone.get(&head.number);
+        partly.is_some_and(|paths| is_settled(session, head, paths))
+    };
     let is_in_force = |head: &&Head| {
         let undone = undone.get(&head.number);
         !undone.is_some_and(|undone| undone.iter().any(Vec::is_empty))
@@ -87,7 +104,7 @@ pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Hea
     let selected: Vec<&Head> = match calls {
         Calls::Last => in_force
             .filter(is_call)
-            .rfind(|head| !head.is_unchanged())
+            .rfind(|head| !head.is_unchanged() && !is_settled(head))
             .into_iter()
             .collect(),
         Calls::Ids(ids) => {
@@ -119,6 +136,30 @@ pub(super) fn select<'a>(heads: &'a [Head], calls: &Calls) -> Result<Vec<&'a Hea
     Ok(selected)
 }
 
+/// Whether everything that can be taken back of a call was taken back path by path. What was not
+/// kept is left.
+pub(super) fn is_settled(session: &Session, head: &Head, undone: &[Vec<Box<[u8]>>]) -> bool {
+    if undone.is_empty() || head.finished.as_ref().is_none_or(|end| end.evicted) {
+        return false;
+    }
+    let is_taken_back = |path: &Path| {
+        let mut wanted = undone.iter().flatten();
+        wanted.any(|wanted| path.starts_with(super::state::name(wanted)))
+    };
+    let plan = combine::combined(session, &[head.number])
+        .and_then(|picture| plan::plan(session, picture, &[], Attempt::First));
+    plan.is_ok_and(|plan| {
+        plan.todo.iter().all(|at| {
+            let entry = plan.picture.entry(*at);
+            plan.not_kept.contains(at)
+                || entry.is_some_and(|entry| {
+                    is_taken_back(&plan.picture.original_path(entry))
+                        || is_taken_back(&plan.picture.path_after(entry))
+                })
+        })
+    })
+}
+
 /// Refuses sets that are still written, or whose content was removed by a limit.
 pub(super) fn can_be_taken_back(selected: &[&Head]) -> Result<(), UndoError> {
     if let Some(running) = selected.iter().find(|head| head.finished.is_none()) {
@@ -141,7 +182,7 @@ fn run(
     selected: &[&Head],
     paths: &[PathBuf],
     how: UndoMode,
-    tool: &'static str,
+    (tool, group): (&'static str, &str),
 ) -> Result<Undone, UndoError> {
     let fail = store_error(session);
     let numbers: Vec<u64> = selected.iter().map(|head| head.number).collect();
@@ -151,7 +192,16 @@ fn run(
     if plan.is_empty && tool == "undo" {
         return Err(UndoError::Nothing);
     }
-    plan.check(session, heads, &numbers, how)?;
+    let checked = plan.check(session, heads, &numbers, how);
+    if let Err(UndoError::NotKept { .. }) = &checked
+        && tool == "undo"
+        && paths.is_empty()
+        && let Some(redo) = redo_of(heads, selected)
+    {
+        // The redo has moved a version by others aside, which comes back with it.
+        return run(session, heads, &[redo], paths, how, (tool, group));
+    }
+    checked?;
     let mut undone = Undone {
         calls: selected
             .iter()
@@ -163,6 +213,7 @@ fn run(
     if how == UndoMode::DryRun {
         undone.changes = plan.preview();
         undone.left.clone_from(&plan.left);
+        undone.edited = plan.edited_paths();
         undone.aside = plan.asides();
         return Ok(undone);
     }
@@ -183,12 +234,14 @@ fn run(
                     .collect(),
             })
             .collect(),
+        group: group.to_owned(),
     };
     let set = session.create_set(&header).map_err(&fail)?;
     let number = set.number();
     journal(session, &set).map_err(&fail)?;
     let recorder = Recorder::resume(session.clone(), header, set).map_err(&fail)?;
     let aside = plan.asides();
+    undone.edited = plan.edited_paths();
     let restored = restore::restore(session, plan, &recorder);
     recorder.finish(End::Done);
     match restored {
@@ -208,6 +261,24 @@ fn run(
         undone.changes = super::compare::changes(&picture);
     }
     Ok(undone)
+}
+
+/// Finds the redo of which these calls are in force again.
+fn redo_of<'a>(heads: &'a [Head], selected: &[&Head]) -> Option<&'a Head> {
+    let find = |number: u64| heads.iter().find(|head| head.number == number);
+    let undone = summaries::undone(heads);
+    heads.iter().rev().find(|head| {
+        let undos = head.header.undoes.iter();
+        let mut undos = undos.filter_map(|undo| find(undo.number));
+        let is_of = |undo: &Head| {
+            let calls = undo.header.undoes.iter();
+            let calls: Vec<u64> = calls.map(|target| target.number).collect();
+            selected.iter().all(|call| calls.contains(&call.number))
+        };
+        head.header.tool == "redo"
+            && undone.get(&head.number).is_none_or(Vec::is_empty)
+            && undos.any(is_of)
+    })
 }
 
 fn journal_path(session: &Session) -> PathBuf {
@@ -252,6 +323,7 @@ fn take_back(session: &Session, number: u64, call_id: &str) -> Result<(), UndoEr
             call_id: call_id.to_owned(),
             paths: Vec::new(),
         }],
+        group: String::new(),
     };
     let set = session.create_set(&header).map_err(&fail)?;
     let recorder = Recorder::resume(session.clone(), header, set).map_err(&fail)?;

@@ -22,6 +22,7 @@ mod calls;
 mod configs;
 mod filter;
 mod handler;
+mod long;
 mod raw;
 mod resolve;
 mod target;

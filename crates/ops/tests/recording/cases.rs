@@ -210,6 +210,13 @@ fn names(level: Level) {
     };
     bed.undone("\"$SELF\" --act names");
     bed.undone("\"$SELF\" --act deep");
+    // Paths that are longer than the kernel accepts; at the end, all are short again.
+    bed.undone(
+        "n=$(printf 'n%.0s' $(seq 200)); top=$PWD; \
+         for i in $(seq 30); do mkdir $n; cd $n; done; echo x > f; mv f g; mkdir h; \
+         ln -s ../g h/l; chmod 600 g; echo y >> h/l; echo z >> h/../g; cat g | wc -l | grep -qx 3; \
+         for i in $(seq 15); do cd -P ..; done; mv $n \"$top/moved\"",
+    );
     bed.run("\"$SELF\" --act names; mkdir 'x (deleted)'; echo x > 'x (deleted)/y (deleted)'");
     bed.undone("cd 'x (deleted)' && echo y > 'y (deleted)' && echo z > z");
     bed.undone("rm -rf ./*");

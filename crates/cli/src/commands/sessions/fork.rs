@@ -18,19 +18,19 @@ pub(super) fn run(
     files: Option<&Path>,
 ) -> Result<(), Failure> {
     let found = sessions.find(session).map_err(failure)?;
-    let Some(at) = at else {
-        return output::text(&sessions.fork(&found, None).map_err(failure)?);
-    };
     let loaded = sessions.load(&found).map_err(failure)?;
-    let message = match at.parse::<i64>() {
-        Ok(message) if results(&loaded, at).is_none() => message,
-        _ => results(&loaded, at).ok_or_else(|| {
-            Failure::usage(format!("session {found} has no result of a call {at}"))
-                .hint("`haft sessions show` prints the messages; `haft changes` the calls")
-        })?,
+    let message = match at {
+        None => None,
+        Some(at) => Some(match at.parse::<i64>() {
+            Ok(message) if results(&loaded, at).is_none() => message,
+            _ => results(&loaded, at).ok_or_else(|| {
+                Failure::usage(format!("session {found} has no result of a call {at}"))
+                    .hint("`haft sessions show` prints the messages; `haft changes` the calls")
+            })?,
+        }),
     };
     let Some(folder) = files else {
-        return output::text(&sessions.fork(&found, Some(message)).map_err(failure)?);
+        return output::text(&sessions.fork(&found, message).map_err(failure)?);
     };
     let copied = match store.map(|store| store.find(&found)) {
         Some(effects) => effects.map_err(unreadable)?,
@@ -41,13 +41,14 @@ pub(super) fn run(
             .hint("copy the work folder itself")
     })?;
     let call = last_with_changes(&loaded, &copied, message)?.ok_or_else(|| {
-        Failure::failed(format!("no call up to {at} has changed anything"))
+        let up_to = at.map(|at| format!(" up to {at}")).unwrap_or_default();
+        Failure::failed(format!("no call{up_to} has changed anything"))
             .hint("choose a call that `haft changes` lists")
     })?;
     let tree = copied
         .tree_at(&call, folder)
         .map_err(|error| words::failure(copied.work_dir(), error))?;
-    let id = sessions.fork(&found, Some(message)).map_err(failure)?;
+    let id = sessions.fork(&found, message).map_err(failure)?;
     output::text(&id)?;
     output::note(&format!(
         "copied {} files and folders to {}; continue there with: haft resume {id} --dir {}",
@@ -75,15 +76,15 @@ fn calls(body: &str) -> Vec<String> {
     ids.map(str::to_owned).collect()
 }
 
-/// Returns the last call up to a message that changed something.
+/// Returns the last call up to a message, or the last of all, that changed something.
 fn last_with_changes(
     loaded: &Loaded,
     effects: &haft::ops::effects::Session,
-    message: i64,
+    message: Option<i64>,
 ) -> Result<Option<String>, Failure> {
     let sets = effects.summaries().map_err(unreadable)?;
     let messages = loaded.messages.iter();
-    let before = messages.take_while(|one| one.id <= message);
+    let before = messages.take_while(|one| message.is_none_or(|message| one.id <= message));
     let known: Vec<String> = before.flat_map(|one| calls(&one.body)).collect();
     let mut sets = sets.into_iter().rev();
     Ok(sets

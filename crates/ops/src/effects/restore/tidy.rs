@@ -44,6 +44,14 @@ impl Restorer<'_> {
                 && self.hands.picture.originals.contains_key(&there.inode)
                 && !self.has_equal(&there)?;
             if is_expected && !is_precious {
+                // So that a redo finds the file to link again.
+                if there.links > 1
+                    && let Some(other) = self.take(there.inode)?
+                    && other != place
+                {
+                    let path = self.hands.path(&other);
+                    self.hands.recorder.note_name(&path);
+                }
                 let is_gone = self.hands.remove(&place)?;
                 if !is_gone {
                     self.left.push(self.hands.path(&place));

@@ -278,7 +278,8 @@ pub(super) fn tree(root: &Path) -> Tree {
             }
             if meta.is_dir() {
                 open.push(path.clone());
-            } else if meta.nlink() > 1 {
+            } else if meta.nlink() > 1 && !meta.is_symlink() {
+                // Equal symbolic links need not become one again.
                 let inode = (meta.dev(), meta.ino());
                 inodes.entry(inode).or_default().push(below.clone());
             }

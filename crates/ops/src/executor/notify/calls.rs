@@ -120,6 +120,8 @@ pub(super) enum Empty {
 pub(super) enum Last {
     Followed,
     Kept,
+    /// Followed. If the path is recorded, the caller looks whether there is one.
+    Unknown,
 }
 
 /// Effect of a call on a file.

@@ -7,10 +7,10 @@ use super::raw::{Answer, Listener, Notification};
 use super::resolve::{self, Resolver, Slash};
 use super::target;
 use super::underway::Underway;
-use crate::effects::{Incomplete, Recorder, Recording, Touch};
+use crate::effects::{Incomplete, Opened, Recorder, Recording, Touch};
 use crate::git::ConfigGate;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, FileType, statat};
+use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -240,20 +240,27 @@ impl Change<'_> {
             return Ok(());
         }
         let is_new = has(libc::O_CREAT | libc::O_EXCL);
-        let last = match is_new || has(libc::O_NOFOLLOW) {
-            true => Last::Kept,
-            false => Last::Followed,
-        };
-        let Some(path) = self.find(place, last, slash)? else {
-            return Ok(());
-        };
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || has(libc::O_TRUNC);
         // Without looking at what is there: the recorder does.
         let touch = match !writes || is_new {
             true => Touch::Create,
             false => Touch::Content,
         };
-        self.recorder.before(&path, touch);
+        let is_followed = !is_new && !has(libc::O_NOFOLLOW);
+        let last = match is_followed {
+            true => Last::Unknown,
+            false => Last::Kept,
+        };
+        let Some(path) = self.find(place, last, slash)? else {
+            return Ok(());
+        };
+        if !is_followed {
+            self.recorder.before(&path, touch);
+        } else if self.recorder.before_open(&path, touch) == Opened::Link
+            && let Some(path) = self.find(place, Last::Followed, slash)?
+        {
+            self.recorder.before(&path, touch);
+        }
         Ok(())
     }
 
@@ -402,6 +409,6 @@ impl Change<'_> {
 
 /// Returns the type of a file, without following a link. `None` if it does not exist.
 pub(super) fn kind(path: &Path) -> Option<FileType> {
-    let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let found = super::long::stat(CWD, path).ok()?;
     Some(FileType::from_raw_mode(found.st_mode))
 }

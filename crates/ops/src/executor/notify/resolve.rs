@@ -6,8 +6,9 @@
 //! followed step by step.
 
 use super::calls::{Base, Empty, Last, Place};
+use super::long;
 use super::target::{self, Targets};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, openat2, readlinkat};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -126,7 +127,7 @@ impl Resolver {
         };
         if slash == Slash::Root
             && let Some(plain) = plain(&start, text)
-            && let Some(found) = self.quick(thread, &start, &plain, last)?
+            && let Some(found) = self.quick(thread, &start, &plain, last, covers)?
         {
             return Ok(Some(plain).filter(|path| found && covers(path)));
         }
@@ -141,9 +142,7 @@ impl Resolver {
     /// Opens a folder as the command sees it. No part of the path may be a link.
     pub(super) fn open_folder(&mut self, thread: u32, folder: &Path) -> io::Result<OwnedFd> {
         let root = self.targets.root(thread)?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        Ok(openat2(root, below(folder), flags, Mode::empty(), resolve)?)
+        Ok(long::open_folder(root, below(folder))?)
     }
 
     fn open_file(
@@ -164,13 +163,12 @@ impl Resolver {
         start: &Path,
         plain: &Path,
         last: Last,
+        covers: &dyn Fn(&Path) -> bool,
     ) -> io::Result<Option<bool>> {
         let parent = plain.parent().unwrap_or(plain);
         if parent != start && !self.is_known(parent) {
             let root = self.targets.root(thread)?;
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            match openat2(root, below(parent), flags, Mode::empty(), resolve) {
+            match long::open_folder(root, below(parent)) {
                 Ok(_) => self.remember(parent),
                 // Another thread may be creating it; recording too much does no harm.
                 Err(Errno::NOENT) => return Ok(Some(true)),
@@ -178,11 +176,11 @@ impl Resolver {
                 Err(_) => return Ok(None),
             }
         }
-        if last == Last::Kept {
+        if last == Last::Kept || (last == Last::Unknown && covers(plain)) {
             return Ok(Some(true));
         }
         let root = self.targets.root(thread)?;
-        match rustix::fs::statat(root, below(plain), rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+        match long::stat(root, below(plain)) {
             Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Symlink => Ok(None),
             _ => Ok(Some(true)),
         }
@@ -243,7 +241,7 @@ impl Resolver {
                 continue;
             }
             let root = self.targets.root(thread)?;
-            match readlinkat(root, below(&next), Vec::new()) {
+            match long::read_link(root, below(&next)) {
                 Ok(target) => {
                     links += 1;
                     if links > MAX_LINKS {

@@ -85,6 +85,13 @@ impl Targets {
             // An error may mean that the folder belongs to an earlier process.
             match readlinkat(handle, name, Vec::new()) {
                 Ok(target) => return Ok(living(target.into_bytes())),
+                Err(Errno::NAMETOOLONG) => {
+                    return match super::long::path(handle, name) {
+                        // It has been removed.
+                        Err(Errno::NOENT) => Ok(None),
+                        path => Ok(Some(path?)),
+                    };
+                }
                 Err(error) if fresh => return Err(error.into()),
                 Err(_) => {}
             }

@@ -9,9 +9,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Time to wait for the calls of other threads. They take microseconds, but a busy machine
-/// may not let a thread run for a while.
+/// Time to wait for the calls of other threads, which take microseconds. Some wait for long:
+/// opening a FIFO, for example.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Time to wait for threads that do not wait themselves. A busy machine may not let them run
+/// for a while.
+const PATIENCE_IF_BUSY: Duration = Duration::from_secs(3);
 
 /// Time between two looks.
 const STEP: Duration = Duration::from_micros(50);
@@ -36,7 +40,7 @@ pub(super) struct Underway {
 struct Begun {
     number: i64,
     arguments: [u64; 6],
-    /// Time that the thread had spent on a processor when it was first looked at.
+    /// Time that the thread had spent on a processor when it was first seen running.
     spent: Option<Duration>,
 }
 
@@ -80,7 +84,12 @@ impl Underway {
             if self.calls.is_empty() {
                 return true;
             }
-            if start.elapsed() > PATIENCE {
+            let is_busy = self.calls.values().any(|begun| begun.spent.is_some());
+            let patience = match is_busy {
+                true => PATIENCE_IF_BUSY,
+                false => PATIENCE,
+            };
+            if start.elapsed() > patience {
                 self.calls.clear();
                 return false;
             }
@@ -103,6 +112,7 @@ impl Begun {
             return true;
         };
         if let Some(present) = present(&text) {
+            self.spent = None;
             return present != (self.number, self.arguments);
         }
         // It runs: in the call, or after it.
