@@ -15,6 +15,7 @@
 
 use super::caches::CachesEntry;
 use super::channels::ChannelEntry;
+use super::chat::ChatEntry;
 use super::commands::ExecutorEntry;
 use super::effects::EffectsEntry;
 use super::files::{BackendEntry, ExecutionEntry};
@@ -64,6 +65,10 @@ pub(crate) struct File {
     #[serde(default)]
     #[schemars(extend("default" = {}, "x-project" = "ignored"))]
     pub(crate) effects: EffectsEntry,
+    /// Look of the chat; in your own file.
+    #[serde(default)]
+    #[schemars(extend("default" = {}, "x-project" = "ignored"))]
+    pub(crate) chat: ChatEntry,
     /// Calls that need approval: ask, auto or never.
     #[schemars(extend("default" = "ask", "x-project" = "tightens"))]
     #[schemars(extend("x-flag" = "--approve", "x-variable" = "HAFT_APPROVE"))]
@@ -189,6 +194,9 @@ pub const APPROVE: &[&str] = &["ask", "auto", "never"];
 /// Levels of the log.
 pub const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
+/// Themes of the chat.
+pub(crate) const THEMES: &[&str] = &["auto", "dark", "light", "contrast", "terminal"];
+
 /// Declares the names that a key accepts.
 macro_rules! names {
     ($($type:ident: $names:expr;)*) => {$(
@@ -206,6 +214,7 @@ names! {
     Modes: MODES;
     Approval: APPROVE;
     Levels: LEVELS;
+    Themes: THEMES;
     Switch: &["on", "off"];
     Providers: &["anthropic", "openai-responses", "openai-completions", "google", "ollama", "replay"];
 }
