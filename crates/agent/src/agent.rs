@@ -350,6 +350,17 @@ impl Agent {
         self.shared.lock().total
     }
 
+    /// Returns the tokens of the conversation at the last request, and how many the model can
+    /// take.
+    #[must_use]
+    pub fn context_size(&self) -> (u64, u64) {
+        let window = self.model().context_window();
+        (
+            self.shared.lock().last,
+            window.unwrap_or(self.settings.context),
+        )
+    }
+
     /// Returns the conversation as the model sees it.
     #[must_use]
     pub fn history(&self) -> Vec<Arc<Message>> {

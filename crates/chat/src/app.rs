@@ -2,20 +2,25 @@
 
 mod form_prompt;
 mod keys;
+mod menus;
 mod request;
 mod slash_commands;
 mod view;
 
 use crate::EndReason;
 use crate::card::Length;
-use crate::complete::Completions;
-use crate::driver::{ChatEvent, Driver, EventStream, Request, RequestQueue, Requests};
+use crate::driver::{
+    ChatEvent, Driver, EventStream, Request, RequestQueue, Requests, SessionEntry,
+};
 use crate::editor::Editor;
 use crate::history::History;
+use crate::menu::Menu;
+use crate::paste::Pastes;
 use crate::screen::Screen;
 use crate::setup::Setup;
 use crate::slash::UserInput;
 use crate::styled_text::{Line, Style};
+use crate::terminal::background::LateAnswer;
 use crate::terminal::{self, InputReader, Terminal};
 use crate::transcript::{SPINNER_INTERVAL, Transcript};
 use futures::StreamExt;
@@ -31,6 +36,9 @@ use tokio::time::MissedTickBehavior;
 
 /// At most 30 frames per second.
 const FRAME: Duration = Duration::from_millis(33);
+
+/// Interval after a key: typed text appears sooner.
+const KEY_FRAME: Duration = Duration::from_millis(3);
 
 /// A second Ctrl-C within this time ends the chat.
 const DOUBLE_INTERRUPT: Duration = Duration::from_secs(2);
@@ -54,8 +62,10 @@ enum TaskResult {
     Diff(String),
     /// A question of the chat itself.
     Ask(Box<haft::Question>, oneshot::Sender<haft::ApprovalAnswer>),
-    /// Completions for the input.
-    Completions(Completions),
+    /// Files for the word before the cursor.
+    Files(menus::FoundFiles),
+    /// Sessions to pick from.
+    Sessions(Vec<SessionEntry>),
 }
 
 enum Work {
@@ -83,12 +93,6 @@ impl Work {
     }
 }
 
-/// Completions being cycled through.
-struct CompletionMenu {
-    completions: Completions,
-    selected: usize,
-}
-
 struct HistorySearch {
     text: String,
     skip: usize,
@@ -106,7 +110,14 @@ struct App {
     background: EventStream,
     active: Option<ActiveRequest>,
     requests: RequestQueue,
-    completion: Option<CompletionMenu>,
+    menu: Option<Menu>,
+    /// Whether the user has closed the menu for this word.
+    menu_dismissed: bool,
+    /// All files, while one is being chosen.
+    files: Option<Arc<Vec<String>>>,
+    pastes: Pastes,
+    branch: Option<String>,
+    late_answer: LateAnswer,
     search: Option<HistorySearch>,
     /// Messages typed while the agent works and not sent yet.
     queue: Vec<String>,
@@ -129,26 +140,31 @@ enum TerminalTask {
 
 pub(super) async fn run(
     driver: Arc<dyn Driver>,
-    setup: Setup,
+    mut setup: Setup,
     requests: &mut Requests,
 ) -> io::Result<EndReason> {
     let mut terminal = Terminal::enter()?;
+    let (features, typed) = setup.terminal.in_raw_mode();
+    setup.terminal = features;
     let mut input = InputReader::listen();
     let (task_sender, mut task_results) = mpsc::unbounded_channel();
     let size = terminal::size();
     let history = History::load(setup.history_file.clone());
     let mut app = App {
         screen: Screen::new(terminal::unbuffered_stdout()?, setup.terminal.styling, size),
-        transcript: Transcript::new(size.0),
+        transcript: Transcript::new(size.0, setup.terminal.styling),
         background: driver.background_events(),
-        driver,
-        setup,
         editor: Editor::default(),
         history,
         work: Work::Idle,
         active: None,
         requests: RequestQueue::default(),
-        completion: None,
+        menu: None,
+        menu_dismissed: false,
+        files: None,
+        pastes: Pastes::default(),
+        branch: driver.branch(),
+        late_answer: LateAnswer::default(),
         search: None,
         queue: Vec::new(),
         command_outputs: Vec::new(),
@@ -158,7 +174,10 @@ pub(super) async fn run(
         end_reason: None,
         terminal_task: None,
         task_sender,
+        driver,
+        setup,
     };
+    app.editor.insert(&typed);
     app.greet();
     let result = app
         .event_loop(&mut terminal, &mut input, requests, &mut task_results)
@@ -186,13 +205,17 @@ impl App {
         let mut due: Option<Instant> = Some(Instant::now());
         let mut drawn: Option<Instant> = None;
         loop {
-            if let Some(ended) = self.end_reason {
+            if let Some(ended) = self.end_reason.take() {
                 return Ok(ended);
             }
             let frame = due.map(tokio::time::Instant::from_std);
+            let mut interval = FRAME;
             tokio::select! {
                 event = input.next() => match event {
-                    Some((at, event)) => self.input(at, event),
+                    Some((at, event)) => {
+                        interval = KEY_FRAME;
+                        self.input(at, event);
+                    }
                     // The keyboard is gone: treated like a hangup.
                     None => return Ok(EndReason::Signal(1)),
                 },
@@ -238,8 +261,8 @@ impl App {
                 input.resume();
                 self.screen.forget();
             }
-            let soonest = drawn.map_or_else(Instant::now, |drawn| drawn + FRAME);
-            due = due.or(Some(soonest));
+            let soonest = drawn.map_or_else(Instant::now, |drawn| drawn + interval);
+            due = Some(due.map_or(soonest, |due| due.min(soonest)));
         }
     }
 
@@ -338,8 +361,9 @@ impl App {
             }
         }
         self.note_changes();
+        self.branch = self.driver.branch();
         if let Some(next) = self.queue.pop() {
-            self.prompt(next);
+            self.prompt(&next.clone(), next);
         }
     }
 
@@ -365,15 +389,17 @@ impl App {
             TaskResult::Ask(question, answer) => {
                 self.requests.add(Request::Question(question, answer));
             }
-            TaskResult::Completions(completions) => self.show_completions(completions),
+            TaskResult::Files(found) => self.show_files(found),
+            TaskResult::Sessions(sessions) => self.pick_session(&sessions),
         }
     }
 
     fn submit(&mut self) {
-        let text = self.editor.take();
-        self.completion = None;
+        let folded = self.editor.take();
+        self.menu = None;
+        let text = self.pastes.unfold(&folded);
         self.history.add(text.trim_end());
-        match UserInput::parse(&text) {
+        match UserInput::parse(&text, &self.setup.prompts) {
             UserInput::Empty if self.work.is_idle() && self.driver.has_unfinished_run() => {
                 self.start_run(String::new());
             }
@@ -381,22 +407,28 @@ impl App {
             UserInput::Quit => self.end_reason = Some(EndReason::Quit),
             UserInput::UnknownCommand(words) => self.note(&words, Style::YELLOW),
             UserInput::SlashCommand(name, rest) => self.slash_command(name, &rest),
-            UserInput::Prompt(text) if self.work.is_idle() => self.prompt(text),
-            UserInput::Prompt(text) if matches!(self.work, Work::Prompt(_)) => {
+            UserInput::Saved(prompt) if self.work.is_idle() => self.prompt(&folded, prompt),
+            UserInput::Prompt(text) if self.work.is_idle() => self.prompt(&folded, text),
+            UserInput::Prompt(text) | UserInput::Saved(text)
+                if matches!(self.work, Work::Prompt(_)) =>
+            {
                 self.driver.steer(text.clone());
                 self.queue.push(text);
             }
-            UserInput::Prompt(_) | UserInput::ShellCommand(_) if !self.work.is_idle() => {
+            UserInput::Prompt(_) | UserInput::Saved(_) | UserInput::ShellCommand(_)
+                if !self.work.is_idle() =>
+            {
                 self.editor.set(text);
                 self.hint("wait until the current work is done, or stop it with Ctrl-C");
             }
-            UserInput::Prompt(text) => self.prompt(text),
+            UserInput::Prompt(text) | UserInput::Saved(text) => self.prompt(&folded, text),
             UserInput::ShellCommand(line) => self.run_command(line),
         }
     }
 
-    fn prompt(&mut self, text: String) {
-        let lines = self.transcript.user_input(&text);
+    /// Starts a run with a prompt; `shown` is what the user has typed.
+    fn prompt(&mut self, shown: &str, text: String) {
+        let lines = self.transcript.user_input(shown.trim());
         self.print(&lines);
         self.start_run(text);
     }
@@ -438,7 +470,7 @@ impl App {
         }
         self.interrupted = Some(now);
         self.search = None;
-        self.completion = None;
+        self.menu = None;
         if self.stop() {
             self.hint("stopping; Ctrl-C again ends the chat");
         } else if self.editor.is_empty() {

@@ -6,6 +6,9 @@ mod tests;
 
 pub(crate) use body::{RowLimit, coloured_diff, diff_lines, requested_diff};
 
+use crate::ansi::Ansi;
+use crate::diff;
+use crate::highlight::Highlighter;
 use crate::screen::truncate_middle;
 use crate::styled_text::{Line, Style};
 use serde_json::{Map, Value};
@@ -100,8 +103,21 @@ impl Call {
         self.sub_agent.is_some()
     }
 
+    /// Whether the call may be counted instead of shown: it succeeded, and belongs to a
+    /// sub-agent whose work ends with a call of the agent.
+    pub(crate) fn is_folded(&self, result: &CallResult) -> bool {
+        self.is_by_sub_agent() && !self.is_background && !result.is_error
+    }
+
     fn is_command(&self) -> bool {
         self.arguments.get("command").is_some()
+    }
+
+    /// The file that the call is about, if any.
+    fn path(&self) -> &str {
+        let names = ["path", "file_path"].iter();
+        let mut paths = names.filter_map(|name| self.arguments.get(*name)?.as_str());
+        paths.next().unwrap_or_default()
     }
 
     /// Shortened to one line.
@@ -146,10 +162,17 @@ impl Call {
         };
         let subject = truncate_middle(&self.main_argument(), room);
         if !subject.is_empty() {
-            line.push(&format!(" {subject}"), Style::PLAIN);
+            line.push(" ", Style::PLAIN);
+            let pieces = match self.is_command() {
+                true => Highlighter::named("sh").line(&subject),
+                false => Vec::new(),
+            };
+            line = diff::painted(line, &subject, &pieces, Style::PLAIN, &None);
         }
-        for (fact, style) in facts {
-            line.push(" · ", Style::DIM);
+        for (at, (fact, style)) in facts.iter().enumerate() {
+            // The counts of added and removed lines belong together.
+            let is_pair = at > 0 && fact.starts_with('−');
+            line.push(if is_pair { " " } else { " · " }, Style::DIM);
             line.push(fact, *style);
         }
         line.hanging(2)
@@ -177,8 +200,10 @@ impl Call {
         if !self.is_by_sub_agent() {
             let tail: Vec<&str> = body::terminal_lines(&self.tail);
             let first = tail.len().saturating_sub(TAIL_ROWS);
+            let mut ansi = Ansi::default();
             for text in tail.into_iter().skip(first) {
-                let line = Line::new(text, Style::DIM).indented("  ", Style::PLAIN);
+                let line = ansi.line(text, Style::DIM).wrapping_at_words();
+                let line = line.indented("  ", Style::PLAIN);
                 lines.push(line.truncated(columns));
             }
         }
@@ -204,7 +229,7 @@ impl Call {
             return vec![header.truncated(columns)];
         }
         let mut lines = vec![header];
-        lines.extend(body::result_lines(self, result, self.length));
+        lines.extend(body::result_lines(self, result, self.length, columns));
         if let Some(Value::String(why)) = result.details.get("not_reverted") {
             let text = format!("not all of it could be reverted: {why}");
             lines.push(Line::verbatim(&text, Style::YELLOW).with_margin(Line::plain("  ")));
@@ -219,7 +244,7 @@ impl Call {
                 lines.push(Line::verbatim(line, Style::BOLD).with_margin(Line::plain("  ")));
             }
         }
-        lines.extend(body::result_lines(self, result, Length::Whole));
+        lines.extend(body::result_lines(self, result, Length::Whole, columns));
         lines
     }
 

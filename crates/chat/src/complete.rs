@@ -1,4 +1,4 @@
-//! Completion of `@file` and of slash commands. Files are searched on demand, for a short
+//! Completion of `@file` and of slash commands. Git-ignored files are left out; files are searched on demand, for a short
 //! time, and only those that the session may see.
 
 use haft::ops::FilePath;
@@ -13,15 +13,6 @@ const SEARCH_TIMEOUT: Duration = Duration::from_millis(200);
 const MAX_FILES: usize = 50_000;
 
 const MAX_COMPLETIONS: usize = 50;
-
-/// Completions for the word before the cursor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Completions {
-    /// Start of the word to replace, in bytes.
-    pub(crate) start: usize,
-    /// Best match first.
-    pub(crate) choices: Vec<String>,
-}
 
 /// The word to complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,25 +41,20 @@ impl CompletionTarget {
     }
 }
 
-/// Finds matching files, as paths relative to the work folder.
-pub(crate) async fn files(folder: FilePath, start: usize, letters: String) -> Completions {
-    let mut scored: Vec<(i64, String)> = list_files(folder)
-        .await
-        .into_iter()
-        .filter_map(|path| Some((score(&path, &letters)?, path)))
-        .collect();
-    scored.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+/// Returns the paths that match these letters best, best first. This takes milliseconds if
+/// there are many files.
+pub(crate) fn matching(paths: &[String], letters: &str) -> Vec<String> {
+    let scored = paths
+        .iter()
+        .filter_map(|path| Some((score(path, letters)?, path)));
+    let mut scored: Vec<(i64, &String)> = scored.collect();
+    scored.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     scored.truncate(MAX_COMPLETIONS);
-    Completions {
-        start,
-        choices: scored
-            .into_iter()
-            .map(|(_, path)| format!("@{path}"))
-            .collect(),
-    }
+    scored.into_iter().map(|(_, path)| path.clone()).collect()
 }
 
-async fn list_files(path: FilePath) -> Vec<String> {
+/// Lists files and folders, as paths relative to the work folder.
+pub(crate) async fn list_files(path: FilePath) -> Vec<String> {
     let request = Glob {
         path,
         matching: Matching::Everything,
@@ -96,7 +82,7 @@ async fn list_files(path: FilePath) -> Vec<String> {
 
 /// Scores a path that contains the letters in order. Matches score higher if the letters
 /// are contiguous, at the beginning of the path, or at the beginning of the file name.
-fn score(path: &str, letters: &str) -> Option<i64> {
+pub(crate) fn score(path: &str, letters: &str) -> Option<i64> {
     let lower = path.to_lowercase();
     let query = letters.to_lowercase();
     let length = i64::try_from(lower.len()).unwrap_or(i64::MAX);

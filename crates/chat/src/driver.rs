@@ -11,6 +11,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
+/// A session that can be resumed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionEntry {
+    /// Id of the session.
+    pub id: String,
+    /// Its first prompt, shortened.
+    pub title: String,
+    /// Age, length and state, in a few words.
+    pub about: String,
+}
+
+/// Topic of [`Driver::report`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// The rules that decide about calls.
+    Permissions,
+    /// MCP servers and their state.
+    Mcp,
+    /// The checks of `haft doctor`.
+    Doctor,
+}
+
 /// An event for the chat, with the agent that it is about.
 #[derive(Debug, Clone)]
 pub struct ChatEvent {
@@ -78,7 +100,27 @@ pub trait Driver: Send + Sync {
     /// Name of the current model, for the status line.
     fn model(&self) -> String;
 
-    /// Usage of the session so far.
+    /// Name of the provider of the current model, for the status line.
+    fn provider(&self) -> String {
+        String::new()
+    }
+
+    /// Models that can be chosen by name, if they are known.
+    fn models(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Tokens of the conversation, and how many the model can take.
+    fn context(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// The branch of the work folder's git repository.
+    fn branch(&self) -> Option<String> {
+        None
+    }
+
+    /// Usage of the session so far, with that of sub-agents.
     fn usage(&self) -> Usage;
 
     /// Name and first sentence of each tool.
@@ -117,8 +159,20 @@ pub trait Driver: Send + Sync {
         Err(NOT_RECORDED.to_owned())
     }
 
-    /// One line for each session of this folder, newest first.
-    async fn list_sessions(&self) -> Result<Vec<String>, String>;
+    /// The sessions of this folder, newest first.
+    async fn list_sessions(&self) -> Result<Vec<SessionEntry>, String>;
+
+    /// Writes the session to a file, and returns a message for the user.
+    async fn export(&self, file: String) -> Result<String, String> {
+        drop(file);
+        Err("this session cannot be exported".to_owned())
+    }
+
+    /// Returns a text about the session's environment.
+    async fn report(&self, topic: Topic) -> Result<String, String> {
+        let _ = topic;
+        Err("nothing is known about this".to_owned())
+    }
 
     /// Id of the session, once there is something to resume.
     fn session_id(&self) -> Option<String>;

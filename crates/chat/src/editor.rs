@@ -79,6 +79,11 @@ impl Editor {
         self.cursor = self.next_boundary();
     }
 
+    /// Deletes this many bytes before the cursor.
+    pub(crate) fn delete_before(&mut self, length: usize) {
+        self.replace_before(self.cursor.saturating_sub(length), "");
+    }
+
     /// Replaces the text from `start` to the cursor.
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) {
         if start <= self.cursor && self.text.is_char_boundary(start) {

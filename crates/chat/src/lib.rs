@@ -19,32 +19,39 @@
 
 // `styled_text` sanitizes all text; `transcript` turns events into lines; `app` is the chat
 // on a screen, `line_mode` the chat without one.
+mod ansi;
 mod app;
 mod card;
 mod complete;
+mod diff;
 mod driver;
 mod editor;
 mod external_editor;
 mod fields;
 mod form;
+mod highlight;
 mod history;
 mod line_mode;
 mod markdown;
+mod menu;
+mod paste;
 mod question;
 mod screen;
 mod setup;
 mod single_prompt;
 mod slash;
+mod style;
 mod styled_text;
 mod terminal;
 mod transcript;
 
-pub use driver::{ChatEvent, Driver, EventStream, Requests, approver};
+pub use driver::{ChatEvent, Driver, EventStream, Requests, SessionEntry, Topic, approver};
 pub use external_editor::edit_arguments;
 pub use form::FormState;
 pub use question::{Detail, QuestionContext, question_text};
-pub use setup::{Greeting, LastExchange, Setup, TerminalFeatures};
+pub use setup::{Greeting, LastExchange, SavedPrompt, Setup, TerminalFeatures};
 pub use single_prompt::{SinglePromptOptions, run_single_prompt};
+pub use style::Theme;
 pub use transcript::background_task_line;
 
 use setup::Display;
@@ -52,10 +59,12 @@ use std::io;
 use std::sync::Arc;
 
 /// Reason why a chat ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndReason {
     /// The user quit, or the input ended.
     Quit,
+    /// The user wants another session: a new one, or the one with this id.
+    Switch(Option<String>),
     /// The process received this signal, such as 15 for SIGTERM.
     Signal(u8),
 }

@@ -3,7 +3,7 @@
 
 use crate::EndReason;
 use crate::card::Length;
-use crate::driver::{ChatEvent, Driver, EventStream, Request, RequestQueue, Requests};
+use crate::driver::{ChatEvent, Driver, EventStream, Request, RequestQueue, Requests, Topic};
 use crate::form::FormState;
 use crate::question::{self, Detail};
 use crate::setup::Setup;
@@ -43,6 +43,8 @@ struct LineChat {
     open_request: Option<OpenRequest>,
     requests: RequestQueue,
     needs_prompt: bool,
+    /// Another session that the user wants.
+    switch: Option<Option<String>>,
 }
 
 /// A request that waits for a line of input.
@@ -78,7 +80,7 @@ pub(super) async fn run(
         background: driver.background_events(),
         driver,
         setup,
-        transcript: Transcript::new(WIDTH),
+        transcript: Transcript::new(WIDTH, Styling::Plain),
         events: None,
         command: None,
         command_outputs: Vec::new(),
@@ -86,6 +88,7 @@ pub(super) async fn run(
         open_request: None,
         requests: RequestQueue::default(),
         needs_prompt: io::stdout().is_terminal(),
+        switch: None,
     };
     chat.greet()?;
     let ended = loop {
@@ -93,9 +96,14 @@ pub(super) async fn run(
         tokio::select! {
             line = typed.recv() => match line {
                 Some(line) if chat.open_request.is_some() => chat.answer(line.trim())?,
-                Some(line) => if chat.handle_line(&line).await? {
-                    break EndReason::Quit;
-                },
+                Some(line) => {
+                    if chat.handle_line(&line).await? {
+                        break EndReason::Quit;
+                    }
+                    if let Some(session) = chat.switch.take() {
+                        return Ok(EndReason::Switch(session));
+                    }
+                }
                 None if chat.events.is_none() => break EndReason::Quit,
                 // Finish the current work.
                 None => chat.drain(requests).await?,
@@ -233,16 +241,24 @@ impl LineChat {
     async fn handle_line(&mut self, line: &str) -> io::Result<bool> {
         self.needs_prompt = io::stdout().is_terminal();
         let is_idle = self.events.is_none();
-        match UserInput::parse(line) {
+        match UserInput::parse(line, &self.setup.prompts) {
             UserInput::Empty if is_idle && self.driver.has_unfinished_run() => {
                 self.prompt(String::new()).await?;
             }
             UserInput::Empty => {}
             UserInput::Quit => return Ok(true),
             UserInput::UnknownCommand(words) => self.print(&[Line::plain(&words)])?,
+            UserInput::SlashCommand("/new" | "/clear", _) if is_idle => {
+                self.switch = Some(None);
+            }
+            UserInput::SlashCommand("/resume", id) if is_idle && !id.is_empty() => {
+                self.switch = Some(Some(id));
+            }
             UserInput::SlashCommand(name, rest) => self.slash_command(name, &rest).await?,
-            UserInput::Prompt(text) if is_idle => self.prompt(text).await?,
-            UserInput::Prompt(text) if self.command.is_none() => {
+            UserInput::Prompt(text) | UserInput::Saved(text) if is_idle => {
+                self.prompt(text).await?;
+            }
+            UserInput::Prompt(text) | UserInput::Saved(text) if self.command.is_none() => {
                 self.driver.steer(text.clone());
                 self.queue.push(text);
             }
@@ -283,10 +299,21 @@ impl LineChat {
     async fn slash_command(&mut self, name: &str, rest: &str) -> io::Result<()> {
         let driver = Arc::clone(&self.driver);
         let result = match name {
-            "/help" => return self.print(&slash::table(&slash::help_rows(), WIDTH)),
+            "/help" => {
+                return self.print(&slash::table(&slash::help_rows(&self.setup.prompts), WIDTH));
+            }
             "/tools" => return self.print(&slash::table(&driver.tools(), WIDTH)),
             "/cost" => return self.print(&slash::table(&slash::cost_rows(&driver.usage()), WIDTH)),
             "/model" if rest.is_empty() => Ok(slash::model_text(&*driver)),
+            "/context" => Ok(slash::context_text(&*driver)),
+            "/permissions" => driver.report(Topic::Permissions).await,
+            "/mcp" => driver.report(Topic::Mcp).await,
+            "/doctor" => driver.report(Topic::Doctor).await,
+            "/export" => driver.export(rest.to_owned()).await,
+            "/theme" => Err("this terminal shows no colours".to_owned()),
+            "/new" | "/clear" | "/resume" if self.events.is_some() => {
+                Err("wait until the current work is done".to_owned())
+            }
             "/model" | "/compact" | "/undo" | "/redo" if self.events.is_some() => {
                 Err("wait until the current work is done".to_owned())
             }

@@ -10,18 +10,40 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::styled_text::{Line, Style};
-use block::{Fence, LineKind};
+use crate::styled_text::{Line, Styling};
+use block::{Code, Fence, LineKind};
 use haft::ops::text::decode::suffix;
 use render::{BlockRenderer, Numbering};
 
 /// Only this much of an unfinished block is previewed; a screen shows less.
 const MAX_PREVIEW_BYTES: usize = 16 << 10;
 
+/// How to show what has no letters of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// As the model wrote it.
+    Plain,
+    /// With lines around code.
+    Lined,
+    /// With a background behind code.
+    Shaded,
+}
+
+impl Look {
+    fn of(styling: Styling) -> Self {
+        match styling {
+            Styling::Plain => Self::Plain,
+            Styling::Ansi(palette) if palette.has_backgrounds() => Self::Shaded,
+            Styling::Ansi(_) => Self::Lined,
+        }
+    }
+}
+
 /// A Markdown text that arrives in pieces.
 #[derive(Debug, Clone)]
 pub(crate) struct Markdown {
     columns: usize,
+    look: Look,
     /// Unfinished line.
     line: String,
     /// Lines of the unfinished block.
@@ -33,7 +55,7 @@ pub(crate) struct Markdown {
     needs_gap: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum BlockState {
     Between,
     Paragraph,
@@ -42,14 +64,19 @@ enum BlockState {
         fence: Option<Fence>,
         gap: bool,
     },
-    Code(Fence),
+    Code(Fence, Code),
 }
 
 impl Markdown {
     /// Creates a parser for a screen with this many columns.
-    pub(crate) fn new(columns: usize) -> Self {
+    pub(crate) fn new(columns: usize, styling: Styling) -> Self {
+        Self::looking(columns, Look::of(styling))
+    }
+
+    fn looking(columns: usize, look: Look) -> Self {
         Self {
             columns: columns.max(8),
+            look,
             line: String::new(),
             block: String::new(),
             state: BlockState::Between,
@@ -57,6 +84,11 @@ impl Markdown {
             has_output: false,
             needs_gap: false,
         }
+    }
+
+    /// Changes the look of what comes.
+    pub(crate) fn restyle(&mut self, styling: Styling) {
+        self.look = Look::of(styling);
     }
 
     /// Changes the width of the screen.
@@ -81,10 +113,10 @@ impl Markdown {
     /// Ends the text and returns the remaining lines.
     pub(crate) fn finish(&mut self) -> Vec<Line> {
         let mut out = self.flush();
-        if let BlockState::Code(fence) = &self.state {
-            out.push(Line::new(&fence.closing(), Style::DIM));
+        if let BlockState::Code(fence, code) = &self.state {
+            out.extend(code.closing(&fence.closing()));
         }
-        *self = Self::new(self.columns);
+        *self = Self::looking(self.columns, self.look);
         out
     }
 
@@ -113,12 +145,14 @@ impl Markdown {
     fn add_line(&mut self, line: &str, out: &mut Vec<Line>) {
         let kind = LineKind::of(line);
         match &mut self.state {
-            BlockState::Code(fence) => {
+            BlockState::Code(fence, code) => {
                 if fence.is_closed_by(line) {
-                    out.push(Line::new(line.trim_start(), Style::DIM));
+                    out.extend(code.closing(line.trim_start()));
+                    // A background has no line that ends it.
+                    self.needs_gap |= self.look == Look::Shaded;
                     self.state = BlockState::Between;
                 } else {
-                    out.push(fence.code(line));
+                    out.push(code.line(fence.dedented(line)));
                 }
             }
             BlockState::Between => self.start_block(line, kind, out),
@@ -170,9 +204,11 @@ impl Markdown {
             LineKind::Blank => self.needs_gap = true,
             LineKind::Fence(fence) => {
                 self.numbering = Numbering::default();
+                self.needs_gap |= self.look == Look::Shaded;
                 self.push_gap(out);
-                out.push(Line::new(line.trim_start(), Style::DIM));
-                self.state = BlockState::Code(fence);
+                let code = fence.code(self.look);
+                out.extend(code.opening(line.trim_start()));
+                self.state = BlockState::Code(fence, code);
             }
             LineKind::Heading => {
                 self.needs_gap = true;
@@ -213,13 +249,14 @@ impl Markdown {
 
     fn end_block(&mut self, out: &mut Vec<Line>) {
         let block = std::mem::take(&mut self.block);
-        if !matches!(self.state, BlockState::Code(_)) {
+        if !matches!(self.state, BlockState::Code(..)) {
             self.state = BlockState::Between;
         }
         if block.trim().is_empty() {
             return;
         }
-        let mut lines = BlockRenderer::new(self.columns, &mut self.numbering).render(&block);
+        let mut lines =
+            BlockRenderer::new(self.columns, self.look, &mut self.numbering).render(&block);
         if lines.is_empty() {
             lines = block.lines().map(Line::plain).collect();
         }

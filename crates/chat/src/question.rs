@@ -4,6 +4,8 @@
 mod tests;
 
 use crate::card::{RowLimit, diff_lines, requested_diff};
+use crate::diff::Numbers;
+use crate::highlight::Highlighter;
 use crate::styled_text::{Line, Style, plain_text};
 use haft::effects::Diff;
 use haft::ops::text::decode::visible;
@@ -87,7 +89,9 @@ pub(crate) fn question_lines(
     }
     let change = requested_diff(&question.arguments);
     if let Some(diff) = &change {
-        out.extend(diff_block(diff, columns));
+        let names = ["path", "file_path"].iter();
+        let mut paths = names.filter_map(|name| question.arguments.get(*name)?.as_str());
+        out.extend(diff_block(diff, paths.next().unwrap_or_default(), columns));
     }
     if let Value::Object(arguments) = &question.arguments {
         let in_change = ["old_text", "new_text", "old_string", "new_string"];
@@ -119,6 +123,182 @@ pub(crate) fn question_lines(
         out.push(fact("rule", &format!("{rules} ({scopes})")));
     }
     out
+}
+
+/// A question in few lines.
+pub(crate) struct Summary {
+    pub(crate) lines: Vec<Line>,
+    /// Whether something is left out.
+    pub(crate) has_more: bool,
+}
+
+/// Formats a question in at most `room` rows. What runs comes first; if not all of it fits,
+/// a line says so.
+pub(crate) fn summary(
+    question: &Question,
+    context: &QuestionContext,
+    columns: usize,
+    room: usize,
+) -> Summary {
+    let (head, body, footer) = match question.call_id.is_empty() || question.review.is_some() {
+        true => {
+            let mut lines = question_lines(question, context, Detail::Brief, columns);
+            let body = lines.split_off(1.min(lines.len()));
+            (lines, body, Vec::new())
+        }
+        false => parts(question, context, columns),
+    };
+    let rows = |lines: Vec<Line>| -> Vec<Line> {
+        lines
+            .iter()
+            .flat_map(|line| line.all_rows(columns))
+            .collect()
+    };
+    let (mut lines, mut body) = (rows(head), rows(body));
+    // The reasons take one row each, and are left out before what runs.
+    let is_cut = footer.iter().any(|line| line.width() > columns);
+    let reasons = footer.len();
+    let mut footer: Vec<Line> = footer.iter().map(|line| line.truncated(columns)).collect();
+    footer.truncate(room.saturating_sub(lines.len() + body.len().min(2)));
+    let space = room.saturating_sub(lines.len() + footer.len()).max(1);
+    let is_long = body.len() > space;
+    let has_more = is_long || is_cut || footer.len() < reasons;
+    if is_long {
+        // The end is shown too: it may be what matters.
+        let kept = space - 1;
+        let ends = body.split_off(body.len() - (kept / 2).min(3));
+        let hidden = body.len() + ends.len() - kept;
+        body.truncate(kept - ends.len());
+        let name = if hidden == 1 { "line" } else { "lines" };
+        let words = format!("  … {hidden} more {name}: press v");
+        body.push(Line::new(&words, Style::YELLOW));
+        body.extend(ends);
+    }
+    lines.extend(body);
+    lines.extend(footer);
+    Summary { lines, has_more }
+}
+
+/// The question, what would run, and the reasons.
+fn parts(
+    question: &Question,
+    context: &QuestionContext,
+    columns: usize,
+) -> (Vec<Line>, Vec<Line>, Vec<Line>) {
+    let tool = Style::BOLD.and(Style::YELLOW);
+    let mut head = match question.confirm {
+        Some(_) => Line::new(&question.tool, tool).and(" asks before it continues", Style::BOLD),
+        None => Line::new("Allow ", Style::BOLD)
+            .and(&question.tool, tool)
+            .and(&format!(" to {}?", action(question)), Style::BOLD),
+    };
+    if let Some(agent) = &question.agent {
+        head.push(&format!(" · for {agent}"), Style::DIM);
+    }
+    let mut body = Vec::new();
+    if let Some(text) = &question.confirm {
+        body.extend(coloured_block(text, "", columns));
+    }
+    let mut printed: Vec<String> = Vec::new();
+    for resource in &question.resources {
+        let (text, language) = match resource {
+            Resource::Command(line) => (line.clone(), "sh"),
+            Resource::Program(argv) => (Value::from(argv.clone()).to_string(), "json"),
+            Resource::Path(path, _) => (path.clone(), ""),
+            Resource::Host(host) => (host.clone(), ""),
+            _ => continue,
+        };
+        body.extend(coloured_block(&text, language, columns));
+        printed.push(text);
+    }
+    let change = requested_diff(&question.arguments);
+    let names = ["path", "file_path"].iter();
+    let mut paths = names.filter_map(|name| question.arguments.get(*name)?.as_str());
+    let path = paths.next().unwrap_or_default();
+    if let Some(diff) = &change {
+        let room = columns.saturating_sub(2);
+        body.extend(diff_lines(
+            diff,
+            path,
+            Numbers::Hidden,
+            RowLimit::NONE,
+            room,
+        ));
+    }
+    if let Value::Object(arguments) = &question.arguments {
+        let in_change = ["old_text", "new_text", "old_string", "new_string"];
+        for (name, value) in arguments {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let is_printed = printed.contains(&value)
+                || (change.is_some() && in_change.contains(&name.as_str()));
+            if is_printed {
+                continue;
+            }
+            let value = value.strip_suffix('\n').unwrap_or(&value);
+            match value.contains('\n') || value.chars().count() > SHOW_LENGTH_FROM {
+                true => {
+                    body.push(Line::new(&format!("  {name}:"), Style::DIM));
+                    let language = path.rsplit('.').next().unwrap_or_default();
+                    body.extend(coloured_block(value, language, columns));
+                }
+                false => body.push(fact(name, value)),
+            }
+        }
+    }
+    let mut footer = Vec::new();
+    if let Some(rules) = &question.suggestion {
+        let scopes = match &question.rules_file {
+            Some(file) => format!("for this session, or always in {}", file.display()),
+            None => "for this session".to_owned(),
+        };
+        footer.push(fact("rule", &format!("{rules} ({scopes})")));
+    }
+    footer.extend(asking_rules(question));
+    if let Some(sandbox) = &context.sandbox {
+        let sandbox = sandbox.strip_prefix("sandbox: ").unwrap_or(sandbox);
+        footer.push(fact("sandbox", sandbox));
+    }
+    (vec![head], body, footer)
+}
+
+/// A text behind bars, in the colours of a language. Letters that may look like others are
+/// named above it.
+fn coloured_block(text: &str, language: &str, columns: usize) -> Vec<Line> {
+    let mut out = Vec::new();
+    let non_ascii = non_ascii(text);
+    if !non_ascii.is_empty() {
+        out.push(Line::new(
+            &format!("  not ASCII: {non_ascii}"),
+            Style::YELLOW,
+        ));
+    }
+    let mut highlighter = Highlighter::named(language);
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    for row in text.split('\n') {
+        let pieces = highlighter.line(row);
+        let line = crate::diff::painted(Line::default(), row, &pieces, Style::PLAIN, &None);
+        out.extend(barred(&line, columns));
+    }
+    out
+}
+
+/// Subject of a question, in one line.
+pub(crate) fn subject(question: &Question) -> String {
+    let mut resources = question.resources.iter();
+    let first = resources.find_map(|resource| match resource {
+        Resource::Command(line) => Some(line.clone()),
+        Resource::Program(argv) => Some(argv.join(" ")),
+        Resource::Path(path, _) => Some(path.clone()),
+        Resource::Host(host) => Some(host.clone()),
+        _ => None,
+    });
+    match first {
+        Some(first) => format!("{} {}", question.tool, first.replace('\n', " ⏎ ")),
+        None => question.tool.clone(),
+    }
 }
 
 /// Maximum number of changes that are listed before the user asks for all. All of them are
@@ -248,9 +428,10 @@ pub(crate) fn fact(name: &str, words: &str) -> Line {
         .hanging(4)
 }
 
-fn diff_block(diff: &str, columns: usize) -> Vec<Line> {
+fn diff_block(diff: &str, path: &str, columns: usize) -> Vec<Line> {
     let mut out = vec![Line::new("  change:", Style::DIM)];
-    for line in diff_lines(diff, RowLimit::NONE) {
+    let room = columns.saturating_sub(2);
+    for line in diff_lines(diff, path, Numbers::Hidden, RowLimit::NONE, room) {
         out.extend(barred(&line, columns));
     }
     out

@@ -50,6 +50,12 @@ impl<W: Write> Screen<W> {
         }
     }
 
+    /// Changes the colours of everything that is drawn from now on.
+    pub(crate) fn set_styling(&mut self, styling: Styling) {
+        self.styling = styling;
+        self.needs_redraw = true;
+    }
+
     pub(crate) fn columns(&self) -> usize {
         self.columns
     }
@@ -83,7 +89,8 @@ impl<W: Write> Screen<W> {
     pub(crate) fn print<'a>(&mut self, lines: impl IntoIterator<Item = &'a Line>) {
         for line in lines {
             for row in line.rows(self.columns) {
-                self.pending_output.push_str(&row.render(self.styling));
+                self.pending_output
+                    .push_str(&row.render_row(self.styling, self.columns));
                 self.pending_output.push_str("\r\n");
             }
         }
@@ -106,7 +113,7 @@ impl<W: Write> Screen<W> {
             .iter()
             .skip(skipped)
             .map(|row| row.truncated(self.columns))
-            .map(|row| (row.render(self.styling), row.width()))
+            .map(|row| (row.render_row(self.styling, self.columns), row.width()))
             .collect();
         let cursor = (live.cursor.0.saturating_sub(skipped), live.cursor.1);
         let fresh = self.needs_redraw || !self.pending_output.is_empty();
@@ -196,7 +203,7 @@ pub(crate) fn truncate_middle(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::styled_text::Style;
+    use crate::styled_text::{Palette, Style};
 
     struct Terminal(vt100::Parser);
 
@@ -215,7 +222,7 @@ mod tests {
         let sides = (rows.try_into().unwrap(), columns.try_into().unwrap());
         let terminal = Terminal(vt100::Parser::new(sides.0, sides.1, 1000));
         let size = (usize::from(columns), usize::from(rows));
-        Screen::new(terminal, Styling::Ansi, size)
+        Screen::new(terminal, Styling::Ansi(Palette::TERMINAL), size)
     }
 
     fn live(rows: &[&str]) -> LiveRegion {

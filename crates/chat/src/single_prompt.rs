@@ -2,7 +2,7 @@
 
 use crate::card::Length;
 use crate::driver::{Driver, Request, Requests};
-use crate::question::{Detail, QuestionContext, question_lines};
+use crate::question::{self, QuestionContext};
 use crate::setup::TerminalFeatures;
 use crate::styled_text::Line;
 use crate::transcript::Transcript;
@@ -11,6 +11,9 @@ use futures::future::BoxFuture;
 use haft::{ApprovalAnswer as Answer, Filled, Question};
 use std::io::{self, Write};
 use std::time::Instant;
+
+/// Maximum rows of a question.
+const MAX_ROWS: usize = 16;
 
 /// Settings of [`run_single_prompt`].
 pub struct SinglePromptOptions<'a> {
@@ -37,7 +40,7 @@ pub async fn run_single_prompt(
     options: &SinglePromptOptions<'_>,
     requests: &mut Requests,
 ) -> io::Result<()> {
-    let mut transcript = Transcript::new(options.columns);
+    let mut transcript = Transcript::new(options.columns, options.terminal.styling);
     print(options, &transcript.user_input(prompt))?;
     transcript.start_work(Instant::now(), Length::Long);
     let mut events = driver
@@ -56,8 +59,8 @@ pub async fn run_single_prompt(
             Some(request) = requests.recv() => match request {
                 Request::Question(question, sender) => {
                     let context = &options.question_context;
-                    let shown = question_lines(&question, context, Detail::Brief, options.columns);
-                    print(options, &transcript.section(shown))?;
+                    let shown = question::summary(&question, context, options.columns, MAX_ROWS);
+                    print(options, &transcript.section(shown.lines))?;
                     let _ = sender.send((options.answer)(&question).await);
                 }
                 // Forms need a user who types.

@@ -1,20 +1,25 @@
 //! Slash commands of the chat.
 
-use crate::driver::Driver;
+use crate::driver::{Driver, SessionEntry};
+use crate::menu::Item;
+use crate::setup::SavedPrompt;
 use crate::styled_text::{Line, Style};
 use crate::transcript::format_count;
 use haft::ops::text::spelling::closest;
 use haft_agent::Usage;
 
 /// Name, arguments and description of each command.
-pub(crate) const COMMANDS: [(&str, &str, &str); 10] = [
+pub(crate) const COMMANDS: [(&str, &str, &str); 19] = [
     ("/help", "", "show this help"),
-    ("/tools", "", "list the tools the model can call"),
-    (
-        "/model",
-        "[NAME]",
-        "show the model, or switch to another one",
-    ),
+    ("/new", "", "start a new session"),
+    ("/clear", "", "the same as /new"),
+    ("/resume", "[SESSION]", "go on with another session"),
+    ("/sessions", "", "list sessions that can be resumed"),
+    ("/model", "[NAME]", "choose another model"),
+    ("/theme", "[NAME]", "choose other colours"),
+    ("/context", "", "show how full the context is"),
+    ("/compact", "", "compact the conversation"),
+    ("/cost", "", "show tokens and cost so far"),
     (
         "/changes",
         "[CALL] [PATH]",
@@ -26,9 +31,11 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 10] = [
         "take back what the last run changed",
     ),
     ("/redo", "", "take the last undo back"),
-    ("/compact", "", "compact the conversation"),
-    ("/sessions", "", "list sessions that can be resumed"),
-    ("/cost", "", "show tokens and cost so far"),
+    ("/export", "[FILE]", "write the session to a Markdown file"),
+    ("/tools", "", "list the tools the model can call"),
+    ("/permissions", "", "show the rules for calls"),
+    ("/mcp", "", "show the MCP servers"),
+    ("/doctor", "", "check what works on this machine"),
     ("/quit", "", "quit (also: quit, exit, Ctrl-D)"),
 ];
 
@@ -38,7 +45,7 @@ pub(crate) const KEYS: [(&str, &str); 9] = [
     ("Alt-Enter, Ctrl-J, \\ Enter", "insert a new line"),
     ("Ctrl-C, Esc", "stop the agent; Ctrl-C twice: quit"),
     ("Up, Down, Ctrl-R", "browse or search the history"),
-    ("@file Tab", "complete a file name"),
+    ("/ and @", "open a menu of commands or files"),
     (
         "!command",
         "run a command yourself; the model sees its output",
@@ -57,6 +64,8 @@ pub(crate) enum UserInput {
     ShellCommand(String),
     /// A slash command, with the rest of the line.
     SlashCommand(&'static str, String),
+    /// A command of the user's own, as its prompt.
+    Saved(String),
     /// An unknown slash command, as a message for the user.
     UnknownCommand(String),
     /// End of the chat.
@@ -66,7 +75,7 @@ pub(crate) enum UserInput {
 }
 
 impl UserInput {
-    pub(crate) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str, saved: &[SavedPrompt]) -> Self {
         let text = text.trim();
         if text.is_empty() {
             return Self::Empty;
@@ -88,28 +97,74 @@ impl UserInput {
         match COMMANDS.iter().find(|(name, ..)| *name == word) {
             Some(("/quit", ..)) => Self::Quit,
             Some((name, ..)) => Self::SlashCommand(name, rest.trim().to_owned()),
-            None => Self::UnknownCommand(unknown_command(word)),
+            None => match saved
+                .iter()
+                .find(|one| word.get(1..) == Some(one.name.as_str()))
+            {
+                Some(one) => Self::Saved(one.with_arguments(rest.trim())),
+                None => Self::UnknownCommand(unknown_command(word, saved)),
+            },
         }
     }
 }
 
-fn unknown_command(word: &str) -> String {
+fn unknown_command(word: &str, saved: &[SavedPrompt]) -> String {
     let names = COMMANDS.iter().map(|(name, ..)| (*name).to_owned());
-    match closest(word, names, 1).first() {
+    let saved = saved.iter().map(|one| format!("/{}", one.name));
+    match closest(word, names.chain(saved), 1).first() {
         Some(near) => format!("unknown command: {word}; did you mean {near}?"),
         None => format!("unknown command: {word}; /help lists all commands"),
     }
 }
 
+/// The menu of commands.
+pub(crate) fn menu_items(saved: &[SavedPrompt]) -> Vec<Item> {
+    let own = COMMANDS.iter().map(|(name, _, does)| Item::new(name, does));
+    let saved = saved.iter().map(|one| {
+        let about = match &one.hint {
+            Some(hint) => format!("{} ({hint})", one.description),
+            None => one.description.clone(),
+        };
+        Item::new(&format!("/{}", one.name), &about)
+    });
+    own.chain(saved).collect()
+}
+
+/// Text of `/context`.
+pub(crate) fn context_text(driver: &dyn Driver) -> String {
+    let Some((used, window)) = driver.context() else {
+        return "the size of the context is not known".to_owned();
+    };
+    let percent = percent(used, window);
+    let full = usize::try_from(percent.min(100) / 5).unwrap_or(0);
+    let bar = format!("{}{}", "█".repeat(full), "░".repeat(20 - full));
+    format!(
+        "{bar} {percent} % of the context: {} of {} tokens\n/compact makes room",
+        format_count(used),
+        format_count(window)
+    )
+}
+
+/// A part in percent.
+pub(crate) fn percent(used: u64, window: u64) -> u64 {
+    used.saturating_mul(100) / window.max(1)
+}
+
 /// Rows of `/help`.
-pub(crate) fn help_rows() -> Vec<(String, String)> {
+pub(crate) fn help_rows(saved: &[SavedPrompt]) -> Vec<(String, String)> {
+    let saved = saved.iter().map(|one| {
+        let name = format!("/{} {}", one.name, one.hint.as_deref().unwrap_or_default());
+        (name.trim_end().to_owned(), one.description.clone())
+    });
     let commands = COMMANDS
         .iter()
         .map(|(name, takes, does)| (format!("{name} {takes}").trim_end().to_owned(), *does));
     let keys = KEYS.iter().map(|(key, does)| ((*key).to_owned(), *does));
+    let own = |(name, does): (String, &str)| (name, does.to_owned());
     commands
-        .chain(keys)
-        .map(|(name, does)| (name, does.to_owned()))
+        .map(own)
+        .chain(saved)
+        .chain(keys.map(own))
         .collect()
 }
 
@@ -143,10 +198,12 @@ pub(crate) fn model_text(driver: &dyn Driver) -> String {
 }
 
 /// List of sessions that can be resumed.
-pub(crate) fn session_list(sessions: &[String]) -> String {
-    match sessions.is_empty() {
+pub(crate) fn session_list(sessions: &[SessionEntry]) -> String {
+    let line = |one: &SessionEntry| format!("{}  {}  {}", one.id, one.about, one.title);
+    let lines: Vec<String> = sessions.iter().map(line).collect();
+    match lines.is_empty() {
         true => "no other sessions in this folder".to_owned(),
-        false => format!("{}\nresume with: haft resume ID", sessions.join("\n")),
+        false => format!("{}\nresume with: /resume ID", lines.join("\n")),
     }
 }
 
@@ -166,10 +223,18 @@ pub(crate) fn table(rows: &[(String, String)], columns: usize) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::UserInput;
+    use crate::setup::SavedPrompt;
 
     #[test]
     fn classifies_input() {
-        let parse = UserInput::parse;
+        let saved = SavedPrompt {
+            name: "review".to_owned(),
+            prompt: "Review $ARGUMENTS.".to_owned(),
+            ..SavedPrompt::default()
+        };
+        let parse = |text| UserInput::parse(text, std::slice::from_ref(&saved));
+        let review = UserInput::Saved("Review a.rs.".to_owned());
+        assert_eq!(parse("/review a.rs"), review);
         assert_eq!(parse("  "), UserInput::Empty);
         assert_eq!(parse("quit"), UserInput::Quit);
         assert_eq!(parse("/quit"), UserInput::Quit);

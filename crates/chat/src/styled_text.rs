@@ -1,6 +1,7 @@
 //! Text for the screen. [`Line`] sanitizes everything that is put on it, and nothing else
 //! reaches the terminal.
 
+pub(crate) use crate::style::{Background, Colour, Palette, Style};
 use haft::ops::text::decode::visible;
 use std::fmt::Write as _;
 use unicode_segmentation::UnicodeSegmentation;
@@ -9,94 +10,11 @@ use unicode_width::UnicodeWidthStr;
 /// Columns between tab stops.
 const TAB_WIDTH: usize = 8;
 
-/// Colours that every terminal has. Users choose them to be readable on their background,
-/// light or dark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Colour {
-    Red,
-    Green,
-    Yellow,
-    Cyan,
-}
-
-/// Style of a piece of text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Style {
-    colour: Option<Colour>,
-    attributes: u8,
-}
-
-const BOLD: u8 = 1;
-const DIM: u8 = 2;
-const ITALIC: u8 = 4;
-const UNDERLINED: u8 = 8;
-const STRUCK: u8 = 16;
-
-impl Style {
-    pub(crate) const PLAIN: Self = Self::with(0);
-    pub(crate) const BOLD: Self = Self::with(BOLD);
-    pub(crate) const DIM: Self = Self::with(DIM);
-    pub(crate) const ITALIC: Self = Self::with(ITALIC);
-    pub(crate) const UNDERLINED: Self = Self::with(UNDERLINED);
-    pub(crate) const STRUCK: Self = Self::with(STRUCK);
-    pub(crate) const RED: Self = Self::of(Colour::Red);
-    pub(crate) const GREEN: Self = Self::of(Colour::Green);
-    pub(crate) const YELLOW: Self = Self::of(Colour::Yellow);
-    pub(crate) const CYAN: Self = Self::of(Colour::Cyan);
-
-    const fn with(attributes: u8) -> Self {
-        Self {
-            colour: None,
-            attributes,
-        }
-    }
-
-    const fn of(colour: Colour) -> Self {
-        Self {
-            colour: Some(colour),
-            attributes: 0,
-        }
-    }
-
-    /// Combines two styles; the other has priority.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self {
-            colour: match other.colour {
-                Some(colour) => Some(colour),
-                None => self.colour,
-            },
-            attributes: self.attributes | other.attributes,
-        }
-    }
-
-    /// The escape code of the style; empty for plain text.
-    fn code(self) -> String {
-        let mut codes: Vec<&str> = [
-            (BOLD, "1"),
-            (DIM, "2"),
-            (ITALIC, "3"),
-            (UNDERLINED, "4"),
-            (STRUCK, "9"),
-        ]
-        .into_iter()
-        .filter(|(bit, _)| self.attributes & bit != 0)
-        .map(|(_, code)| code)
-        .collect();
-        codes.extend(self.colour.map(|colour| match colour {
-            Colour::Red => "31",
-            Colour::Green => "32",
-            Colour::Yellow => "33",
-            Colour::Cyan => "36",
-        }));
-        codes.join(";")
-    }
-}
-
 /// Whether to output styles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Styling {
     /// Escape sequences for colours and attributes.
-    Ansi,
+    Ansi(Palette),
     /// No escape sequences.
     Plain,
 }
@@ -121,6 +39,8 @@ struct Span {
 pub(crate) struct Line {
     spans: Vec<Span>,
     wrapping: Wrapping,
+    /// Background behind the rest of the row.
+    fill: Option<Background>,
 }
 
 impl Default for Line {
@@ -128,6 +48,7 @@ impl Default for Line {
         Self {
             spans: Vec::new(),
             wrapping: Wrapping::AtWords(0),
+            fill: None,
         }
     }
 }
@@ -162,14 +83,26 @@ impl Line {
         Self {
             spans: Vec::new(),
             wrapping: Wrapping::ByTerminal,
+            fill: None,
         }
         .and(text, style)
+    }
+
+    /// Puts a background behind the text and the rest of the row.
+    #[must_use]
+    pub(crate) fn filled(mut self, background: Background) -> Self {
+        self.fill = Some(background);
+        for span in &mut self.spans {
+            span.style = Style::PLAIN.on(background).and(span.style);
+        }
+        self
     }
 
     /// Makes the line wrap between words.
     #[must_use]
     pub(crate) fn wrapping_at_words(self) -> Self {
         let mut line = Self::default();
+        line.fill = self.fill;
         for span in &self.spans {
             line.push(&span.text, span.style);
         }
@@ -223,6 +156,7 @@ impl Line {
     pub(crate) fn indented(mut self, text: &str, style: Style) -> Self {
         let more = width(text);
         let mut line = Self::new(text, style);
+        line.fill = self.fill;
         line.wrapping = match self.wrapping {
             Wrapping::AtWords(column) => Wrapping::AtWords(column + more),
             Wrapping::ByTerminal => Wrapping::ByTerminal,
@@ -235,8 +169,11 @@ impl Line {
     pub(crate) fn render(&self, styling: Styling) -> String {
         let mut out = String::new();
         for span in &self.spans {
-            let code = span.style.code();
-            if styling == Styling::Plain || code.is_empty() {
+            let code = match styling {
+                Styling::Ansi(palette) => span.style.code(palette),
+                Styling::Plain => String::new(),
+            };
+            if code.is_empty() {
                 out.push_str(&span.text);
             } else {
                 // Writing to a String cannot fail.
@@ -246,12 +183,33 @@ impl Line {
         out
     }
 
+    /// Formats a row of a screen with this many columns, with its background up to the edge.
+    pub(crate) fn render_row(&self, styling: Styling, columns: usize) -> String {
+        let mut out = self.render(styling);
+        // A row that ends at the edge is full; erasing there would take its last letter.
+        let is_full = self.width() > 0 && self.width().is_multiple_of(columns.max(1));
+        if let (Styling::Ansi(palette), Some(fill), false) = (styling, self.fill, is_full)
+            && let Some(code) = palette.background(fill)
+        {
+            let _ = write!(out, "\x1b[{code}m\x1b[K\x1b[0m");
+        }
+        out
+    }
+
     /// Wraps the line into rows. A line that the terminal wraps is one row.
     pub(crate) fn rows(&self, columns: usize) -> Vec<Self> {
         match self.wrapping {
             Wrapping::ByTerminal => vec![self.clone()],
-            Wrapping::AtWords(column) => wrap(&self.spans, columns, column),
+            Wrapping::AtWords(column) => self.refilled(wrap(&self.spans, columns, column)),
         }
+    }
+
+    /// Gives rows the background of this line.
+    fn refilled(&self, mut rows: Vec<Self>) -> Vec<Self> {
+        if let Some(fill) = self.fill {
+            rows = rows.into_iter().map(|row| row.filled(fill)).collect();
+        }
+        rows
     }
 
     /// Wraps the line into rows, even if the terminal would wrap it.
@@ -261,9 +219,9 @@ impl Line {
                 let flowing = self.clone().wrapping_at_words();
                 let text = flowing.text();
                 let margin = text.len() - text.trim_start_matches(' ').len();
-                wrap(&flowing.spans, columns, margin)
+                self.refilled(wrap(&flowing.spans, columns, margin))
             }
-            Wrapping::AtWords(column) => wrap(&self.spans, columns, column),
+            Wrapping::AtWords(column) => self.refilled(wrap(&self.spans, columns, column)),
         }
     }
 
@@ -281,7 +239,7 @@ impl Line {
                 }
             }
         }
-        rows.into_iter().map(|row| row.line.unbroken()).collect()
+        self.refilled(rows.into_iter().map(|row| row.line.unbroken()).collect())
     }
 
     /// Marks a row that fits, so that it is not wrapped again.
@@ -305,6 +263,7 @@ impl Line {
             }
         }
         row.put("…", Style::DIM);
+        row.line.fill = self.fill;
         row.line
     }
 }
@@ -458,7 +417,10 @@ mod tests {
     #[test]
     fn styles_are_reset_after_each_piece() {
         let line = Line::plain("a ").and("b", Style::BOLD.and(Style::RED));
-        assert_eq!(line.render(Styling::Ansi), "a \x1b[1;31mb\x1b[0m");
+        assert_eq!(
+            line.render(Styling::Ansi(Palette::TERMINAL)),
+            "a \x1b[1;31mb\x1b[0m"
+        );
         assert_eq!(line.render(Styling::Plain), "a b");
     }
 
@@ -491,7 +453,7 @@ mod tests {
 
         #[test]
         fn output_contains_no_control_characters(text in any::<String>()) {
-            let shown = Line::plain(&text).render(Styling::Ansi);
+            let shown = Line::plain(&text).render(Styling::Ansi(Palette::TERMINAL));
             prop_assert_eq!(visible(&shown), shown);
         }
     }

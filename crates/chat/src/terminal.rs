@@ -1,5 +1,7 @@
 //! The terminal: its modes and keys, and restoring it however the chat ends.
 
+pub(crate) mod background;
+
 use crossterm::event::{self, Event};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::event::{PollFd, PollFlags};
@@ -61,6 +63,36 @@ impl Terminal {
         disable_raw_mode()?;
         left
     }
+}
+
+/// Time for the terminal's answer. Most need a millisecond; the first frame waits for it.
+const ANSWER_WAIT: Duration = Duration::from_millis(30);
+
+/// Asks for the colour of the background, and for the kind of the terminal: every terminal
+/// answers that, so it ends the wait.
+const BACKGROUND_QUERY: &str = "\x1b]11;?\x1b\\\x1b[c";
+
+/// Asks the terminal, which must be in raw mode, whether its background is light. Also
+/// returns what was typed meanwhile.
+pub(crate) fn ask_background() -> (Option<bool>, String) {
+    let mut answer: Vec<u8> = Vec::new();
+    let asked = unbuffered_stdout().and_then(|mut out| out.write_all(BACKGROUND_QUERY.as_bytes()));
+    let until = Instant::now() + ANSWER_WAIT;
+    while asked.is_ok() && !background::is_complete(&answer) {
+        let left = until.saturating_duration_since(Instant::now());
+        let stdin = io::stdin();
+        let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+        let ready = rustix::event::poll(&mut keys, left.try_into().ok().as_ref());
+        if left.is_zero() || !matches!(ready, Ok(1..)) {
+            break;
+        }
+        let mut some = [0; 1024];
+        match rustix::io::read(&stdin, &mut some) {
+            Ok(count @ 1..) => answer.extend(some.iter().take(count)),
+            _ => break,
+        }
+    }
+    background::parse(&answer)
 }
 
 /// Stops haft as a job of the shell. The signal may reach other threads a little later, so

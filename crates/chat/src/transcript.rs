@@ -4,17 +4,19 @@
 mod background;
 #[cfg(test)]
 mod tests;
+mod todos;
 
 use crate::card::{Call, CallResult, Length, format_duration};
 use crate::driver::{ChatEvent, Request};
 use crate::markdown::Markdown;
 use crate::setup::LastExchange;
-use crate::styled_text::{Line, Style};
+use crate::styled_text::{self, Line, Style, Styling};
 use background::Background;
 pub use background::background_task_line;
 use haft::Content;
 use haft_agent::{AgentEvent, EventKind, Limit};
 use std::time::{Duration, Instant};
+use todos::Todos;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -23,6 +25,10 @@ pub(crate) const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum width of prose, in columns.
 const MAX_TEXT_WIDTH: usize = 120;
+
+/// Calls of sub-agents to show before each call of the agent itself; failed ones are always
+/// shown.
+const MAX_NESTED_CALLS: usize = 6;
 
 /// Rows of reasoning to show while the model thinks.
 const MAX_REASONING_ROWS: usize = 2;
@@ -45,6 +51,8 @@ pub(crate) struct Transcript {
     columns: usize,
     markdown: Markdown,
     last_kind: OutputKind,
+    /// Whether the last call took several rows.
+    last_was_tall: bool,
     running: Vec<Call>,
     reasoning: String,
     /// Tool for which the model is writing a call.
@@ -57,14 +65,19 @@ pub(crate) struct Transcript {
     /// How much to show of calls.
     length: Length,
     background: Background,
+    todos: Todos,
+    /// Calls of sub-agents that are shown, and those that are only counted, since the last
+    /// call of the agent itself.
+    nested: (usize, usize),
 }
 
 impl Transcript {
-    pub(crate) fn new(columns: usize) -> Self {
+    pub(crate) fn new(columns: usize, styling: Styling) -> Self {
         Self {
             columns,
-            markdown: Markdown::new(columns.min(MAX_TEXT_WIDTH)),
+            markdown: Markdown::new(columns.min(MAX_TEXT_WIDTH), styling),
             last_kind: OutputKind::Nothing,
+            last_was_tall: false,
             running: Vec::new(),
             reasoning: String::new(),
             writing_call_to: None,
@@ -73,7 +86,14 @@ impl Transcript {
             last_call: None,
             length: Length::Short,
             background: Background::default(),
+            todos: Todos::default(),
+            nested: (0, 0),
         }
+    }
+
+    /// Changes the look of what comes.
+    pub(crate) fn restyle(&mut self, styling: Styling) {
+        self.markdown.restyle(styling);
     }
 
     pub(crate) fn resize(&mut self, columns: usize) {
@@ -110,7 +130,7 @@ impl Transcript {
         for (at, line) in text.lines().enumerate() {
             let mark = if at == 0 { "› " } else { "  " };
             let line = Line::new(line, Style::BOLD).indented(mark, Style::CYAN);
-            out.push(line.hanging(2));
+            out.push(line.hanging(2).filled(styled_text::Background::Prompt));
         }
         out
     }
@@ -147,6 +167,7 @@ impl Transcript {
         self.separate(OutputKind::Prompt, &mut out);
         out.extend(lines);
         self.last_kind = OutputKind::Card;
+        self.last_was_tall = true;
         out
     }
 
@@ -337,8 +358,19 @@ impl Transcript {
                     bytes: *bytes,
                     output: output(call_id),
                 };
-                self.separate(OutputKind::Card, out);
-                out.extend(call.finished_lines(&end, self.columns));
+                if !end.is_error {
+                    self.todos.update(&call.arguments);
+                }
+                let lines = call.finished_lines(&end, self.columns);
+                if call.is_folded(&end) && self.nested.0 >= MAX_NESTED_CALLS {
+                    self.nested.1 += 1;
+                    return;
+                }
+                match sub_agent {
+                    Some(_) => self.nested.0 += 1,
+                    None => self.push_folded(out),
+                }
+                self.push_card(lines, out);
                 if sub_agent.is_none() {
                     self.last_call = Some((call, end));
                 }
@@ -349,8 +381,8 @@ impl Transcript {
                 reason,
             } => {
                 let call = self.take_call(call_id, tool, sub_agent, now);
-                self.separate(OutputKind::Card, out);
-                out.extend(call.refused_lines(reason, self.columns));
+                let lines = call.refused_lines(reason, self.columns);
+                self.push_card(lines, out);
             }
             Tool::ApprovalNeeded {
                 call_id,
@@ -397,6 +429,32 @@ impl Transcript {
             self.separate(OutputKind::Text, out);
             out.extend(lines);
         }
+    }
+
+    /// Outputs a call. Calls of one row stay together; others have an empty line around them.
+    fn push_card(&mut self, lines: Vec<Line>, out: &mut Vec<Line>) {
+        let is_tall = lines.len() > 1;
+        if self.last_kind == OutputKind::Card && (is_tall || self.last_was_tall) {
+            out.push(Line::default());
+        }
+        self.separate(OutputKind::Card, out);
+        self.last_was_tall = is_tall;
+        out.extend(lines);
+    }
+
+    /// Counts the calls of sub-agents that are not shown.
+    fn push_folded(&mut self, out: &mut Vec<Line>) {
+        let (_, hidden) = std::mem::take(&mut self.nested);
+        if hidden > 0 {
+            let calls = if hidden == 1 { "call" } else { "calls" };
+            let words = format!("  ↳ … {hidden} more {calls} of sub-agents");
+            self.push_card(vec![Line::new(&words, Style::DIM)], out);
+        }
+    }
+
+    /// Rows of the todo list, which stay visible until everything is done.
+    pub(crate) fn todo_rows(&self, columns: usize) -> Vec<Line> {
+        self.todos.rows(columns)
     }
 
     /// Outputs an empty line between different kinds of output.

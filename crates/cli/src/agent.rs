@@ -1,5 +1,6 @@
 //! Builds an agent from settings: its model, tools, system prompt and recorded session.
 
+mod branch;
 mod children;
 pub(crate) mod driver;
 mod headless;

@@ -16,6 +16,7 @@ mod haft_sandbox;
 mod log;
 mod output;
 mod record;
+mod saved_prompts;
 mod session;
 mod signals;
 mod stderr;

@@ -15,6 +15,7 @@
 
 use super::caches::CachesEntry;
 use super::channels::ChannelEntry;
+use super::chat::ChatEntry;
 use super::commands::ExecutorEntry;
 use super::effects::EffectsEntry;
 use super::files::{BackendEntry, ExecutionEntry};
@@ -67,6 +68,10 @@ pub(crate) struct File {
     #[serde(default)]
     #[schemars(extend("default" = {}, "x-project" = "ignored"))]
     pub(crate) effects: EffectsEntry,
+    /// Look of the chat; in your own file.
+    #[serde(default)]
+    #[schemars(extend("default" = {}, "x-project" = "ignored"))]
+    pub(crate) chat: ChatEntry,
     /// Calls that need approval: ask, auto or never.
     #[schemars(extend("default" = "ask", "x-project" = "tightens"))]
     #[schemars(extend("x-flag" = "--approve", "x-variable" = "HAFT_APPROVE"))]
@@ -199,6 +204,9 @@ pub const EFFORTS: &[&str] = &["minimal", "low", "medium", "high", "max"];
 /// Levels of the log.
 pub const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 
+/// Themes of the chat.
+pub(crate) const THEMES: &[&str] = &["auto", "dark", "light", "contrast", "terminal"];
+
 /// Declares the names that a key accepts.
 macro_rules! names {
     ($($type:ident: $names:expr;)*) => {$(
@@ -217,6 +225,7 @@ names! {
     Approval: APPROVE;
     Efforts: EFFORTS;
     Levels: LEVELS;
+    Themes: THEMES;
     Switch: &["on", "off"];
     Providers: &["anthropic", "openai-responses", "openai-completions", "google", "ollama", "replay"];
 }

@@ -35,13 +35,14 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().with(|all| all.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<File>();
     let mut schema = schema.to_value();
-    let (tools, web, caches, effects) = (
+    let (tools, web, caches, effects, chat) = (
         "/properties/tools/type",
         "/properties/tools/properties/web/type",
         "/properties/tools/properties/caches/type",
         "/properties/effects/type",
+        "/properties/chat/type",
     );
-    for section in ["/type", tools, web, caches, effects] {
+    for section in ["/type", tools, web, caches, effects, chat] {
         if let Some(kind) = schema.pointer_mut(section) {
             *kind = json!(["object", "null"]);
         }
@@ -190,6 +191,7 @@ mod tests {
             ("tools.web.enabled", Limited),
             ("policy[0]", Literal),
             ("effects.record", Ignored),
+            ("chat.theme", Ignored),
         ] {
             assert_eq!(project_right(path), right, "{path}");
         }

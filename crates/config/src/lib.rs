@@ -3,6 +3,7 @@
 mod broad_folders;
 pub mod caches;
 mod channels;
+pub mod chat;
 pub mod commands;
 pub mod effects;
 mod environment;
@@ -82,6 +83,8 @@ pub struct Settings {
     pub effects: effects::Effects,
     /// Caches of commands.
     pub caches: caches::Caches,
+    /// Look of the chat.
+    pub chat: chat::Chat,
     /// Destinations for messages, by name.
     pub channels: BTreeMap<String, Channel>,
     /// Settings of the web tools.
@@ -342,6 +345,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
     let files = files::load(sources, &toolset, notes)?;
     let effects = effects::load(sources, notes)?;
     let caches = caches::load(sources, notes)?;
+    let chat = chat::load(sources, notes)?;
     let channels = channels::load(sources, notes)?;
     let mut web = web::load(sources, home, notes)?;
     web.by_project = web_by_project(sources, &toolset)?;
@@ -372,6 +376,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
         files,
         effects,
         caches,
+        chat,
         channels,
         web,
         plugins,

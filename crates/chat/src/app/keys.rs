@@ -1,15 +1,16 @@
 //! Key bindings of the input line.
 
-use super::{App, CompletionMenu, EndReason, HistorySearch, TaskResult, TerminalTask};
-use crate::complete::{self, CompletionTarget, Completions};
+use super::{App, EndReason, HistorySearch, TerminalTask};
 use crate::editor::{Direction, Unit};
-use crate::slash::COMMANDS;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::Instant;
 
 impl App {
     /// Handles input from the terminal.
     pub(super) fn input(&mut self, at: Instant, event: Event) {
+        if self.late_answer.takes(&event) {
+            return;
+        }
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 self.key(key);
@@ -18,9 +19,10 @@ impl App {
             Event::Paste(text) if self.active.is_some() => self.answer_paste(&text),
             Event::Paste(text) => {
                 self.search = None;
-                self.completion = None;
                 self.history.stop_browsing();
+                let text = self.pastes.fold(&text);
                 self.editor.insert(&text);
+                self.refresh_menu();
             }
             _ => {}
         }
@@ -42,24 +44,22 @@ impl App {
             self.answer_key(key);
         } else if self.search.is_some() {
             self.search_key(key);
-        } else if control {
-            self.control_key(key.code);
-        } else if key.modifiers.contains(KeyModifiers::ALT) {
-            self.alt_key(key.code);
-        } else {
-            self.plain_key(key);
+        } else if !self.menu_key(key) {
+            if control {
+                self.control_key(key.code);
+            } else if key.modifiers.contains(KeyModifiers::ALT) {
+                self.alt_key(key.code);
+            } else {
+                self.plain_key(key);
+            }
+            self.refresh_menu();
         }
     }
 
     fn plain_key(&mut self, key: KeyEvent) {
         let is_vertical = matches!(key.code, KeyCode::Up | KeyCode::Down);
-        let is_tab = matches!(key.code, KeyCode::Tab | KeyCode::BackTab);
         if !is_vertical {
             self.history.stop_browsing();
-        }
-        if !is_tab && self.completion.take().is_some() && key.code == KeyCode::Enter {
-            // Enter accepts the completion; a second Enter sends the input.
-            return;
         }
         match key.code {
             KeyCode::Char(letter) => self.editor.insert(&letter.to_string()),
@@ -68,7 +68,10 @@ impl App {
                 self.editor.insert("\n");
             }
             KeyCode::Enter => self.submit(),
-            KeyCode::Backspace => self.editor.delete(Direction::Backward, Unit::Grapheme),
+            KeyCode::Backspace => match self.pastes.label_before(self.editor.before_cursor()) {
+                Some(length) => self.editor.delete_before(length),
+                None => self.editor.delete(Direction::Backward, Unit::Grapheme),
+            },
             KeyCode::Delete => self.editor.delete(Direction::Forward, Unit::Grapheme),
             KeyCode::Left => self.editor.move_cursor(Direction::Backward, Unit::Grapheme),
             KeyCode::Right => self.editor.move_cursor(Direction::Forward, Unit::Grapheme),
@@ -76,8 +79,7 @@ impl App {
             KeyCode::End => self.editor.move_cursor(Direction::Forward, Unit::Line),
             KeyCode::Up => self.move_or_browse(Direction::Backward),
             KeyCode::Down => self.move_or_browse(Direction::Forward),
-            KeyCode::Tab => self.complete_word(Direction::Forward),
-            KeyCode::BackTab => self.complete_word(Direction::Backward),
+            KeyCode::Tab => self.complete_word(),
             KeyCode::Esc if self.editor.is_empty() => {
                 self.stop();
             }
@@ -86,7 +88,6 @@ impl App {
     }
 
     fn control_key(&mut self, code: KeyCode) {
-        self.completion = None;
         match code {
             KeyCode::Char('a') => self.editor.move_cursor(Direction::Backward, Unit::Line),
             KeyCode::Char('e') => self.editor.move_cursor(Direction::Forward, Unit::Line),
@@ -122,7 +123,6 @@ impl App {
     }
 
     fn alt_key(&mut self, code: KeyCode) {
-        self.completion = None;
         match code {
             KeyCode::Enter => self.editor.insert("\n"),
             KeyCode::Char('b') | KeyCode::Left => {
@@ -183,72 +183,6 @@ impl App {
                     self.key(key);
                 }
             }
-        }
-    }
-
-    /// Tab: completes the word before the cursor, or cycles through the completions.
-    fn complete_word(&mut self, direction: Direction) {
-        if let Some(completion) = &mut self.completion {
-            let count = completion.completions.choices.len();
-            completion.selected = match direction {
-                Direction::Forward => (completion.selected + 1) % count.max(1),
-                Direction::Backward => {
-                    (completion.selected + count.saturating_sub(1)) % count.max(1)
-                }
-            };
-            return self.insert_choice();
-        }
-        match CompletionTarget::of(self.editor.before_cursor()) {
-            Some(CompletionTarget::Command(typed)) => {
-                let names = COMMANDS.iter().map(|(name, ..)| (*name).to_owned());
-                let choices = names.filter(|name| name.starts_with(&typed)).collect();
-                self.show_completions(Completions { start: 0, choices });
-            }
-            Some(CompletionTarget::File { start, letters }) => {
-                let Some(folder) = self.driver.work_folder() else {
-                    return;
-                };
-                let results = self.task_sender.clone();
-                tokio::spawn(async move {
-                    let completions = complete::files(folder, start, letters).await;
-                    let _ = results.send(TaskResult::Completions(completions));
-                });
-            }
-            None => {}
-        }
-    }
-
-    /// Shows completions, unless the user has typed on since.
-    pub(super) fn show_completions(&mut self, completions: Completions) {
-        let still = match CompletionTarget::of(self.editor.before_cursor()) {
-            Some(CompletionTarget::Command(_)) => completions.start == 0,
-            Some(CompletionTarget::File { start, .. }) => completions.start == start,
-            None => false,
-        };
-        if !still {
-            return;
-        }
-        let count = completions.choices.len();
-        if count == 0 {
-            return self.hint("no completions");
-        }
-        self.completion = Some(CompletionMenu {
-            completions,
-            selected: 0,
-        });
-        self.insert_choice();
-        if count == 1 {
-            self.completion = None;
-        }
-    }
-
-    fn insert_choice(&mut self) {
-        let Some(completion) = &self.completion else {
-            return;
-        };
-        if let Some(choice) = completion.completions.choices.get(completion.selected) {
-            self.editor
-                .replace_before(completion.completions.start, choice);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{App, Request, TerminalTask};
 use crate::editor::{Direction, Editor, Unit};
 use crate::external_editor::edit_arguments;
 use crate::form::FormState;
-use crate::question::{self, Detail};
+use crate::question::{self, Detail, QuestionContext};
 use crate::styled_text::{Line, Style};
 use crate::terminal::InputReader;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -70,16 +70,30 @@ impl ActiveRequest {
     }
 
     /// The rows in place of the input line, and the cursor position in them.
-    pub(super) fn input_rows(&self, columns: usize) -> (Vec<Line>, (usize, usize)) {
-        if !self.accepts_keys {
-            let words = "one moment: keys typed now do not answer this";
-            let line = Line::new(words, Style::YELLOW);
-            return (line.all_rows(columns), (0, 0));
-        }
-        match &self.kind {
+    pub(super) fn input_rows(
+        &self,
+        columns: usize,
+        most: usize,
+        context: &QuestionContext,
+    ) -> (Vec<Line>, (usize, usize)) {
+        let (below, cursor) = match &self.kind {
+            _ if !self.accepts_keys => {
+                let words = "one moment: keys typed now do not answer this";
+                (Line::new(words, Style::YELLOW).all_rows(columns), (0, 0))
+            }
             ActiveKind::Approval(approval) => approval.input_rows(columns),
             ActiveKind::Form(form) => form.input_rows(columns),
-        }
+        };
+        let ActiveKind::Approval(approval) = &self.kind else {
+            return (below, cursor);
+        };
+        // With the keys, never more than a third of the screen; on a tiny one what runs is
+        // still shown.
+        let room = most.saturating_sub(below.len()).max(2);
+        let mut rows = question::summary(&approval.question, context, columns, room).lines;
+        let above = rows.len();
+        rows.extend(below);
+        (rows, (above + cursor.0, cursor.1))
     }
 
     /// The line being typed, if there is one.
@@ -195,16 +209,23 @@ impl App {
         match request {
             Request::Question(question, answer) => {
                 let context = &self.setup.question_context;
-                let lines = question::question_lines(&question, context, Detail::Brief, columns);
+                // With a border and one row of keys.
+                let room = (self.screen.height() / 3).saturating_sub(3).max(2);
+                let summary =
+                    question::summary(&question, context, columns.saturating_sub(4), room);
                 let call = question.call_id.clone();
+                let mut question = question;
+                if self.transcript.is_sub_agent_call(&call) && question.agent.is_none() {
+                    question.agent = Some("a sub-agent".to_owned());
+                }
                 let approval = ApprovalPrompt {
-                    has_more: question::has_more(&question, columns),
+                    has_more: summary.has_more || question::has_more(&question, columns),
                     question: *question,
                     answer,
                     stage: Stage::Keys,
                 };
                 let kind = ActiveKind::Approval(Box::new(approval));
-                self.activate(kind, lines, &call, "haft waits for your approval")
+                self.activate(kind, Vec::new(), &call, "haft waits for your approval")
             }
             Request::Form(form, filled) => match FormState::new(form) {
                 Ok(form_state) => {
@@ -230,14 +251,16 @@ impl App {
         call_id: &str,
         words: &str,
     ) -> io::Result<()> {
-        if self.transcript.is_sub_agent_call(call_id) {
-            lines.push(question::fact("for", "a sub-agent"));
+        if !lines.is_empty() {
+            if self.transcript.is_sub_agent_call(call_id) {
+                lines.push(question::fact("for", "a sub-agent"));
+            }
+            let lines = self.transcript.section(lines);
+            self.print(&lines);
         }
-        let lines = self.transcript.section(lines);
-        self.print(&lines);
         let now = Instant::now();
         let accepts_keys = self.last_key.is_none_or(|last| now > last + TYPING);
-        self.completion = None;
+        self.menu = None;
         self.search = None;
         self.active = Some(ActiveRequest {
             kind,
@@ -342,6 +365,7 @@ impl App {
                             (&self.setup.question_context, self.screen.columns());
                         let lines =
                             question::question_lines(question, context, Detail::Full, columns);
+                        let lines = self.transcript.section(lines);
                         self.print(&lines);
                     }
                     _ => {}
@@ -405,8 +429,11 @@ impl App {
         {
             // Fails if the request was withdrawn.
             let _ = approval.answer.send(answer);
-            let line = Line::new(&format!("  {words}"), Style::DIM);
-            self.print(&[line]);
+            let subject = question::subject(&approval.question);
+            let line = Line::new(&format!("{words}: "), Style::DIM).and(&subject, Style::DIM);
+            let line = line.truncated(self.screen.columns());
+            let lines = self.transcript.section(vec![line]);
+            self.print(&lines);
         }
     }
 

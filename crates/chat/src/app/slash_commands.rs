@@ -1,14 +1,32 @@
 //! Slash commands of the chat.
 
 use super::{App, TaskResult};
-use crate::slash::{cost_rows, help_rows, model_text, session_list, table};
+use crate::EndReason;
+use crate::driver::Topic;
+use crate::slash::{context_text, cost_rows, help_rows, model_text, session_list, table};
 use crate::styled_text::Style;
 use std::sync::Arc;
 
 impl App {
     pub(super) fn slash_command(&mut self, name: &str, rest: &str) {
         match name {
-            "/help" => self.table(&help_rows()),
+            "/help" => {
+                let rows = help_rows(&self.setup.prompts);
+                self.table(&rows);
+            }
+            "/context" => {
+                let text = context_text(&*self.driver);
+                self.note(&text, Style::PLAIN);
+            }
+            "/theme" if rest.is_empty() => self.pick_theme(),
+            "/theme" => self.set_theme(rest),
+            "/permissions" => self.report(Topic::Permissions),
+            "/mcp" => self.report(Topic::Mcp),
+            "/doctor" => self.report(Topic::Doctor),
+            "/export" => {
+                let file = rest.to_owned();
+                self.run_in_background(async move |driver| driver.export(file).await);
+            }
             "/tools" => {
                 let tools = self.driver.tools();
                 self.table(&tools);
@@ -17,20 +35,29 @@ impl App {
                 let cost = cost_rows(&self.driver.usage());
                 self.table(&cost);
             }
+            "/model" if rest.is_empty() && self.pick_model() => {}
             "/model" if rest.is_empty() => {
                 let words = model_text(&*self.driver);
                 self.note(&words, Style::PLAIN);
             }
-            "/model" | "/compact" | "/undo" | "/redo" if !self.work.is_idle() => {
+            "/model" | "/compact" | "/undo" | "/redo" | "/new" | "/clear" | "/resume"
+                if !self.work.is_idle() =>
+            {
                 self.hint("wait until the current work is done, or stop it with Ctrl-C");
             }
-            "/model" => {
-                let name = rest.to_owned();
-                self.run_in_background(async move |driver| {
-                    driver.set_model(&name).await?;
-                    Ok(format!("using {} from now on", driver.model()))
+            "/model" => self.set_model(rest.to_owned()),
+            "/new" | "/clear" => self.end_reason = Some(EndReason::Switch(None)),
+            "/resume" if rest.is_empty() => {
+                let driver = Arc::clone(&self.driver);
+                let results = self.task_sender.clone();
+                tokio::spawn(async move {
+                    let _ = results.send(match driver.list_sessions().await {
+                        Ok(sessions) => TaskResult::Sessions(sessions),
+                        Err(message) => TaskResult::Message(Err(message)),
+                    });
                 });
             }
+            "/resume" => self.end_reason = Some(EndReason::Switch(Some(rest.to_owned()))),
             "/compact" => {
                 self.hint("compacting the conversation");
                 self.run_in_background(async |driver| driver.compact().await);
@@ -64,8 +91,12 @@ impl App {
         }
     }
 
+    fn report(&mut self, topic: Topic) {
+        self.show_in_background(async move |driver| driver.report(topic).await);
+    }
+
     /// Runs something in the background and shows its result.
-    fn run_in_background<F>(&mut self, work: impl FnOnce(Arc<dyn super::Driver>) -> F)
+    pub(super) fn run_in_background<F>(&mut self, work: impl FnOnce(Arc<dyn super::Driver>) -> F)
     where
         F: Future<Output = Result<String, String>> + Send + 'static,
     {

@@ -1,6 +1,8 @@
 //! Excerpts of a result: a diff, the end of an output, the beginning of an error.
 
 use super::{Call, CallResult, Length};
+use crate::ansi::Ansi;
+use crate::diff::{self, Numbers, Row};
 use crate::styled_text::{Line, Style};
 use haft::ops::text::diff::unified;
 use haft::truncate::format_size;
@@ -63,12 +65,13 @@ pub(super) fn facts(call: &Call, result: &CallResult) -> Vec<(String, Style)> {
     } else if result.is_error {
         facts.push(("failed".to_owned(), Style::RED));
     }
-    if let Some(diff) = diff_of(call, result).filter(|_| !result.is_error) {
-        let count = |sign: char| {
-            let rows = diff.lines().skip(2);
-            rows.filter(|row| row.starts_with(sign)).count()
-        };
-        facts.push((format!("+{} −{}", count('+'), count('-')), Style::DIM));
+    if let Some((diff, _)) = diff_of(call, result).filter(|_| !result.is_error) {
+        let rows = diff::parse(&diff);
+        let count = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
+        let added = count(|row| matches!(row, Row::Added(..)));
+        let removed = count(|row| matches!(row, Row::Removed(..)));
+        facts.push((format!("+{added}"), Style::GREEN));
+        facts.push((format!("−{removed}"), Style::RED));
     } else if let Some(matches) = number("matches") {
         let (one, many) = match call.arguments.get("pattern") {
             Some(_) if number("searched").is_some() => ("match", "matches"),
@@ -95,8 +98,13 @@ pub(super) fn exit_code(result: &CallResult) -> Option<i64> {
     result.details.get("exit_code").and_then(Value::as_i64)
 }
 
-/// Lines below the header.
-pub(super) fn result_lines(call: &Call, result: &CallResult, length: Length) -> Vec<Line> {
+/// Lines below the header, for a screen with this many columns.
+pub(super) fn result_lines(
+    call: &Call,
+    result: &CallResult,
+    length: Length,
+    columns: usize,
+) -> Vec<Line> {
     let output = result.output.as_deref().unwrap_or_else(|| &call.tail);
     let output = readable_part(output);
     if exit_code(result).is_some() || call.is_command() {
@@ -115,45 +123,50 @@ pub(super) fn result_lines(call: &Call, result: &CallResult, length: Length) -> 
         } else {
             Style::DIM
         };
-        return indented(limit_rows(&rows, limit, Part::End, |row| {
-            (row.to_owned(), style)
-        }));
+        let mut ansi = Ansi::default();
+        let shown = rows.iter().map(|row| ansi.line(row, style)).collect();
+        return indented(limited(shown, limit, Part::End));
     }
     if result.is_error {
         let limit = RowLimit::new(length, MAX_ERROR_ROWS);
+        let mut ansi = Ansi::default();
         let rows = terminal_lines(&output);
-        let style_row = |row: &str| (row.to_owned(), Style::RED);
+        let rows = rows.iter().map(|row| ansi.line(row, Style::RED)).collect();
         // Prose may be wrapped between words, unlike the rows of a file.
         let flowing = |line: Line| line.wrapping_at_words().indented("  ", Style::PLAIN);
-        let shown = limit_rows(&rows, limit, Part::Beginning, style_row);
+        let shown = limited(rows, limit, Part::Beginning);
         return shown.into_iter().map(flowing).collect();
     }
-    if let Some(diff) = diff_of(call, result) {
-        return indented(diff_lines(&diff, RowLimit::new(length, MAX_DIFF_ROWS)));
+    if let Some((diff, numbers)) = diff_of(call, result) {
+        let limit = RowLimit::new(length, MAX_DIFF_ROWS);
+        return indented(diff_lines(&diff, call.path(), numbers, limit, columns));
     }
     if let Some(content) = content(call) {
         let limit = RowLimit::new(length, MAX_DIFF_ROWS);
-        let rows = terminal_lines(content);
-        let style_row = |row: &str| (format!("+{row}"), Style::GREEN);
-        return indented(limit_rows(&rows, limit, Part::Beginning, style_row));
+        let rows = diff::of_new_file(content);
+        let lines = row_lines(&rows, call.path(), Numbers::Shown, limit, columns);
+        return indented(lines);
     }
     match length {
-        Length::Whole => indented(limit_rows(
-            &terminal_lines(&output),
-            RowLimit::NONE,
-            Part::End,
-            |row| (row.to_owned(), Style::PLAIN),
-        )),
+        Length::Whole => {
+            let mut ansi = Ansi::default();
+            let rows = terminal_lines(&output);
+            indented(
+                rows.iter()
+                    .map(|row| ansi.line(row, Style::PLAIN))
+                    .collect(),
+            )
+        }
         _ => Vec::new(),
     }
 }
 
 /// The diff that a call made or wants to make, if its result or arguments contain one.
-pub(super) fn diff_of(call: &Call, result: &CallResult) -> Option<String> {
+pub(super) fn diff_of(call: &Call, result: &CallResult) -> Option<(String, Numbers)> {
     if let Some(Value::String(diff)) = result.details.get("diff") {
-        return (!diff.is_empty()).then(|| diff.clone());
+        return (!diff.is_empty()).then(|| (diff.clone(), Numbers::Shown));
     }
-    requested_diff(&call.arguments)
+    requested_diff(&call.arguments).map(|diff| (diff, Numbers::Hidden))
 }
 
 /// The diff that the arguments of an edit describe.
@@ -194,26 +207,29 @@ pub(crate) fn coloured_diff(text: &str, indent: &str) -> Vec<Line> {
         .collect()
 }
 
-/// Colours a unified diff, and removes the file names above it.
-pub(crate) fn diff_lines(diff: &str, limit: RowLimit) -> Vec<Line> {
-    // Split at `\n` only: carriage returns belong to the rows of the file.
-    let text = diff.strip_suffix('\n').unwrap_or(diff);
-    let rows: Vec<&str> = text.split('\n').collect();
-    let names = rows.iter().take_while(|row| !row.starts_with("@@")).count();
-    // A single hunk needs no `@@` line.
-    let places = rows.iter().filter(|row| row.starts_with("@@")).count();
-    let skipped = names + usize::from(places == 1);
-    let rows: Vec<&str> = rows.into_iter().skip(skipped).collect();
-    limit_rows(&rows, limit, Part::Beginning, |row| {
-        let style = match row.chars().next() {
-            Some('+') => Style::GREEN,
-            Some('-') => Style::RED,
-            Some('@') => Style::CYAN,
-            Some('\\') => Style::DIM,
-            _ => Style::PLAIN,
-        };
-        (row.to_owned(), style)
-    })
+/// Formats a unified diff of a file.
+pub(crate) fn diff_lines(
+    diff: &str,
+    path: &str,
+    numbers: Numbers,
+    limit: RowLimit,
+    columns: usize,
+) -> Vec<Line> {
+    row_lines(&diff::parse(diff), path, numbers, limit, columns)
+}
+
+fn row_lines(
+    rows: &[Row],
+    path: &str,
+    numbers: Numbers,
+    limit: RowLimit,
+    columns: usize,
+) -> Vec<Line> {
+    let shown = rows.get(..limit.max_rows).unwrap_or(rows);
+    let mut lines = diff::lines(shown, path, numbers, columns.saturating_sub(2));
+    let more = rows.len() - shown.len();
+    lines.extend((more > 0).then(|| left_out(more, limit, Part::Beginning)));
+    lines
 }
 
 fn indented(lines: Vec<Line>) -> Vec<Line> {
@@ -223,38 +239,34 @@ fn indented(lines: Vec<Line>) -> Vec<Line> {
         .collect()
 }
 
-/// Limits the rows, and says how many are hidden.
-fn limit_rows(
-    rows: &[&str],
-    RowLimit { max_rows, hint }: RowLimit,
-    part: Part,
-    style_row: impl Fn(&str) -> (String, Style),
-) -> Vec<Line> {
-    let more = rows.len().saturating_sub(max_rows);
-    let left_out = || {
-        let name = if more == 1 { "line" } else { "lines" };
-        let text = match part {
-            Part::Beginning => format!("+{more} more {name}{hint}"),
-            Part::End => format!("… {more} {name} before{hint}"),
-        };
-        Line::new(&text, Style::DIM)
+/// Says how many lines are hidden.
+fn left_out(more: usize, limit: RowLimit, part: Part) -> Line {
+    let (name, hint) = (if more == 1 { "line" } else { "lines" }, limit.hint);
+    let text = match part {
+        Part::Beginning => format!("+{more} more {name}{hint}"),
+        Part::End => format!("… {more} {name} before{hint}"),
     };
-    let shown = |row: &&str| {
-        let (text, style) = style_row(row);
-        Line::verbatim(&text, style)
-    };
-    let mut out: Vec<Line> = Vec::new();
+    Line::new(&text, Style::DIM)
+}
+
+/// Limits the lines, and says how many are hidden.
+fn limited(mut lines: Vec<Line>, limit: RowLimit, part: Part) -> Vec<Line> {
+    let more = lines.len().saturating_sub(limit.max_rows);
+    if more == 0 {
+        return lines;
+    }
+    let note = left_out(more, limit, part);
     match part {
         Part::Beginning => {
-            out.extend(rows.iter().take(max_rows).map(shown));
-            out.extend((more > 0).then(left_out));
+            lines.truncate(limit.max_rows);
+            lines.push(note);
         }
         Part::End => {
-            out.extend((more > 0).then(left_out));
-            out.extend(rows.iter().skip(more).map(shown));
+            lines.drain(..more);
+            lines.insert(0, note);
         }
     }
-    out
+    lines
 }
 
 /// The lines of a text as a terminal shows them: text overwritten after a carriage return

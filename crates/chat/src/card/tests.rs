@@ -49,21 +49,20 @@ fn an_edit_shows_its_diff() {
     let arguments = json!({ "path": "a.rs", "old_text": "one\ntwo", "new_text": "one\n2" });
     let edit = call("edit", arguments);
     let made = json!({ "diff": "--- a.rs\n+++ a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n" });
-    let expected = ["● edit a.rs · +1 −1", "   one", "  -two", "  +2"];
     assert_eq!(
         shown(&edit.finished_lines(&end(made, "done"), 80)),
-        expected
+        ["● edit a.rs · +1 −1", "   1  one", "   2 -two", "   2 +2"]
     );
-    // Without details of the tool, the arguments are used.
+    // Without details of the tool, the arguments are used; the place is not known.
     assert_eq!(
         shown(&edit.finished_lines(&end(json!({}), "done"), 80)),
-        expected
+        ["● edit a.rs · +1 −1", "   one", "  -two", "  +2"]
     );
     let content: String = (0..20).map(|n| format!("{n}\n")).collect();
     let write = call("write", json!({ "path": "b", "content": content }));
     let rows = shown(&write.finished_lines(&end(json!({ "created": true }), ""), 80));
     assert_eq!(rows[0], "● write b · new, 20 lines");
-    assert_eq!(rows[1], "  +0");
+    assert_eq!(rows[1], "   1 +0");
     assert_eq!(rows.last().unwrap(), "  +8 more lines (Ctrl-O shows all)");
 }
 
@@ -113,7 +112,7 @@ fn a_running_call_shows_the_end_of_its_output() {
             "  line 6",
             "  line 7",
             "  line 8",
-            "  20 %\\x1b[2K"
+            "  20 %"
         ]
     );
     let mut grep = call("grep", json!({ "pattern": "x" }));

@@ -1,6 +1,9 @@
 //! Kinds of lines in Markdown, as far as they decide where a block ends.
 
-use crate::styled_text::{Line, Style};
+use super::Look;
+use crate::diff;
+use crate::highlight::Highlighter;
+use crate::styled_text::{Background, Line, Style};
 
 /// Fence of a code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +11,8 @@ pub(super) struct Fence {
     mark: char,
     length: usize,
     indent: usize,
-    is_diff: bool,
+    /// The text after the mark: a language, and perhaps more.
+    info: String,
 }
 
 impl Fence {
@@ -25,7 +29,7 @@ impl Fence {
             mark,
             length,
             indent,
-            is_diff: matches!(name.split_whitespace().next(), Some("diff" | "patch")),
+            info: name.to_owned(),
         })
     }
 
@@ -36,28 +40,74 @@ impl Fence {
             && rest.chars().all(|c| c == self.mark)
     }
 
-    /// The line that closes the fence.
+    /// The line that closes the fence, as the model would have written it.
     pub(super) fn closing(&self) -> String {
         self.mark.to_string().repeat(self.length)
     }
 
-    /// A line of the code, unchanged so that it can be copied.
-    pub(super) fn code(&self, line: &str) -> Line {
+    /// The block that starts here.
+    pub(super) fn code(&self, look: Look) -> Code {
+        Code::new(&self.info, look)
+    }
+
+    /// A line of the code without the indentation of the fence.
+    pub(super) fn dedented<'a>(&self, line: &'a str) -> &'a str {
         let spaces = indent(line).min(self.indent);
-        let line = line.get(spaces..).unwrap_or(line);
-        code(line, self.is_diff)
+        line.get(spaces..).unwrap_or(line)
     }
 }
 
-/// A line of code. In a diff, added and removed lines are coloured.
-pub(super) fn code(line: &str, is_diff: bool) -> Line {
-    let style = match line.chars().next() {
-        Some('+') if is_diff => Style::GREEN,
-        Some('-') if is_diff => Style::RED,
-        Some('@') if is_diff => Style::CYAN,
-        _ => Style::PLAIN,
-    };
-    Line::verbatim(line, style)
+/// A block of code, whose lines arrive one after the other.
+#[derive(Debug, Clone)]
+pub(super) struct Code {
+    look: Look,
+    info: String,
+    highlighter: Highlighter,
+}
+
+impl Code {
+    pub(super) fn new(info: &str, look: Look) -> Self {
+        Self {
+            look,
+            info: info.to_owned(),
+            highlighter: Highlighter::named(info),
+        }
+    }
+
+    /// The line above the code; `fence` is the line of the model.
+    pub(super) fn opening(&self, fence: &str) -> Option<Line> {
+        let label = format!("╭ {}", self.info);
+        match self.look {
+            Look::Plain => Some(Line::new(fence, Style::DIM)),
+            Look::Lined => Some(Line::new(label.trim_end(), Style::DIM)),
+            Look::Shaded if self.info.is_empty() => None,
+            Look::Shaded => Some(Line::new(&self.info, Style::DIM).filled(Background::Code)),
+        }
+    }
+
+    /// The line below the code.
+    pub(super) fn closing(&self, fence: &str) -> Option<Line> {
+        match self.look {
+            Look::Plain => Some(Line::new(fence, Style::DIM)),
+            Look::Lined => Some(Line::new("╰", Style::DIM)),
+            Look::Shaded => None,
+        }
+    }
+
+    /// A line of code, which can be copied as it is.
+    pub(super) fn line(&mut self, line: &str) -> Line {
+        if matches!(self.info.split(' ').next(), Some("diff" | "patch")) {
+            return match line.chars().next() {
+                Some('+') => Line::verbatim(line, Style::PLAIN).filled(Background::Added),
+                Some('-') => Line::verbatim(line, Style::PLAIN).filled(Background::Removed),
+                Some('@') => Line::verbatim(line, Style::CYAN).filled(Background::Code),
+                _ => Line::verbatim(line, Style::PLAIN).filled(Background::Code),
+            };
+        }
+        let pieces = self.highlighter.line(line);
+        let empty = Line::verbatim("", Style::PLAIN);
+        diff::painted(empty, line, &pieces, Style::PLAIN, &None).filled(Background::Code)
+    }
 }
 
 /// Kind of a line.

@@ -1,6 +1,7 @@
 //! Renders a finished block of Markdown as lines.
 
-use super::block::code;
+use super::Look;
+use super::block;
 use super::table::Table;
 use crate::styled_text::{Line, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -22,6 +23,7 @@ struct Margin {
 /// Renderer of a block.
 pub(super) struct BlockRenderer<'a> {
     columns: usize,
+    look: Look,
     numbering: &'a mut Numbering,
     lines: Vec<Line>,
     line: Line,
@@ -37,14 +39,15 @@ pub(super) struct BlockRenderer<'a> {
 }
 
 struct Code {
-    is_diff: bool,
+    block: block::Code,
     text: String,
 }
 
 impl<'a> BlockRenderer<'a> {
-    pub(super) fn new(columns: usize, numbering: &'a mut Numbering) -> Self {
+    pub(super) fn new(columns: usize, look: Look, numbering: &'a mut Numbering) -> Self {
         Self {
             columns,
+            look,
             numbering,
             lines: Vec::new(),
             line: Line::default(),
@@ -86,11 +89,18 @@ impl<'a> BlockRenderer<'a> {
             Event::SoftBreak => self.put(" ", Style::PLAIN),
             Event::HardBreak => self.break_line(),
             Event::Rule => {
-                self.line.push("────────", Style::DIM);
+                let width = self.room().min(40);
+                self.line.push(&"─".repeat(width), Style::DIM);
                 self.end_line();
             }
             Event::TaskListMarker(done) => {
-                self.put(if done { "[x] " } else { "[ ] " }, Style::PLAIN);
+                let mark = match (done, self.look) {
+                    (true, Look::Plain) => "[x] ",
+                    (false, Look::Plain) => "[ ] ",
+                    (true, _) => "☑ ",
+                    (false, _) => "☐ ",
+                };
+                self.put(mark, Style::PLAIN);
             }
         }
     }
@@ -99,11 +109,17 @@ impl<'a> BlockRenderer<'a> {
         match tag {
             Tag::Paragraph => self.push_gap(),
             Tag::Heading { level, .. } => {
-                self.put(
-                    &format!("{} ", "#".repeat(heading_depth(level))),
-                    Style::DIM,
-                );
-                self.styles.push(Style::BOLD);
+                let style = match (self.look, level) {
+                    (Look::Plain, _) => {
+                        let marks = "#".repeat(heading_depth(level));
+                        self.put(&format!("{marks} "), Style::DIM);
+                        Style::BOLD
+                    }
+                    (_, HeadingLevel::H1) => Style::BOLD.and(Style::UNDERLINED).and(Style::CYAN),
+                    (_, HeadingLevel::H2) => Style::BOLD.and(Style::CYAN),
+                    _ => Style::BOLD,
+                };
+                self.styles.push(style);
             }
             Tag::BlockQuote(_) => {
                 self.end_line();
@@ -117,17 +133,16 @@ impl<'a> BlockRenderer<'a> {
                 self.end_line();
                 self.push_gap();
                 let name = match &kind {
-                    CodeBlockKind::Fenced(name) => {
-                        self.line.push(&format!("```{name}"), Style::DIM);
-                        self.end_line();
-                        name.split_whitespace().next().unwrap_or_default()
-                    }
+                    CodeBlockKind::Fenced(name) => name,
                     CodeBlockKind::Indented => "",
                 };
-                let is_diff = matches!(name, "diff" | "patch");
+                let block = block::Code::new(name, self.look);
                 let fenced = matches!(kind, CodeBlockKind::Fenced(_));
+                if fenced && let Some(line) = block.opening(&format!("```{name}")) {
+                    self.push_row(line);
+                }
                 self.code = Some(Code {
-                    is_diff,
+                    block,
                     text: if fenced {
                         "\n".to_owned()
                     } else {
@@ -287,7 +302,7 @@ impl<'a> BlockRenderer<'a> {
     }
 
     fn end_code(&mut self) {
-        let Some(Code { is_diff, text }) = self.code.take() else {
+        let Some(Code { mut block, text }) = self.code.take() else {
             return;
         };
         // The text of a fenced block starts with a newline.
@@ -296,15 +311,18 @@ impl<'a> BlockRenderer<'a> {
             None => (false, text.as_str()),
         };
         for line in text.lines() {
-            let row = code(line, is_diff);
-            let margin = self.with_margins(Line::default());
-            self.lines.push(row.with_margin(margin));
+            self.push_row(block.line(line));
         }
-        if fenced {
-            self.line.push("```", Style::DIM);
-            self.end_line();
+        if fenced && let Some(line) = block.closing("```") {
+            self.push_row(line);
         }
         self.needs_gap = true;
+    }
+
+    /// Outputs a row that is not wrapped.
+    fn push_row(&mut self, row: Line) {
+        let margin = self.with_margins(Line::default());
+        self.lines.push(row.with_margin(margin));
     }
 
     fn push_gap(&mut self) {

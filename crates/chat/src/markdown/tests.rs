@@ -7,7 +7,7 @@ fn shown(lines: &[Line]) -> Vec<String> {
 }
 
 fn all(text: &str, columns: usize) -> Vec<String> {
-    let mut markdown = Markdown::new(columns);
+    let mut markdown = Markdown::new(columns, Styling::Plain);
     let mut lines = markdown.push(text);
     lines.extend(markdown.finish());
     shown(&lines)
@@ -117,7 +117,7 @@ fn renders_all_elements() {
             "",
             "indented code",
             "",
-            "────────",
+            "────────────────────────────────────────",
             "[ref]: https://example.org",
             "1986. It was a year",
             "1987. and the next",
@@ -145,7 +145,7 @@ fn code_is_unchanged() {
 
 #[test]
 fn unfinished_text_is_shown_once() {
-    let mut markdown = Markdown::new(40);
+    let mut markdown = Markdown::new(40, Styling::Plain);
     assert!(markdown.push("one\ntwo").is_empty());
     assert_eq!(shown(&markdown.pending()), ["one two"]);
     assert_eq!(shown(&markdown.push("\n\nthree")), ["one two"]);
@@ -181,7 +181,7 @@ fn a_wide_table_is_shrunk_and_a_wider_one_becomes_a_list() {
 
 #[test]
 fn escapes_control_characters() {
-    let mut markdown = Markdown::new(40);
+    let mut markdown = Markdown::new(40, Styling::Plain);
     let mut lines =
         markdown.push("a \x1b[2J `\x1b]0;x\x07` [l](http://x\x1b[1m)\n\n```\x1b\n\x1b[2J\n");
     lines.extend(markdown.finish());
@@ -214,7 +214,7 @@ proptest! {
     ) {
         let whole = all(&text, 40);
         let letters: Vec<char> = text.chars().collect();
-        let mut markdown = Markdown::new(40);
+        let mut markdown = Markdown::new(40, Styling::Plain);
         let mut lines = Vec::new();
         let mut rest = letters.as_slice();
         for size in cuts.iter().cycle() {
@@ -240,7 +240,7 @@ proptest! {
     #[test]
     fn no_row_but_code_is_too_wide(text in texts(&[PIECES, TABLES]), columns in 12usize..60) {
         prop_assume!(!text.contains("    ") && !text.contains("```"));
-        let mut markdown = Markdown::new(columns);
+        let mut markdown = Markdown::new(columns, Styling::Plain);
         let mut lines = markdown.push(&text);
         lines.extend(markdown.finish());
         for line in lines.iter().flat_map(|line| line.rows(columns)) {

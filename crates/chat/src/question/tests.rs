@@ -43,7 +43,7 @@ fn shows_exactly_what_runs() {
 #[test]
 fn an_edit_is_shown_as_a_diff() {
     let arguments = json!({ "path": "a", "old_text": "one\ntwo", "new_text": "one\n2" });
-    let rows: Vec<String> = diff_block(&requested_diff(&arguments).unwrap(), 80)
+    let rows: Vec<String> = diff_block(&requested_diff(&arguments).unwrap(), "a.rs", 80)
         .iter()
         .map(Line::text)
         .collect();

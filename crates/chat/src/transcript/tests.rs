@@ -1,7 +1,7 @@
 use super::{Transcript, format_count};
 use crate::card::Length;
 use crate::driver::ChatEvent;
-use crate::styled_text::Line;
+use crate::styled_text::{Line, Styling};
 use haft_agent::{AgentEvent, EventKind, Usage};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -72,7 +72,7 @@ fn play(transcript: &mut Transcript, events: &[ChatEvent]) -> Vec<String> {
 
 #[test]
 fn different_kinds_are_separated() {
-    let mut transcript = Transcript::new(60);
+    let mut transcript = Transcript::new(60, Styling::Plain);
     let lines = shown(&transcript.user_input("do\nit"));
     assert_eq!(lines, ["", "› do", "  it"]);
     transcript.start_work(Instant::now(), Length::Short);
@@ -110,7 +110,7 @@ fn different_kinds_are_separated() {
 #[test]
 fn work_in_progress_fits_its_room() {
     let now = Instant::now();
-    let mut transcript = Transcript::new(60);
+    let mut transcript = Transcript::new(60, Styling::Plain);
     transcript.start_work(now, Length::Short);
     assert_eq!(
         shown(&transcript.live_rows(now, 9)),
@@ -142,7 +142,7 @@ fn work_in_progress_fits_its_room() {
 
 #[test]
 fn a_sub_agents_calls_take_one_line_each_and_its_text_is_hidden() {
-    let mut transcript = Transcript::new(60);
+    let mut transcript = Transcript::new(60, Styling::Plain);
     transcript.start_work(Instant::now(), Length::Short);
     let by_sub_agent = |mut seen: ChatEvent| {
         seen.sub_agent = Some("child".to_owned());
@@ -163,7 +163,7 @@ fn a_sub_agents_calls_take_one_line_each_and_its_text_is_hidden() {
 
 #[test]
 fn calls_of_sub_agents_may_have_the_same_id() {
-    let mut transcript = Transcript::new(60);
+    let mut transcript = Transcript::new(60, Styling::Plain);
     transcript.start_work(Instant::now(), Length::Short);
     let of = |sub_agent: &str, mut seen: ChatEvent| {
         seen.sub_agent = Some(sub_agent.to_owned());
@@ -196,7 +196,7 @@ fn calls_of_sub_agents_may_have_the_same_id() {
 
 #[test]
 fn a_refused_call_shows_its_arguments() {
-    let mut transcript = Transcript::new(60);
+    let mut transcript = Transcript::new(60, Styling::Plain);
     let asked = tool(haft::EventKind::ApprovalNeeded {
         call_id: "1".to_owned(),
         tool: "bash".to_owned(),
@@ -222,7 +222,7 @@ fn formats_token_counts() {
 
 #[test]
 fn background_tasks_are_shown_while_idle() {
-    let mut transcript = Transcript::new(60);
+    let mut transcript = Transcript::new(60, Styling::Plain);
     let behind = |seen: ChatEvent, sub_agent: Option<&str>| ChatEvent {
         sub_agent: sub_agent.map(str::to_owned),
         is_background: true,
@@ -285,7 +285,7 @@ fn background_tasks_are_shown_while_idle() {
 
 #[test]
 fn a_background_question_ends_with_its_task() {
-    let mut transcript = Transcript::new(60);
+    let mut transcript = Transcript::new(60, Styling::Plain);
     let behind = |seen: ChatEvent| ChatEvent {
         sub_agent: Some("t1".to_owned()),
         is_background: true,
@@ -301,4 +301,27 @@ fn a_background_question_ends_with_its_task() {
     assert!(transcript.has_background_work());
     play(&mut transcript, &[behind(done("approval"))]);
     assert!(!transcript.has_background_work());
+}
+
+#[test]
+fn many_calls_of_a_sub_agent_are_folded() {
+    let mut transcript = Transcript::new(60, Styling::Plain);
+    let nested = |event: ChatEvent| ChatEvent {
+        sub_agent: Some("child".to_owned()),
+        ..event
+    };
+    let mut events = vec![start("t", "task", json!({ "description": "look" }))];
+    for number in 0..9 {
+        let id = number.to_string();
+        events.push(nested(start(&id, "read", json!({ "path": id }))));
+        events.push(nested(end(&id, "read")));
+    }
+    events.push(end("t", "task"));
+    let rows = play(&mut transcript, &events);
+    assert_eq!(rows.first().unwrap(), "  ↳ read 0 · 2KB");
+    let last: Vec<&str> = rows.iter().skip(6).map(String::as_str).collect();
+    assert_eq!(
+        last,
+        ["  ↳ … 3 more calls of sub-agents", "● task look · 2KB"]
+    );
 }

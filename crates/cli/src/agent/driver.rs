@@ -1,6 +1,10 @@
 //! Connects the chat to an agent.
 
 use super::last_run::LastRun;
+use crate::commands::doctor;
+use crate::commands::mcp_servers::list::{as_table, statuses};
+use crate::commands::sessions::export;
+use crate::confinement;
 use crate::effects::Changed;
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -8,12 +12,15 @@ use haft::ops::blocking::on_a_thread;
 use haft::ops::effects::UndoMode;
 use haft::ops::{Access, FilePath};
 use haft::{Call, Content, Effect};
+use haft_agent::provider::{Provider, model_names};
 use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
-use haft_chat::{ChatEvent, Driver, EventStream};
+use haft_chat::{ChatEvent, Driver, EventStream, SessionEntry, Topic};
+use haft_config::Settings;
 use haft_config::model::Model as Chosen;
 use haft_store::sessions::{Filter, SessionKind, Sessions};
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -32,6 +39,8 @@ pub(crate) struct Live {
     pub(crate) outputs: Arc<Outputs>,
     /// Start of the last run.
     pub(crate) run_started: Mutex<Option<SystemTime>>,
+    /// Settings that reports are about, if the session has any.
+    pub(crate) settings: Option<Arc<Settings>>,
 }
 
 /// Replies of the latest calls, for the chat to show in full.
@@ -98,6 +107,27 @@ impl Live {
             started: *started,
         })
     }
+}
+
+/// Writes a file that does not exist yet.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user names the file, and it is none of a tool"
+)]
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = std::fs::File::create_new(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// The rules for calls, and what the sandbox does.
+fn permissions(settings: &Settings) -> String {
+    let mut lines = confinement::rules(settings);
+    let rules = settings.policy.rules().map(|rule| format!("rule {rule}"));
+    lines.extend(rules);
+    if settings.policy.is_empty() {
+        lines.push("no rules of your own: `policy` in haft.yaml has them".to_owned());
+    }
+    lines.join("\n")
 }
 
 #[async_trait]
@@ -225,8 +255,76 @@ impl Driver for Live {
         self.agent.model().id().model
     }
 
+    fn provider(&self) -> String {
+        self.agent.model().id().provider
+    }
+
+    fn models(&self) -> Vec<String> {
+        let id = self.agent.model().id();
+        let mut models = vec![id.model.clone()];
+        if let Ok(provider) = id.provider.parse::<Provider>() {
+            let known = model_names(provider).into_iter().map(str::to_owned);
+            models.extend(known.filter(|name| *name != id.model));
+        }
+        models
+    }
+
+    fn context(&self) -> Option<(u64, u64)> {
+        Some(self.agent.context_size())
+    }
+
+    fn branch(&self) -> Option<String> {
+        super::branch::of(&self.work_dir)
+    }
+
     fn usage(&self) -> Usage {
         self.agent.usage()
+    }
+
+    async fn export(&self, file: String) -> Result<String, String> {
+        let sessions = self
+            .sessions
+            .clone()
+            .filter(|_| self.session_id().is_some());
+        let sessions = sessions.ok_or("there is nothing to export yet")?;
+        let id = self.agent.session().to_owned();
+        let store = self
+            .agent
+            .runtime()
+            .effects()
+            .map(|all| all.store().clone());
+        let name = match file.as_str() {
+            "" => format!("session-{id}.md"),
+            file => file.to_owned(),
+        };
+        let path = self.work_dir.join(&name);
+        on_a_thread(move || {
+            let text = export::as_markdown(&sessions, store.as_ref(), &id);
+            let text = text.map_err(|error| error.to_string())?;
+            write_new(&path, &text).map_err(|error| format!("cannot write {name}: {error}"))?;
+            Ok(format!("written to {name}"))
+        })
+        .await?
+    }
+
+    async fn report(&self, topic: Topic) -> Result<String, String> {
+        let settings = self
+            .settings
+            .clone()
+            .ok_or("this session has no settings")?;
+        match topic {
+            Topic::Permissions => Ok(permissions(&settings)),
+            Topic::Mcp => match statuses(&settings) {
+                servers if servers.is_empty() => {
+                    Ok("no MCP servers; `haft mcp add` adds one".to_owned())
+                }
+                servers => Ok(as_table(&servers)),
+            },
+            Topic::Doctor => {
+                let found = doctor::report(&settings, self.agent.runtime()).await;
+                found.map_err(|failure| failure.message)
+            }
+        }
     }
 
     fn tools(&self) -> Vec<(String, String)> {
@@ -272,7 +370,7 @@ impl Driver for Live {
         on_a_thread(move || run.redo(UndoMode::Careful)).await?
     }
 
-    async fn list_sessions(&self) -> Result<Vec<String>, String> {
+    async fn list_sessions(&self) -> Result<Vec<SessionEntry>, String> {
         let Some(sessions) = &self.sessions else {
             return Ok(Vec::new());
         };
@@ -283,17 +381,23 @@ impl Driver for Live {
             ..Filter::default()
         };
         let found = sessions.list(&filter).map_err(|error| error.to_string())?;
-        let line = |one: &haft_store::sessions::Summary| {
-            let title = one.title.clone().unwrap_or_default();
+        let now = SystemTime::now();
+        let entry = |one: &haft_store::sessions::Summary| {
             let waits = if one.waiting > 0 {
-                " (needs approval)"
+                ", needs approval"
             } else {
                 ""
             };
             let turns = if one.turns == 1 { "turn" } else { "turns" };
-            format!("{}  {} {turns}  {title}{waits}", one.id, one.turns)
+            let age = crate::commands::sessions::age(now, one.updated);
+            SessionEntry {
+                id: one.id.clone(),
+                title: one.title.clone().unwrap_or_default(),
+                about: format!("{age} ago, {} {turns}{waits}", one.turns),
+            }
         };
-        Ok(found.iter().map(line).collect())
+        let others = found.iter().filter(|one| one.id != self.agent.session());
+        Ok(others.map(entry).collect())
     }
 
     fn session_id(&self) -> Option<String> {

@@ -2,7 +2,6 @@
 
 mod host;
 mod offers;
-mod prompts;
 mod seat;
 
 use crate::args::Shared;

@@ -8,11 +8,14 @@ use crate::args::Shared;
 use crate::args::agent::Resume;
 use crate::env;
 use crate::exit::{Exit, Failure};
-use crate::{confinement, output, session, signals, text};
+use crate::{confinement, output, saved_prompts, session, signals, text};
 use haft::Content;
+use haft::ops::executor::sandbox::Network;
 use haft::ops::text::brief;
 use haft_agent::{Message, Origin};
-use haft_chat::{EndReason, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures};
+use haft_chat::{
+    Driver, EndReason, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures, Theme,
+};
 use haft_config::Settings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -24,8 +27,37 @@ pub(crate) enum StartSession {
     Existing(Option<String>),
 }
 
-/// Runs a chat until the user quits.
+/// Runs a chat until the user quits; the user may go from one session to another.
 pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure> {
+    let (mut ended, mut session) = run_session(shared, start)?;
+    loop {
+        let next = match ended {
+            EndReason::Quit => return Ok(Exit::Done),
+            EndReason::Signal(number) => return Ok(Exit::Signal(number)),
+            EndReason::Switch(None) => StartSession::New,
+            EndReason::Switch(id) => StartSession::Existing(id),
+        };
+        (ended, session) = match run_session(shared, next) {
+            Ok(next) => next,
+            // Such as a session that another process has open: back to the one before.
+            Err(failure) => {
+                output::failure(&failure);
+                let back = match session {
+                    Some(id) => StartSession::Existing(Some(id)),
+                    None => StartSession::New,
+                };
+                run_session(shared, back)?
+            }
+        };
+    }
+}
+
+/// Runs a chat in one session. Returns why it ended, and the id of the session if it can be
+/// resumed.
+fn run_session(
+    shared: &Shared,
+    start: StartSession,
+) -> Result<(EndReason, Option<String>), Failure> {
     let mut settings = session::settings_of_chat(shared)?;
     if agent::model(&settings)?.is_none() {
         return Err(agent::no_model());
@@ -51,7 +83,8 @@ pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure>
     let is_resumed = matches!(past, Past::Session(_));
     let model = agent::model(&settings)?.ok_or_else(agent::no_model)?;
     let chosen = settings.model.clone()?;
-    let ended = signals::block_on(async {
+    let settings = Arc::new(settings);
+    signals::block_on(async {
         let (approver, requests) = haft_chat::approver();
         let wait = agent::ToolsWait::Briefly;
         let agent = agent::agent(&settings, model, past, sessions.as_ref(), approver, wait).await?;
@@ -68,17 +101,16 @@ pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure>
             commands: AtomicU64::new(0),
             outputs: Arc::default(),
             run_started: std::sync::Mutex::default(),
+            settings: Some(Arc::clone(&settings)),
         });
         output::use_screen(true);
         let ended = haft_chat::run(live.clone(), setup, requests).await;
         output::use_screen(false);
         note_background(&live.agent.background_tasks(), live.agent.session());
         agent::close_now(&live.agent).await;
-        ended.map_err(|error| Failure::failed(format!("cannot use the terminal: {error}")))
-    })?;
-    Ok(match ended {
-        EndReason::Quit => Exit::Done,
-        EndReason::Signal(number) => Exit::Signal(number),
+        let ended =
+            ended.map_err(|error| Failure::failed(format!("cannot use the terminal: {error}")))?;
+        Ok((ended, live.session_id()))
     })
 }
 
@@ -184,15 +216,19 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model,
             folder,
-            sandbox,
+            sandbox: format!("sandbox {sandbox}"),
+            network: network(settings),
             notes,
             last_exchange: None,
         },
-        terminal: TerminalFeatures::detect(
-            output::can_chat(),
-            env::read().text("TERM").as_deref(),
-            env::allows_colour(),
-            true,
+        terminal: themed(
+            settings,
+            TerminalFeatures::detect(
+                output::can_chat(),
+                env::read().text("TERM").as_deref(),
+                env::allows_colour(),
+                true,
+            ),
         ),
         history_file: settings
             .folders
@@ -204,7 +240,30 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
         question_context: QuestionContext {
             sandbox: Some(confinement::summary(settings)),
         },
+        prompts: saved_prompts::read(settings.folders.config.as_deref()),
     }
+}
+
+/// Chooses the theme: the user's, or the one that fits the terminal.
+fn themed(settings: &Settings, terminal: TerminalFeatures) -> TerminalFeatures {
+    let theme = settings.chat.theme.as_deref().and_then(Theme::named);
+    let environment = env::read();
+    terminal.themed(
+        theme.unwrap_or_default(),
+        environment.text("COLORTERM").as_deref(),
+        environment.text("COLORFGBG").as_deref(),
+    )
+}
+
+/// The network of commands in a word or two.
+fn network(settings: &Settings) -> String {
+    let network = match settings.commands.network {
+        _ if confinement::is_off(settings) => return String::new(),
+        Network::On => "on",
+        Network::Session if settings.policy.opens_hosts() => "by host",
+        Network::Session | Network::Off => "off",
+    };
+    format!("network {network}")
 }
 
 #[cfg(test)]

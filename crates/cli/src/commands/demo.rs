@@ -18,7 +18,7 @@ use haft_agent::provider::Recording;
 use haft_agent::{
     Agent, Chunk, Message, Model, ModelError, ModelId, Prompt, Request, system_prompt,
 };
-use haft_chat::{QuestionContext, SinglePromptOptions, TerminalFeatures, run_single_prompt};
+use haft_chat::{QuestionContext, SinglePromptOptions, TerminalFeatures, Theme, run_single_prompt};
 use haft_config::effects::Effects;
 use haft_config::model::Model as Chosen;
 use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
@@ -58,7 +58,7 @@ const FILES: [(&str, &str, bool); 3] = [
 ];
 
 /// Time for the user to answer; after that the demo approves by itself.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Plays the demo.
 pub(crate) fn run(shared: &Shared) -> Result<Exit, Failure> {
@@ -177,6 +177,7 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
         commands: AtomicU64::new(0),
         outputs: Arc::default(),
         run_started: std::sync::Mutex::default(),
+        settings: None,
     };
     let options = SinglePromptOptions {
         terminal: TerminalFeatures::detect(
@@ -184,7 +185,13 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
             env::read().text("TERM").as_deref(),
             env::allows_colour(),
             false,
-        ),
+        )
+        .themed(
+            Theme::Auto,
+            env::read().text("COLORTERM").as_deref(),
+            env::read().text("COLORFGBG").as_deref(),
+        )
+        .ask_background(),
         columns: output::width().unwrap_or(80).clamp(40, 100),
         wraps_all_lines: on_terminal,
         question_context: QuestionContext {
@@ -208,10 +215,16 @@ async fn show_undo(runtime: &Runtime, paint: Paint) -> Result<(), Failure> {
     let run = async |line: &str| {
         let reply = runtime.call("bash", json!({ "command": line })).await;
         let text = reply.text();
+        let output: String = text
+            .trim_end()
+            .lines()
+            .map(|row| format!("  {row}\n"))
+            .collect();
         output::raw(&format!(
-            "{} {line}\n{}\n",
-            paint.bold("$"),
-            text.trim_end()
+            "{} {}\n{}",
+            paint.cyan("$"),
+            paint.bold(line),
+            paint.dim(&output)
         ))
     };
     output::raw(&format!(
@@ -229,11 +242,12 @@ async fn show_undo(runtime: &Runtime, paint: Paint) -> Result<(), Failure> {
         };
         session.undo(&last, UndoMode::Careful)
     };
-    output::raw(&format!("{} haft undo\n", paint.bold("$")))?;
+    let (sign, undo_line) = (paint.cyan("$"), paint.bold("haft undo"));
+    output::raw(&format!("{sign} {undo_line}\n"))?;
     match haft::ops::blocking::on_a_thread(undo).await {
         Ok(Ok(undone)) => {
             let files = haft::effects::files(&undone.changes);
-            output::raw(&format!("undid {}: {files}\n", undone.calls.join(", ")))?;
+            output::raw(&paint.dim(&format!("  undid {}: {files}\n", undone.calls.join(", "))))?;
         }
         // Commands cannot be recorded on every machine.
         Ok(Err(error)) => output::raw(&format!("not undone here: {error}\n"))?,
@@ -294,7 +308,7 @@ fn policy() -> Result<Policy, String> {
 /// Returns the user's answer; approves by itself if the user cannot be asked or does not
 /// answer.
 async fn answer() -> Answer {
-    if !output::can_ask() {
+    if !output::can_ask() || !is_in_foreground() {
         let _ = output::raw("  y (no terminal to ask on, so the demo approves)\n\n");
         return Answer::Approve;
     }
@@ -318,6 +332,13 @@ async fn answer() -> Answer {
     }
 }
 
+/// Whether the shell lets this process read from the terminal; a job in the background would
+/// be stopped.
+fn is_in_foreground() -> bool {
+    let group = rustix::termios::tcgetpgrp(std::io::stdin());
+    group.is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
 /// Reads lines on a separate thread, which does not keep the demo from ending.
 fn typed_lines() -> tokio::sync::mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
@@ -334,9 +355,14 @@ fn typed_lines() -> tokio::sync::mpsc::UnboundedReceiver<String> {
 fn goodbye() -> Result<(), Failure> {
     let paint = Paint::for_stdout();
     output::raw(&format!(
-        "\n{}\n  export ANTHROPIC_API_KEY=…   then run `haft` for the real thing in your folder\n  \
-         haft mcp                     the same tools for the agent you already use\n  \
-         haft call ls path=.          one tool, from the shell\n",
-        paint.bold("The temporary folder and everything started in it are gone. Next:")
+        "\nThe temporary folder and everything started in it are gone.\n\n{}\n  \
+         {}   then type {} in your folder\n  \
+         {}                     the same tools for the agent you already use\n  \
+         {}          one tool, from the shell\n",
+        paint.bold("Next:"),
+        paint.cyan("export ANTHROPIC_API_KEY=…"),
+        paint.cyan("haft"),
+        paint.cyan("haft mcp"),
+        paint.cyan("haft call ls path=."),
     ))
 }

@@ -67,6 +67,13 @@ pub(crate) fn run(shared: &Shared, args: &Doctor) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Returns what the command prints, about a session that is running.
+pub(crate) async fn report(settings: &Settings, runtime: &Runtime) -> Result<String, Failure> {
+    let mut findings = examine(settings, runtime).await?;
+    findings.code = code(settings);
+    Ok(as_text(settings, &findings))
+}
+
 /// Describes how code runs, if not with `execute`.
 fn code(settings: &Settings) -> Option<String> {
     if !has_virtual_paths(&settings.toolset) {

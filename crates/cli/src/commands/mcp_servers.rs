@@ -1,6 +1,6 @@
 //! `haft mcp list` and `haft mcp test`: the MCP servers whose tools haft uses.
 
-mod list;
+pub(crate) mod list;
 mod sign_in;
 mod test;
 

@@ -1,7 +1,7 @@
 //! `haft sessions`: lists, shows, exports and deletes recorded sessions.
 
 mod delete;
-mod export;
+pub(crate) mod export;
 mod files;
 mod fork;
 mod html;
@@ -18,6 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::{effects, record, session};
 use haft_config::Settings;
 use haft_store::sessions::{Error, Sessions};
+pub(crate) use list::age;
 use std::path::Path;
 
 /// Runs the command.

@@ -25,7 +25,33 @@ fn colours_are_those_of_the_terminal() {
     assert_eq!(seat.colour("+one"), vt100::Color::Idx(2));
     // Only the 16 colours that the user can configure.
     let raw = seat.raw();
-    assert!(!raw.contains("38;5;") && !raw.contains("38;2;") && !raw.contains("\x1b[4"));
+    assert!(!raw.contains("38;5;") && !raw.contains("38;2;") && !raw.contains("48;"));
+}
+
+#[test]
+fn a_theme_has_backgrounds_and_colours_for_code() {
+    let script = json!({ "theme": "dark", "prompts": [[
+        { "say": "```rust\nlet x = 1;\n```\n" },
+        { "call": { "tool": "bash", "with": { "command": "printf '\\033[31m'; echo re''d" } } },
+        { "call": { "tool": "write", "with": { "path": "a.rs", "content": "fn new() {}\n" } } },
+        { "say": "Done." }
+    ]] });
+    let seat = Seat::new(script).with("COLORTERM", "truecolor");
+    let mut seat = seat.file("a.rs", "fn old() {}\n").size(40, 80).sit();
+    seat.wait("›");
+    seat.keys("go\r");
+    seat.wait("Done.");
+    assert_eq!(seat.colour("let"), vt100::Color::Rgb(0xc7, 0x92, 0xea));
+    // A command's own colours, not its escape sequences.
+    assert_eq!(seat.colour("red"), vt100::Color::Idx(1));
+    assert!(!seat.screen().iter().any(|row| row.contains("\\x1b")));
+    // Overwriting a file shows what is lost.
+    seat.wait("1 -fn old() {}");
+    seat.wait("1 +fn new() {}");
+    seat.keys("/theme\r");
+    seat.wait("▸ dark");
+    seat.keys("light\r");
+    seat.wait("chat: { theme: light }");
 }
 
 #[test]
@@ -114,7 +140,17 @@ fn another_size_leaves_no_rows_behind() {
         typed.push('x');
         seat.wait(&typed);
         let screen = seat.screen();
-        for words in ["Words that stay.", "answering", "sandbox full · 1.2k"] {
+        for words in [
+            "Words that stay.",
+            "answering",
+            "sandbox full · 1.2k",
+            "╭",
+            "╰",
+        ] {
+            // A low screen has no border.
+            if rows < 20 && matches!(words, "╭" | "╰") {
+                continue;
+            }
             let count = screen.iter().filter(|row| row.contains(words)).count();
             assert_eq!(count, 1, "{words} {screen:#?}");
         }

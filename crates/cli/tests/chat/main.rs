@@ -38,8 +38,10 @@ fn a_chat_starts_and_ends() {
             "haft 1.2.3 · scripted · /work · sandbox full",
             "a note on trust",
             "",
-            "›",
-            "scripted · sandbox full · /help"
+            &format!("╭{}╮", "─".repeat(78)),
+            "│ › Ask, or type / for commands, @ for files, ! for the shell                  │",
+            &format!("╰{}╯", "─".repeat(78)),
+            " scripted · sandbox full · /help"
         ]
     );
     seat.keys("exit\r");

@@ -28,22 +28,21 @@ fn yes_runs_it() {
     let screen = seat.screen();
     let start = screen
         .iter()
-        .position(|row| row.starts_with("Allow write"))
+        .position(|row| row.contains("Allow write"))
         .unwrap();
+    let rows = screen[start..]
+        .iter()
+        .map(|row| row.trim_matches(['│', ' ']));
     assert_eq!(
-        screen[start..],
+        rows.collect::<Vec<_>>(),
         [
             "Allow write to change this file?",
-            "  path:",
-            "  | a.txt",
-            "  content:",
-            "  | hello",
-            "  |",
-            "  asked by: haft.yaml:2 { ask: write }, about write a.txt",
-            "  sandbox: full, no network",
-            "  rule: { allow: write, path: a.txt } (for this session)",
-            "",
-            "y\u{a0}approve · n\u{a0}reject · e\u{a0}edit · s\u{a0}for\u{a0}this\u{a0}session · Esc\u{a0}stop",
+            "| a.txt",
+            "content: hello",
+            "rule: { allow: write, path: a.txt } (for this session)",
+            "asked by: haft.yaml:2 { ask: write }, about write a.txt",
+            "y\u{a0}approve · n\u{a0}reject · e\u{a0}edit · s\u{a0}for\u{a0}this\u{a0}session · v\u{a0}show\u{a0}all · Esc\u{a0}stop",
+            screen[screen.len() - 2].as_str(),
             "scripted · sandbox full · 1.2k tokens · $0.01",
         ]
     );
@@ -72,7 +71,7 @@ fn no_can_say_why() {
     seat.wait("why not");
     seat.keys("not in this folder\r");
     seat.wait("the user said no: not in this folder");
-    seat.wait("  | y");
+    seat.wait("content: y");
     seat.wait(KEYS);
     seat.keys("n\r");
     seat.wait("/help");
@@ -162,10 +161,7 @@ fn the_question_shows_exactly_what_runs() {
     seat.wait("  | echo \\x1b[2J\\u{202e}");
     seat.wait("; rm -rf x");
     seat.wait("  | y approve");
-    let count = command.chars().count();
-    seat.wait(&format!(
-        "  command ({count} characters; not ASCII: \\u{{202e}} U+202E):"
-    ));
+    seat.wait("not ASCII: \\u{202e} U+202E");
     let raw = seat.raw();
     assert!(!raw.contains("\x1b[2J\\u") && !raw.contains('\u{202e}'));
 }
@@ -174,11 +170,18 @@ fn the_question_shows_exactly_what_runs() {
 fn long_arguments_are_shown_when_asked_for() {
     let long: String = (0..200).map(|number| format!("row {number}\n")).collect();
     let mut seat = sit(asked(json!([write(&long)])));
-    assert!(!seat.raw().contains("row 199"));
+    assert!(!seat.raw().contains("row 150"));
+    // Never more than a third of the screen.
+    let screen = seat.screen();
+    let top = screen.iter().position(|row| row.starts_with('╭')).unwrap();
+    let bottom = screen.iter().position(|row| row.starts_with('╰')).unwrap();
+    assert!(bottom - top < 8, "{screen:#?}");
+    seat.wait("more lines: press v");
     seat.wait("v\u{a0}show\u{a0}all");
     seat.keys("v");
     seat.wait("  | row 199");
     seat.wait_gone("show\u{a0}all");
+    assert!(seat.raw().contains("row 150"));
     seat.keys("y");
     seat.wait("new, 200 lines");
 }

@@ -12,8 +12,8 @@ use haft::{
 };
 use haft_agent::{AgentEvent, EventKind, Usage};
 use haft_chat::{
-    ChatEvent, Driver, EndReason, EventStream, Greeting, LastExchange, QuestionContext, Setup,
-    TerminalFeatures,
+    ChatEvent, Driver, EndReason, EventStream, Greeting, LastExchange, QuestionContext,
+    SavedPrompt, SessionEntry, Setup, TerminalFeatures, Theme,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,8 +37,15 @@ struct Script {
     /// Whether an earlier run is unfinished.
     #[serde(default)]
     left: bool,
+    /// Theme of the chat.
+    #[serde(default = "terminal")]
+    theme: String,
     /// Last prompt and answer in it.
     before: Option<(String, String)>,
+}
+
+fn terminal() -> String {
+    "terminal".to_owned()
 }
 
 #[derive(Deserialize, Clone)]
@@ -114,6 +121,7 @@ pub(crate) fn play(script: &Path) -> i32 {
                 model: "scripted".to_owned(),
                 folder: "/work".to_owned(),
                 sandbox: "sandbox full".to_owned(),
+                network: String::new(),
                 notes: vec!["a note on trust".to_owned()],
                 last_exchange: script
                     .before
@@ -125,6 +133,11 @@ pub(crate) fn play(script: &Path) -> i32 {
                 variable("TERM").as_deref(),
                 colour,
                 true,
+            )
+            .themed(
+                Theme::named(&script.theme).unwrap(),
+                variable("COLORTERM").as_deref(),
+                None,
             ),
             history_file: Some(script.state.join("history")),
             scratch_folder: Some(script.state.clone()),
@@ -132,12 +145,20 @@ pub(crate) fn play(script: &Path) -> i32 {
             question_context: QuestionContext {
                 sandbox: Some("sandbox: full, no network".to_owned()),
             },
+            prompts: vec![SavedPrompt {
+                name: "review".to_owned(),
+                description: "Reviews a file".to_owned(),
+                hint: Some("FILE".to_owned()),
+                prompt: "Review $ARGUMENTS.".to_owned(),
+            }],
         };
         haft_chat::run(actor, setup, requests).await.unwrap()
     });
     runtime.shutdown_background();
     match ended {
         EndReason::Quit => 0,
+        EndReason::Switch(None) => 70,
+        EndReason::Switch(Some(_)) => 71,
         EndReason::Signal(number) => 128 + i32::from(number),
     }
 }
@@ -542,8 +563,16 @@ impl Driver for Actor {
             .collect()
     }
 
-    async fn list_sessions(&self) -> Result<Vec<String>, String> {
-        Ok(vec!["s1  yesterday  fix the test".to_owned()])
+    async fn list_sessions(&self) -> Result<Vec<SessionEntry>, String> {
+        let entry = |id: &str, title: &str| SessionEntry {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            about: "yesterday".to_owned(),
+        };
+        Ok(vec![
+            entry("s1", "fix the test"),
+            entry("s0", "write the docs"),
+        ])
     }
 
     fn session_id(&self) -> Option<String> {

@@ -7,6 +7,13 @@ fn say(text: &str) -> serde_json::Value {
     json!({ "say": text })
 }
 
+const PLACEHOLDER: &str = "Ask, or type / for commands, @ for files, ! for the shell";
+
+/// Border of the input line on a screen with 80 columns.
+fn border(left: char, right: char) -> String {
+    format!("{left}{}{right}", "─".repeat(78))
+}
+
 #[test]
 fn an_answer_appears_above_the_input_line() {
     let script = json!({ "prompts": [[
@@ -28,28 +35,35 @@ fn an_answer_appears_above_the_input_line() {
             "",
             "› do it",
             "",
-            "# Plan",
+            "Plan",
             "Some words.",
             "",
-            "```rust",
+            "╭ rust",
             "fn main() {}",
-            "```",
+            "╰",
             "",
             "● bash echo one; echo two; exit 3 · exit 3",
             "  one",
             "  two",
+            "",
             "● edit a.txt · +1 −1",
-            "   x",
-            "  -old",
-            "  +new",
+            "   1  x",
+            "   2 -old",
+            "   2 +new",
+            "",
             "✗ read none · failed",
             "  file not found: none",
             "  Use find or ls to see what is there.",
             "",
             "Done.",
             "",
-            "›",
-            "scripted · sandbox full · 1.2k tokens · $0.01 · /help"
+            &border('╭', '╮'),
+            &format!(
+                "│ › {PLACEHOLDER}{}│",
+                " ".repeat(76 - 1 - PLACEHOLDER.chars().count())
+            ),
+            &border('╰', '╯'),
+            " scripted · sandbox full · 1.2k tokens · $0.01 · /help"
         ]
     );
     seat.keys("\x04");
@@ -122,7 +136,7 @@ fn lines_can_be_many_and_come_back() {
     seat.wait("›");
     seat.keys("one\\\rtwo\x1b\rthree\nfour");
     seat.wait("  four");
-    assert_eq!(seat.cursor().1, 6);
+    assert_eq!(seat.cursor().1, 8);
     seat.keys("\r");
     seat.wait("A.");
     // A paste is one piece, with any line endings.
@@ -182,23 +196,34 @@ fn names_are_completed() {
         .file("src/main.rs", "")
         .file("src/domain.rs", "")
         .file("ignored/main.rs", "")
-        .file(".gitignore", "ignored\n");
+        .file(".gitignore", "ignored\n")
+        .size(50, 80);
     let mut seat = seat.sit();
     seat.wait("›");
     seat.keys("look at @dom\t");
     seat.wait("› look at @src/domain.rs");
-    seat.keys("\x15@main\t");
-    seat.wait("▸ @src/main.rs");
-    seat.keys("\t");
-    seat.wait("▸ @src/domain.rs");
-    seat.keys("\x1b[Z\r");
+    // The menu opens while typing.
+    seat.keys("\x15@main");
+    seat.wait("▸ src/main.rs");
+    seat.keys("\x1b[B");
+    seat.wait("▸ src/domain.rs");
+    seat.keys("\x1b[A\r");
+    seat.wait("› @src/main.rs");
     seat.wait_gone("▸");
     assert!(!seat.raw().contains("ignored"));
-    seat.keys(" now\r");
+    seat.keys("now\r");
     seat.wait("Read.");
     assert_eq!(seat.received(), [json!({ "prompt": "@src/main.rs now" })]);
     seat.wait("/help");
-    seat.keys("/to\t\r");
+    // Esc closes it, and it stays closed for this word.
+    seat.keys("@ma");
+    seat.wait("▸ src/main.rs");
+    seat.keys("\x1b");
+    seat.wait_gone("▸");
+    seat.keys("i");
+    seat.wait("› @mai");
+    assert!(!seat.screen().iter().any(|row| row.contains('▸')));
+    seat.keys("\x15/to\t\r");
     seat.wait("  bash   Run a command");
 }
 
@@ -210,10 +235,14 @@ fn slash_commands() {
         ("/help", "Ctrl-Z                      suspend"),
         ("/tools", "  bash  "),
         ("/model", "the model is scripted"),
+        ("/context", "the size of the context is not known"),
+        ("/doctor", "nothing is known about this"),
+        ("/export", "this session cannot be exported"),
         ("/model other", "using other from now on"),
         ("/model nobody", "there is no model nobody"),
         ("/cost", "  received  0 tokens"),
         ("/sessions", "s1  yesterday  fix the test"),
+        ("/review a.rs", "the script is over"),
         ("/compact", "there was nothing to make shorter"),
         ("/modle", "unknown command: /modle; did you mean /model?"),
         ("prompt", "the script is over"),
@@ -262,16 +291,23 @@ fn provider_failures_are_shown() {
 
 #[test]
 fn a_large_paste_is_sent_whole() {
-    let mut seat = Seat::new(json!({ "prompts": [[say("Long.")]] })).sit();
+    let mut seat = Seat::new(json!({ "prompts": [[say("Long.")], [say("Short.")]] })).sit();
     seat.wait("›");
     let text: String = (0..20_000)
         .map(|number| format!("row {number}\n"))
         .collect();
     seat.paste(text.trim_end());
-    seat.wait("row 19999");
+    seat.wait("› [pasted 20000 lines]");
     seat.keys("\r");
     seat.wait("Long.");
     assert_eq!(seat.received(), [json!({ "prompt": text.trim_end() })]);
+    // One key deletes the whole paste.
+    seat.wait("/help");
+    seat.paste(&"row\n".repeat(9));
+    seat.wait("› [pasted 9 lines]");
+    seat.keys("\x7fhi\r");
+    seat.wait("Short.");
+    assert_eq!(seat.received()[1], json!({ "prompt": "hi" }));
 }
 
 #[test]
@@ -320,4 +356,47 @@ fn background_events_are_shown_while_idle() {
         let has = |text: &str| rows.iter().any(|row| row.contains(text));
         has("↳ bash while") && !has("in the background") && has("› meanwhile")
     });
+}
+
+#[test]
+fn commands_have_a_menu() {
+    let mut seat = Seat::new(json!({ "prompts": [[say("Reviewed.")]] })).sit();
+    seat.wait("›");
+    seat.keys("/");
+    seat.wait("▸ /help");
+    seat.wait("show this help");
+    seat.keys("rev");
+    seat.wait("▸ /review");
+    seat.wait("Reviews a file (FILE)");
+    // A command with arguments waits for them.
+    seat.keys("\r");
+    seat.wait("› /review");
+    seat.keys("a.rs\r");
+    seat.wait("Reviewed.");
+    assert_eq!(seat.received(), [json!({ "prompt": "Review a.rs." })]);
+    seat.wait("/help");
+    // Another one runs at once.
+    seat.keys("/mod\r");
+    seat.wait("the model is scripted");
+}
+
+#[test]
+fn a_session_is_picked_from_a_menu() {
+    let mut seat = Seat::new(json!({})).sit();
+    seat.wait("›");
+    seat.keys("/resume\r");
+    seat.wait("▸ fix the test");
+    seat.keys("docs");
+    seat.wait("▸ write the docs");
+    seat.keys("\x1b");
+    seat.wait_gone("▸");
+    seat.keys("/resume\r");
+    seat.wait("▸ fix the test");
+    seat.keys("\r");
+    assert_eq!(seat.ended(), 71);
+    assert!(seat.is_given_back());
+    let mut seat = Seat::new(json!({})).sit();
+    seat.wait("›");
+    seat.keys("/new\r");
+    assert_eq!(seat.ended(), 70);
 }

@@ -36,6 +36,7 @@ impl EditorSeat {
                 commands: AtomicU64::new(0),
                 outputs: Arc::default(),
                 run_started: std::sync::Mutex::default(),
+                settings: None,
             },
         }
     }

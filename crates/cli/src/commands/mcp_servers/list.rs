@@ -37,9 +37,14 @@ pub(super) fn run(shared: &Shared, args: &List) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Done);
     }
-    let rows: Vec<Vec<String>> = servers.iter().map(ServerStatus::row).collect();
-    output::text(&text::table(&rows, None))?;
+    output::text(&as_table(&servers))?;
     Ok(Exit::Done)
+}
+
+/// Formats servers as a table.
+pub(crate) fn as_table(servers: &[ServerStatus]) -> String {
+    let rows: Vec<Vec<String>> = servers.iter().map(ServerStatus::row).collect();
+    text::table(&rows, None)
 }
 
 /// Returns the status of every configured server.

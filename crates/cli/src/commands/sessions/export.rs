@@ -58,6 +58,20 @@ pub(super) fn run(
     printed
 }
 
+/// Returns a session as Markdown.
+pub(crate) fn as_markdown(
+    sessions: &Sessions,
+    store: Option<&Store>,
+    id: &str,
+) -> Result<String, haft_store::sessions::Error> {
+    let mut text = String::new();
+    transcript::walk(sessions, store, id, |piece| {
+        text.push_str(&markdown::of(&piece));
+        ControlFlow::Continue(())
+    })?;
+    Ok(text)
+}
+
 /// Formats an entry as a line of JSON.
 fn line(entry: &RecordItem) -> String {
     let mut line = match entry {

@@ -98,7 +98,7 @@ fn row(summary: &Summary, now: SystemTime, with_folder: bool) -> Vec<String> {
 }
 
 /// Formats an age in the largest unit that fits.
-fn age(now: SystemTime, then: SystemTime) -> String {
+pub(crate) fn age(now: SystemTime, then: SystemTime) -> String {
     let seconds = now.duration_since(then).map_or(0, |since| since.as_secs());
     match seconds {
         0..60 => format!("{seconds}s"),

@@ -1,11 +1,11 @@
-//! The user's own slash commands: `commands/*.md` in the config folder.
+//! The user's own slash commands, in the chat and in editors: `commands/*.md` in the config folder.
 #![expect(
     clippy::disallowed_methods,
     reason = "the user's own configuration, which no tool may touch"
 )]
 
 use haft::ops::text::{brief, front_matter};
-use haft_acp::SlashCommand;
+use haft_chat::SavedPrompt;
 use std::path::Path;
 
 /// Folder in the config folder.
@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 256 << 10;
 const MAX_DESCRIPTION: usize = 200;
 
 /// Reads the commands, sorted by name.
-pub(super) fn read(config: Option<&Path>) -> Vec<SlashCommand> {
+pub(crate) fn read(config: Option<&Path>) -> Vec<SavedPrompt> {
     let folder = config.map(|config| config.join(FOLDER));
     let files = folder.and_then(|folder| std::fs::read_dir(folder).ok());
     let mut commands: Vec<_> = files
@@ -35,7 +35,7 @@ pub(super) fn read(config: Option<&Path>) -> Vec<SlashCommand> {
     commands
 }
 
-fn command(path: &Path) -> Option<SlashCommand> {
+fn command(path: &Path) -> Option<SavedPrompt> {
     let is_markdown = path.extension().is_some_and(|kind| kind == "md");
     let name = path.file_stem()?.to_str()?;
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
@@ -51,7 +51,7 @@ fn command(path: &Path) -> Option<SlashCommand> {
 }
 
 /// Reads `description` and `argument-hint` of the front matter; the rest is the prompt.
-fn parse(name: &str, text: &str) -> SlashCommand {
+fn parse(name: &str, text: &str) -> SavedPrompt {
     let text = text.replace("\r\n", "\n");
     let (front, prompt) = match front_matter::split(&text) {
         Ok((front, prompt)) => (front.unwrap_or_default(), prompt),
@@ -73,7 +73,7 @@ fn parse(name: &str, text: &str) -> SlashCommand {
     };
     let description = value("description").or_else(first_line);
     let takes_arguments = prompt.contains("$ARGUMENTS");
-    SlashCommand {
+    SavedPrompt {
         name: name.to_owned(),
         description: description.unwrap_or_else(|| name.to_owned()),
         hint: value("argument-hint").or(takes_arguments.then(|| "arguments".to_owned())),
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_command_is_a_prompt_with_a_description() {
         let text = "---\ndescription: \"Reviews a file\"\n---\nReview $ARGUMENTS.\n";
-        let expected = SlashCommand {
+        let expected = SavedPrompt {
             name: "review".to_owned(),
             description: "Reviews a file".to_owned(),
             hint: Some("arguments".to_owned()),
