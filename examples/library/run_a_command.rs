@@ -49,6 +49,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
                 helper: itself.helper(),
                 network: Network::Off,
                 sockets: Vec::new(),
+                readable: Vec::new(),
             },
             gateway: None,
             caches: None,

@@ -53,6 +53,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
                 helper: itself.helper(),
                 network: Network::On,
                 sockets: Vec::new(),
+                readable: Vec::new(),
             },
             gateway: None,
             caches: None,

@@ -101,8 +101,10 @@ impl Line {
     /// Makes the line wrap between words.
     #[must_use]
     pub(crate) fn wrapping_at_words(self) -> Self {
-        let mut line = Self::default();
-        line.fill = self.fill;
+        let mut line = Self {
+            fill: self.fill,
+            ..Self::default()
+        };
         for span in &self.spans {
             line.push(&span.text, span.style);
         }

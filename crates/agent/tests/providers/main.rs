@@ -6,6 +6,7 @@ mod caching;
 mod calls;
 #[cfg(test)]
 mod common;
+#[cfg(test)]
 mod effort;
 #[cfg(test)]
 mod faults;

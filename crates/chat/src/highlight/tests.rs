@@ -5,7 +5,7 @@ use proptest::prelude::*;
 fn coloured(highlighter: &mut Highlighter, line: &str) -> Vec<(String, Colour)> {
     let pieces = highlighter.line(line).into_iter();
     pieces
-        .map(|(range, colour)| (line[range].to_owned(), colour))
+        .map(|(range, colour)| (line.get(range).unwrap().to_owned(), colour))
         .collect()
 }
 

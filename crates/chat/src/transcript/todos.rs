@@ -7,10 +7,10 @@ use serde_json::Value;
 const MAX_ROWS: usize = 6;
 
 #[derive(Debug, Default)]
-pub(super) struct Todos(Vec<(String, Progress)>);
+pub(super) struct Todos(Vec<(String, Status)>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum Status {
     Pending,
     InProgress,
     Completed,
@@ -24,19 +24,21 @@ impl Todos {
         };
         let item = |item: &Value| {
             let text = item.get("content")?.as_str()?;
-            let progress = match item.get("status")?.as_str()? {
-                "completed" => Progress::Completed,
-                "in_progress" => Progress::InProgress,
-                _ => Progress::Pending,
+            let status = match item.get("status")?.as_str()? {
+                "completed" => Status::Completed,
+                "in_progress" => Status::InProgress,
+                _ => Status::Pending,
             };
-            Some((text.to_owned(), progress))
+            Some((text.to_owned(), status))
         };
         self.0 = items.iter().filter_map(item).collect();
     }
 
     fn done(&self) -> usize {
         let items = self.0.iter();
-        items.filter(|(_, how)| *how == Progress::Completed).count()
+        items
+            .filter(|(_, status)| *status == Status::Completed)
+            .count()
     }
 
     /// The list, from the last completed item on; nothing if everything is done.
@@ -48,18 +50,18 @@ impl Todos {
         let open = self
             .0
             .iter()
-            .position(|(_, how)| *how != Progress::Completed);
+            .position(|(_, status)| *status != Status::Completed);
         let first = open.unwrap_or(0).saturating_sub(1);
         let mut rows = vec![
             Line::new("  todo ", Style::DIM)
                 .and(&format!("{done}/{}", self.0.len()), Style::BOLD)
                 .truncated(columns),
         ];
-        for (text, progress) in self.0.iter().skip(first).take(MAX_ROWS) {
-            let (mark, style, of_mark) = match progress {
-                Progress::Completed => ("☑", Style::DIM.and(Style::STRUCK), Style::GREEN),
-                Progress::InProgress => ("▸", Style::BOLD, Style::YELLOW),
-                Progress::Pending => ("☐", Style::PLAIN, Style::DIM),
+        for (text, status) in self.0.iter().skip(first).take(MAX_ROWS) {
+            let (mark, style, of_mark) = match status {
+                Status::Completed => ("☑", Style::DIM.and(Style::STRUCK), Style::GREEN),
+                Status::InProgress => ("▸", Style::BOLD, Style::YELLOW),
+                Status::Pending => ("☐", Style::PLAIN, Style::DIM),
             };
             let line = Line::new(&format!("  {mark} "), of_mark).and(text, style);
             rows.push(line.truncated(columns));

@@ -110,10 +110,6 @@ impl Live {
 }
 
 /// Writes a file that does not exist yet.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the user names the file, and it is none of a tool"
-)]
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = std::fs::File::create_new(path)?;
     file.write_all(text.as_bytes())

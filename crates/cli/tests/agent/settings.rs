@@ -150,7 +150,7 @@ fn the_effort_is_chosen_by_flag_variable_and_file_and_not_sent_otherwise() {
             .env("HAFT_EFFORT", "high"),
     );
     assert_eq!(asked(), "low");
-    let wrong = Ended::of(bed.command(&["run", "Go", "--effort", "lots"]));
+    let wrong = Ended::of(&mut bed.command(&["run", "Go", "--effort", "lots"]));
     assert_eq!(wrong.code, Some(2));
     bed.project("effort: medium\n");
     bed.says(&["run", "Go"]);

@@ -97,12 +97,11 @@ impl Plan {
 
     /// Entries that the undo changes though others have written them.
     pub(super) fn touched(&self) -> impl Iterator<Item = PathBuf> {
-        let entries = self.todo.iter().filter_map(|at| {
+        self.todo.iter().filter_map(|at| {
             let entry = self.picture.entry(*at)?;
             let is_edited = self.is_edited(entry, self.state(*at));
             is_edited.then(|| self.present_path(entry))
-        });
-        entries
+        })
     }
 
     /// Paths of these files after the undo.

@@ -31,6 +31,7 @@ fn body_of(
             max_output: None,
         },
         context_window: None,
+        effort: None,
         is_own: false,
     };
     change(&mut ask);
