@@ -77,10 +77,10 @@ pub(crate) struct Shared {
     #[arg(long, global = true, value_name = "NAME", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(haft::toolsets::NAMES))]
     pub(crate) toolset: Option<String>,
-    /// Preset of the toolset: which of its tools the model gets
+    /// Preset of the toolset: which tools the model gets
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) preset: Option<String>,
-    /// What commands may write: workspace, strict, read-only or off
+    /// Confine commands: workspace, strict, read-only or off
     #[arg(long, global = true, value_name = "MODE", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(haft_config::MODES))]
     pub(crate) sandbox: Option<String>,
@@ -94,7 +94,7 @@ pub(crate) struct Shared {
     /// Model to use
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// How much the model thinks: minimal, low, medium, high or max
+    /// Thinking effort: minimal, low, medium, high or max
     #[arg(long, global = true, value_name = "LEVEL", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(haft_config::EFFORTS))]
     pub(crate) effort: Option<String>,
