@@ -32,6 +32,8 @@ pub(super) struct Notes {
     pub(super) why: Option<String>,
     /// Whether the session's limit leaves no space for more records.
     pub(super) is_full: bool,
+    /// Bytes of the session's limit that are reserved for the end of the set.
+    pub(super) promised: u64,
     pub(super) finished: Option<Counts>,
 }
 
@@ -65,6 +67,7 @@ impl Notes {
             objects: Objects::new(PathBuf::new()),
             why: None,
             is_full: false,
+            promised: 0,
             finished: None,
         }
     }
@@ -176,11 +179,14 @@ impl Notes {
         if self.out.is_empty() {
             return Ok(());
         }
-        if self.is_full || !session.reserve_records(self.out.len())? {
+        if self.is_full {
             self.out.clear();
-            if self.is_full {
-                return Ok(());
-            }
+            return Ok(());
+        }
+        if let Some(promised) = session.reserve_records(self.out.len())? {
+            self.promised += promised;
+        } else {
+            self.out.clear();
             self.is_full = true;
             let why = "effects.max_session is reached".to_owned();
             Record::Incomplete(why.clone()).append(&mut self.out);

@@ -263,6 +263,7 @@ impl Recorder {
                 Err(error) => unreadable(&error),
             },
         };
+        self.shared.session.release(inner.promised);
         // Frees the notes now, not with the last clone.
         *inner = Notes {
             finished: Some(counts.clone()),

@@ -184,12 +184,19 @@ impl Session {
     }
 
     /// Counts records that are about to be written, and what the end of the set will say about
-    /// them. Returns `false` if the limit is reached.
-    pub(super) fn reserve_records(&self, bytes: usize) -> io::Result<bool> {
-        let most = self.shared.store.bounds().max_session;
-        let bytes = 2 * bytes as u64 + PER_RECORD;
-        let spare = most.saturating_sub(SPARE);
-        self.shared.space.reserve(self, bytes, spare)
+    /// them. Returns the bytes promised to the end, or `None` if the limit is reached.
+    pub(super) fn reserve_records(&self, bytes: usize) -> io::Result<Option<u64>> {
+        let spare = self.shared.store.bounds().max_session.saturating_sub(SPARE);
+        let bytes = bytes as u64;
+        let end = bytes + PER_RECORD;
+        let space = &self.shared.space;
+        let fits = space.reserve_with_end(self, bytes, end, spare)?;
+        Ok(fits.then_some(end))
+    }
+
+    /// Releases what was promised to the end of a set, which is written now.
+    pub(super) fn release(&self, promised: u64) {
+        self.shared.space.release(promised);
     }
 
     /// Number of the last set that this process made, or 0.

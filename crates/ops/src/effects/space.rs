@@ -11,28 +11,57 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that a session uses, once they were counted.
+/// Bytes that a session uses and will use.
 #[derive(Debug, Default)]
-pub(super) struct Space(Mutex<Option<u64>>);
+pub(super) struct Space(Mutex<Used>);
+
+#[derive(Debug, Default)]
+struct Used {
+    /// Bytes on disk, once they were counted.
+    on_disk: Option<u64>,
+    /// Bytes that the ends of open sets will need.
+    promised: u64,
+}
 
 impl Space {
     /// Counts bytes that are about to be kept. If that exceeds the limit, the oldest sets go.
     /// Returns `false` if the limit is reached even so.
     pub(super) fn reserve(&self, session: &Session, bytes: u64, most: u64) -> io::Result<bool> {
+        self.reserve_with_end(session, bytes, 0, most)
+    }
+
+    /// Like `reserve`, and counts `end` bytes that the end of a set will need, until they are
+    /// released.
+    pub(super) fn reserve_with_end(
+        &self,
+        session: &Session,
+        bytes: u64,
+        end: u64,
+        most: u64,
+    ) -> io::Result<bool> {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sum = match *used {
-            Some(used) => used,
+        let mut on_disk = match used.on_disk {
+            Some(on_disk) => on_disk,
             None => usage(session.folder())?,
         };
-        if sum.saturating_add(bytes) > most {
-            sum = evict(session, most.saturating_sub(bytes))?;
+        let needed = bytes.saturating_add(end).saturating_add(used.promised);
+        if on_disk.saturating_add(needed) > most {
+            on_disk = evict(session, most.saturating_sub(needed))?;
         }
-        let fits = sum.saturating_add(bytes) <= most;
+        let fits = on_disk.saturating_add(needed) <= most;
         if fits {
-            sum = sum.saturating_add(bytes);
+            on_disk = on_disk.saturating_add(bytes);
+            used.promised = used.promised.saturating_add(end);
         }
-        *used = Some(sum);
+        used.on_disk = Some(on_disk);
         Ok(fits)
+    }
+
+    /// Releases what was promised to a set that has ended; its end counts as used instead.
+    pub(super) fn release(&self, promised: u64) {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        used.promised = used.promised.saturating_sub(promised);
+        used.on_disk = used.on_disk.map(|bytes| bytes.saturating_add(promised));
     }
 }
 
