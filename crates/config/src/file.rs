@@ -92,7 +92,7 @@ pub(crate) struct File {
     #[schemars(extend("examples" = ["claude-sonnet-4-5"]))]
     #[schemars(extend("x-flag" = "--model", "x-variable" = "HAFT_MODEL"))]
     pub(crate) model: Option<Setting<String>>,
-    /// How much the model thinks: minimal, low, medium, high or max; default: its own.
+    /// Thinking: minimal, low, medium, high or max.
     #[schemars(extend("examples" = ["medium"]))]
     #[schemars(extend("x-flag" = "--effort", "x-variable" = "HAFT_EFFORT"))]
     pub(crate) effort: Option<Setting<OneOf<Efforts>>>,

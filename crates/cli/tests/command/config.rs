@@ -408,10 +408,15 @@ fn init_writes_once_and_every_line_of_it_is_valid() {
         .lines()
         .map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line)))
         .collect();
+    let line = used
+        .lines()
+        .position(|line| line.starts_with("log:"))
+        .unwrap()
+        + 1;
     scratch.file("haft.yaml", used);
     assert_eq!(
         scratch.shown("log", &[], &[]),
-        (json!("warn"), "haft.yaml:29".to_owned())
+        (json!("warn"), format!("haft.yaml:{line}"))
     );
 }
 
