@@ -16,6 +16,19 @@ pub fn schema() -> serde_json::Value {
         let title = format!("Events of haft, version {VERSION}");
         fields.insert("title".to_owned(), title.into());
     }
+    let tool_end = schema
+        .pointer_mut("/$defs/EventKind/oneOf")
+        .and_then(serde_json::Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .find(|kind| kind["properties"]["type"]["const"] == "tool_end");
+    if let Some(tool_end) = tool_end {
+        tool_end["properties"]["content"] = serde_json::json!({
+            "type": "array",
+            "items": { "$ref": "#/$defs/Content" },
+            "description": "What the model gets, in `haft run --json`; anything but text is described in words.",
+        });
+    }
     schema
 }
 
@@ -35,6 +48,22 @@ pub struct Event {
     pub seq: u64,
     /// Time, as RFC 3339 in UTC.
     pub time: String,
+}
+
+impl Event {
+    /// Returns the event for programs that follow a run: as it is recorded, and `tool_end`
+    /// with the content of the reply.
+    #[must_use]
+    pub fn with_content(&self) -> serde_json::Value {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let EventKind::Tool(haft::EventKind::ToolEnd { content, .. }) = &self.kind {
+            let blocks = content.iter().map(|block| block.in_words());
+            value["content"] = blocks
+                .map(|text| serde_json::json!({ "type": "text", "text": text }))
+                .collect();
+        }
+        value
+    }
 }
 
 /// The kinds of events.

@@ -279,7 +279,7 @@ pub(crate) enum Command {
     /// Remove what is kept for `haft undo`, or with --caches the caches of commands.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft clean --yes\n  haft clean --caches\n  haft clean --yes --quiet"
+        after_help = "Examples:\n  haft clean --yes\n  haft clean --caches"
     )]
     Clean(effects::Clean),
     /// List the tools the model gets, or show one of them.
@@ -420,6 +420,9 @@ pub(crate) struct Call {
     /// Print content, is_error and details as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Exit with the exit code of the command that the tool ran
+    #[arg(long)]
+    pub(crate) exit_code: bool,
 }
 
 #[derive(Debug, Args)]

@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Waiting,
     /// A signal ended the command; the field is its number.
     Signal(u8),
+    /// The exit code of a command that a tool ran.
+    Of(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -27,6 +29,7 @@ impl From<Exit> for ExitCode {
             Exit::Waiting => 3,
             // As shells report a process that a signal killed.
             Exit::Signal(number) => 128_u8.saturating_add(number),
+            Exit::Of(code) => code,
         })
     }
 }

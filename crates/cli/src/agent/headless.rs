@@ -67,7 +67,7 @@ pub(crate) async fn work(
         };
         let Some(event) = event else { break };
         if mode.json {
-            output::json(&serde_json::to_value(&event).unwrap_or_default())?;
+            output::json(&event.with_content())?;
         }
         progress.show(&event);
         if event.parent.is_none()

@@ -1,6 +1,7 @@
 //! Progress of a non-interactive run on stderr, one line per call.
 
 use crate::{output, text};
+use haft::Content;
 use haft::ops::effects::Counts;
 use haft_agent::{AgentEvent, Event, EventKind};
 use haft_chat::background_task_line;
@@ -105,16 +106,28 @@ fn tool(event: &haft::EventKind) -> Option<String> {
         } => Some(format!("> {tool} {}", brief(arguments))),
         haft::EventKind::ToolEnd {
             tool,
-            is_error: true,
+            is_error,
             details,
+            content,
             ..
-        } => Some(match details.get("not_reverted").and_then(Value::as_str) {
-            Some(why) => format!(
-                "  {tool}: not all of it could be reverted: {}",
-                truncate(why)
-            ),
-            None => format!("  {tool} failed"),
-        }),
+        } => {
+            let code = details.get("exit_code").and_then(Value::as_i64);
+            let not_reverted = details.get("not_reverted").and_then(Value::as_str);
+            match (not_reverted, code.filter(|code| *code != 0)) {
+                (Some(why), _) => Some(format!(
+                    "  {tool}: not all of it could be reverted: {}",
+                    truncate(why)
+                )),
+                (None, Some(code)) if !details.contains_key("ended") => {
+                    Some(format!("  {tool}: exit code {code}"))
+                }
+                _ if *is_error => Some(match why_failed(content) {
+                    Some(why) => format!("  {tool} failed: {why}"),
+                    None => format!("  {tool} failed"),
+                }),
+                _ => None,
+            }
+        }
         haft::EventKind::ToolDenied { tool, reason, .. } => {
             Some(format!("  {tool} was not run: {}", truncate(reason)))
         }
@@ -126,6 +139,20 @@ fn tool(event: &haft::EventKind) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the line of a reply that says what failed: the last one after the output of a
+/// command, the error of a JSON reply, or else the first.
+fn why_failed(content: &[Content]) -> Option<String> {
+    let text = content.first()?.as_text()?.trim();
+    let json: Option<Value> = serde_json::from_str(text).ok();
+    let field = |name: &str| json.as_ref()?.get(name)?.as_str().map(truncate);
+    let timed_out = text
+        .lines()
+        .last()
+        .filter(|line| line.starts_with("Command timed out"));
+    let line = timed_out.or(text.lines().next()).map(truncate);
+    field("error").or_else(|| field("message")).or(line)
 }
 
 /// Counts changes by their kind, deletions first.

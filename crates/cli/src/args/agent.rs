@@ -21,7 +21,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["continue_latest", "resume"])]
     pub(crate) files: Option<PathBuf>,
     /// JSON Schema for the final answer
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", visible_alias = "output-schema")]
     pub(crate) response_format: Option<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Resume {
     #[arg(long)]
     pub(crate) json: bool,
     /// JSON Schema for the final answer
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", visible_alias = "output-schema")]
     pub(crate) response_format: Option<PathBuf>,
 }
 

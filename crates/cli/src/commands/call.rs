@@ -72,11 +72,19 @@ async fn call_and_print(
             output::text(&shown(reply))?;
         }
     }
+    let code = reply.as_ref().and_then(exit_code);
     Ok(match (ended, reply) {
         (Some(exit), _) => exit,
+        (None, _) if args.exit_code && code.is_some() => code.map_or(Exit::Failed, Exit::Of),
         (None, Some(reply)) if reply.is_error() => Exit::Failed,
         (None, _) => Exit::Done,
     })
+}
+
+/// Returns the exit code of the command that the tool ran.
+fn exit_code(reply: &Reply) -> Option<u8> {
+    let code = reply.details().get("exit_code")?.as_i64()?;
+    u8::try_from(code).ok()
 }
 
 /// Waits for the reply. A signal cancels the call, which may still return partial output;

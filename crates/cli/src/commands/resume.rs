@@ -12,7 +12,7 @@ use haft::ApprovalAnswer as Answer;
 use haft::ops::effects::SetState;
 use haft_agent::{Agent, PendingApproval, Resumed};
 use haft_config::{FolderChoice, Settings};
-use haft_store::sessions::Sessions;
+use haft_store::sessions::{Error, Sessions};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -22,11 +22,32 @@ pub(crate) fn run(shared: &Shared, args: &Resume) -> Result<Exit, Failure> {
         || args.json
         || !args.answer.is_empty()
         || args.response_format.is_some();
-    let several_words = |text: &String| text.contains(char::is_whitespace);
-    if !is_task && output::can_chat() && !args.session.as_ref().is_some_and(several_words) {
+    if !is_task && output::can_chat() && !is_only_prompt(shared, args)? {
         return chat::run(shared, chat::StartSession::Existing(args.session.clone()));
     }
     run_task(shared, args)
+}
+
+/// Whether the only argument is a prompt for the newest session.
+fn is_only_prompt(shared: &Shared, args: &Resume) -> Result<bool, Failure> {
+    let Some(text) = &args.session else {
+        return Ok(false);
+    };
+    let settings = session::settings_of_chat(shared)?;
+    Ok(agent::sessions(&settings)?.is_some_and(|sessions| is_prompt(&sessions, text)))
+}
+
+/// Whether a text in the place of a session is a prompt: it has several words, or is a word
+/// that is not the id of a session. A word with a digit is taken for a mistyped id.
+fn is_prompt(sessions: &Sessions, text: &str) -> bool {
+    let is_word = !text.is_empty() && !text.contains(|char: char| char.is_ascii_digit());
+    let is_unknown = || {
+        matches!(
+            sessions.find(text),
+            Err(Error::Unknown { .. } | Error::TooShort { .. })
+        )
+    };
+    text.contains(char::is_whitespace) || (is_word && is_unknown())
 }
 
 /// Resumes a session non-interactively.
@@ -109,10 +130,7 @@ pub(crate) fn session_and_prompt(
     };
     match (&args.session, &args.prompt) {
         (None, prompt) => Ok((newest()?, prompt.clone())),
-        // One word may be a session id; several words are a prompt.
-        (Some(text), None) if text.contains(char::is_whitespace) => {
-            Ok((newest()?, Some(text.clone())))
-        }
+        (Some(text), None) if is_prompt(sessions, text) => Ok((newest()?, Some(text.clone()))),
         (Some(id), prompt) => Ok((sessions.find(id).map_err(failure)?, prompt.clone())),
     }
 }

@@ -26,7 +26,7 @@ fn the_answer_is_json_that_fits() {
     );
     assert!(received[1].json().to_string().contains("not valid JSON"));
     // The value is in the event too, and the session can continue.
-    let again = bed.resume(&["--response-format", "schema.json"]);
+    let again = bed.resume(&["--output-schema", "schema.json"]);
     assert_eq!(
         again.events.last().unwrap()["response"],
         json!({ "count": 3 })

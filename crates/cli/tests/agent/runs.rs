@@ -31,6 +31,58 @@ fn a_task_is_done() {
 }
 
 #[test]
+fn what_failed_is_shown_with_its_reason() {
+    let bed = Bed::new(vec![
+        ModelReply::calling("c1", "bash", &json!({ "command": "echo out; exit 3" })).into(),
+        ModelReply::calling("c2", "read", &json!({ "path": "nowhere.txt" })).into(),
+        ModelReply::calling(
+            "c3",
+            "bash",
+            &json!({ "command": "sleep 9", "timeout": 0.2 }),
+        )
+        .into(),
+        ModelReply::calling("c4", "bash", &json!({ "command": "true" })).into(),
+        Turn::text("Done."),
+    ]);
+    let ended = bed.haft(&["run", "Try"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<_> = ended.err.lines().collect();
+    assert_eq!(lines.len(), 7, "{ended:?}");
+    assert_eq!(lines[1], "  bash: exit code 3", "{ended:?}");
+    assert!(
+        lines[3].starts_with("  read failed: ") && lines[3].contains("nowhere.txt"),
+        "{ended:?}"
+    );
+    assert_eq!(
+        lines[5], "  bash failed: Command timed out after 0.2 seconds",
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn resume_takes_a_word_that_is_no_id_for_a_prompt() {
+    let bed = Bed::new(vec![
+        Turn::text("One."),
+        Turn::text("Two."),
+        Turn::text("Three."),
+    ]);
+    assert_eq!(bed.haft(&["run", "Begin"]).out, "One.\n");
+    for (word, answer) in [("continue", "Two.\n"), ("go", "Three.\n")] {
+        let ended = bed.haft(&["resume", word]);
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), answer));
+        assert!(bed.last_request().to_string().contains(word), "{ended:?}");
+    }
+    // An id that was mistyped must not reach the model.
+    let ended = bed.haft(&["resume", "k3f9m2"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.err.contains("session not found: \"k3f9m2\""),
+        "{ended:?}"
+    );
+    assert_eq!(bed.server.count(), 3);
+}
+
+#[test]
 fn events_are_one_a_line() {
     let bed = Bed::new(reads_and_says());
     std::fs::write(bed.work("a.txt"), "hello").unwrap();
@@ -68,6 +120,11 @@ fn events_are_one_a_line() {
         (&"c1".into(), &false.into(), &false.into())
     );
     assert_eq!(end["bytes"], 5, "{end}");
+    assert_eq!(
+        end["content"],
+        json!([{ "type": "text", "text": "hello" }]),
+        "{end}"
+    );
     assert!(
         end["duration_ms"].is_u64() && end["details"].is_object(),
         "{end}"
@@ -258,10 +315,10 @@ fn a_session_can_be_resumed_in_three_ways() {
             .contains("has no pending work; its last answer follows"),
         "{ended:?}"
     );
-    let ended = bed.haft(&["resume", "nosuchsession"]);
+    let ended = bed.haft(&["resume", "nosuch5ession"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(
-        ended.err.contains("session not found: \"nosuchsession\""),
+        ended.err.contains("session not found: \"nosuch5ession\""),
         "{ended:?}"
     );
 }

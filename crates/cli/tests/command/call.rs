@@ -73,6 +73,28 @@ fn a_failure_is_a_result_and_exit_1() {
 }
 
 #[test]
+fn the_exit_code_of_a_command_can_be_passed_on() {
+    let scratch = Scratch::new();
+    for (toolset, tool) in [
+        ("standard", "bash"),
+        ("workspace", "exec"),
+        ("deepagents", "execute"),
+        ("ah", "bash"),
+    ] {
+        for (command, code) in [("command=true", 0), ("command=exit 7", 7)] {
+            let ended = scratch.haft(&["call", "--exit-code", "--toolset", toolset, tool, command]);
+            assert_eq!(ended.code, Some(code), "{toolset}: {ended:?}");
+        }
+    }
+    // A call without a command, or one that is refused.
+    let ended = scratch.haft(&["call", "--exit-code", "read", "path=nowhere"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    scratch.file("haft.yaml", "policy: [{ deny: bash }]\n");
+    let ended = scratch.haft(&["call", "--exit-code", "bash", "command=true"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+}
+
+#[test]
 fn as_json_on_one_line() {
     let scratch = Scratch::new();
     scratch.file("a.txt", "é");
