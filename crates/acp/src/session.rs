@@ -13,7 +13,7 @@ use crate::rpc::{RpcError, code};
 use crate::schema::{Category, Chosen, Place, SessionState, Setting, StopReason};
 use crate::update::Update;
 use futures::StreamExt;
-use haft_agent::{Message, UserInput};
+use haft_agent::{Message, PLAN_NOTE, UserInput};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
@@ -24,10 +24,6 @@ const MAX_TITLE: usize = 80;
 
 /// Context window in tokens that the agent assumes for models whose own is unknown.
 const DEFAULT_WINDOW: u64 = 128_000;
-
-/// Note to the model before a prompt in plan mode.
-const PLAN_NOTE: &str = "[haft: the user has switched to plan mode. Only read: nothing can be \
-written, and commands run without write access. Present a plan and wait for the user.]";
 
 /// An open session.
 pub(crate) struct Session {

@@ -1,5 +1,5 @@
-//! `AGENTS.md`: instructions of the user and the project. They are text for the prompt and grant
-//! no rights.
+//! `AGENTS.md`, or else `CLAUDE.md`: instructions of the user and the project. They are text for
+//! the prompt and grant no rights.
 //!
 //! A project's files are read before the project is trusted. Links are therefore followed only
 //! inside the project, and never to files that are closed to models.
@@ -14,8 +14,8 @@ use haft::truncate::format_size;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Name of the files.
-const FILE: &str = "AGENTS.md";
+/// Names of the files. In each folder, the first one that exists is read.
+const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
 /// Maximum size of all files together in bytes.
 pub(crate) const MAX_TOTAL: usize = 32 << 10;
@@ -111,20 +111,43 @@ fn owner(folder: &Path) -> Option<u32> {
     Some(std::fs::metadata(folder).ok()?.uid())
 }
 
-/// Finds the file in a folder, if it exists and may be read. Links must not lead out of the
-/// project.
+/// Finds the file in a folder, if there is one that may be read.
 fn find(
     runtime: &Runtime,
     project: &Path,
     folder: &Path,
     warnings: &mut Vec<String>,
 ) -> Option<FilePath> {
-    let file = folder.join(FILE);
-    // A missing folder has no instructions.
-    let files = runtime.prompt_files(project).ok()?;
-    let why = match files.resolve(&file) {
-        Ok(path) if !path.is_there() => return None,
-        Ok(path) if path.exclusion().is_none() => return Some(path),
+    for name in FILES {
+        match named(runtime, project, &folder.join(name)) {
+            Found::Readable(path) => return Some(path),
+            Found::Closed(why) => {
+                warnings.push(left_out(&folder.join(name), &why));
+                return None;
+            }
+            Found::Missing => {}
+        }
+    }
+    None
+}
+
+/// A file that may have instructions.
+enum Found {
+    Readable(FilePath),
+    /// Why it is left out.
+    Closed(String),
+    Missing,
+}
+
+/// Looks for a file. Links must not lead out of the project.
+fn named(runtime: &Runtime, project: &Path, file: &Path) -> Found {
+    let Ok(files) = runtime.prompt_files(project) else {
+        // A missing folder has no instructions.
+        return Found::Missing;
+    };
+    Found::Closed(match files.resolve(file) {
+        Ok(path) if !path.is_there() => return Found::Missing,
+        Ok(path) if path.exclusion().is_none() => return Found::Readable(path),
         Ok(path) => {
             let target = path.real().to_string_lossy();
             format!(
@@ -134,7 +157,7 @@ fn find(
         }
         Err(Error::NotAllowed { .. }) => {
             let project = scope::real(project).unwrap_or_else(|| project.to_owned());
-            let target = scope::real(&file).unwrap_or_else(|| file.clone());
+            let target = scope::real(file).unwrap_or_else(|| file.to_owned());
             if target.starts_with(&project) {
                 "it is a link to a path for keys or for haft's own files, which are closed to \
                  models; replace the link with the text"
@@ -148,9 +171,7 @@ fn find(
             }
         }
         Err(error) => error.to_string(),
-    };
-    warnings.push(left_out(&file, &why));
-    None
+    })
 }
 
 pub(crate) fn left_out(file: &Path, why: &str) -> String {

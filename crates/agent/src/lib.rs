@@ -37,7 +37,7 @@ pub use message::{
     UserInput,
 };
 pub use model::{Chunk, Model, ModelError, ModelErrorKind, ModelId, Request};
-pub use prompt::{Prompt, system_prompt};
+pub use prompt::{PLAN_NOTE, Prompt, system_prompt};
 pub use skills::{SKILL as SKILL_TOOL, Skill, SkillFolder, Skills};
 pub use subagents::{
     Child, GENERAL_PURPOSE, MakeAgent, ModelByName, PendingApproval, Records, Subagent,

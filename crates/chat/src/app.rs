@@ -1,5 +1,6 @@
 //! The chat on a screen: handles events in any order and draws the live region.
 
+mod earlier;
 mod form_prompt;
 mod keys;
 mod menus;
@@ -7,15 +8,15 @@ mod request;
 mod slash_commands;
 mod view;
 
-use crate::EndReason;
 use crate::card::Length;
 use crate::driver::{
-    ChatEvent, Driver, EventStream, Request, RequestQueue, Requests, SessionEntry,
+    ChatEvent, Driver, EarlierPrompt, EventStream, Request, RequestQueue, Requests, SessionEntry,
 };
 use crate::editor::Editor;
 use crate::history::History;
 use crate::menu::Menu;
 use crate::paste::Pastes;
+use crate::plan::{self, PlanStep};
 use crate::screen::Screen;
 use crate::setup::Setup;
 use crate::slash::UserInput;
@@ -23,11 +24,13 @@ use crate::styled_text::{Line, Style};
 use crate::terminal::background::LateAnswer;
 use crate::terminal::{self, InputReader, Terminal};
 use crate::transcript::{SPINNER_INTERVAL, Transcript};
+use crate::{EndReason, NextSession};
 use futures::StreamExt;
 use haft_agent::{AgentEvent, EventKind};
 use request::ActiveRequest;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -66,6 +69,14 @@ enum TaskResult {
     Files(menus::FoundFiles),
     /// Sessions to pick from.
     Sessions(Vec<SessionEntry>),
+    /// Earlier prompts to pick from.
+    Prompts(Vec<EarlierPrompt>),
+    /// Another session to go on with.
+    Switch(NextSession),
+    /// What `/plan` does.
+    Plan(PlanStep),
+    /// The user has added an instruction.
+    Instruction(String, Result<String, String>),
 }
 
 enum Work {
@@ -121,10 +132,14 @@ struct App {
     search: Option<HistorySearch>,
     /// Messages typed while the agent works and not sent yet.
     queue: Vec<String>,
-    /// Commands that the user ran, with output, for the next prompt.
-    command_outputs: Vec<(String, String)>,
+    /// What the next prompt begins with, such as the output of commands that the user ran.
+    told: Vec<String>,
+    /// Prompts that the open menu offers.
+    earlier: Vec<EarlierPrompt>,
     hint: Option<(String, Instant)>,
     interrupted: Option<Instant>,
+    /// The last Esc that had nothing to do.
+    escaped: Option<Instant>,
     last_key: Option<Instant>,
     end_reason: Option<EndReason>,
     /// A task that needs the terminal; handled by the main loop.
@@ -136,6 +151,7 @@ struct App {
 enum TerminalTask {
     Suspend,
     EditArguments,
+    EditPlan(PathBuf),
 }
 
 pub(super) async fn run(
@@ -167,9 +183,11 @@ pub(super) async fn run(
         late_answer: LateAnswer::default(),
         search: None,
         queue: Vec::new(),
-        command_outputs: Vec::new(),
+        told: Vec::new(),
+        earlier: Vec::new(),
         hint: None,
         interrupted: None,
+        escaped: None,
         last_key: None,
         end_reason: None,
         terminal_task: None,
@@ -177,8 +195,13 @@ pub(super) async fn run(
         driver,
         setup,
     };
+    let draft = std::mem::take(&mut app.setup.draft);
+    app.editor.insert(&draft);
     app.editor.insert(&typed);
     app.greet();
+    if let Some(prompt) = app.setup.first_prompt.take() {
+        app.prompt(&plan::shown(&prompt), prompt);
+    }
     let result = app
         .event_loop(&mut terminal, &mut input, requests, &mut task_results)
         .await;
@@ -256,6 +279,7 @@ impl App {
                         let _ = tokio::time::timeout(SUSPEND_WAIT, continued.recv()).await;
                     }
                     TerminalTask::EditArguments => self.edit_arguments(),
+                    TerminalTask::EditPlan(file) => self.edit_plan(&file),
                 }
                 terminal.enter_raw_mode()?;
                 input.resume();
@@ -286,6 +310,12 @@ impl App {
 
     fn print(&mut self, lines: &[Line]) {
         self.screen.print(lines);
+    }
+
+    /// Prints lines from another part of the chat.
+    fn section(&mut self, lines: Vec<Line>) {
+        let lines = self.transcript.section(lines);
+        self.print(&lines);
     }
 
     fn note(&mut self, text: &str, style: Style) {
@@ -357,7 +387,7 @@ impl App {
         if let Work::Command { line, call, .. } = work {
             let output = call.and_then(|call| self.driver.reply_text(&call));
             if let Some(output) = output {
-                self.command_outputs.push((line, output));
+                self.told.push(crate::told_command(&line, &output));
             }
         }
         self.note_changes();
@@ -382,15 +412,21 @@ impl App {
             TaskResult::Message(Ok(message)) => self.note(&message, Style::DIM),
             TaskResult::Message(Err(message)) => self.note(&message, Style::RED),
             TaskResult::Diff(text) => {
-                let lines = crate::card::coloured_diff(&text, "");
-                let lines = self.transcript.section(lines);
-                self.print(&lines);
+                self.section(crate::card::coloured_diff(&text, ""));
             }
             TaskResult::Ask(question, answer) => {
                 self.requests.add(Request::Question(question, answer));
             }
             TaskResult::Files(found) => self.show_files(found),
             TaskResult::Sessions(sessions) => self.pick_session(&sessions),
+            TaskResult::Prompts(prompts) => self.pick_prompt(prompts),
+            TaskResult::Switch(next) => self.end_reason = Some(EndReason::Switch(next)),
+            TaskResult::Plan(step) => self.plan(step),
+            TaskResult::Instruction(line, Ok(message)) => {
+                self.told.push(crate::told_instruction(&line));
+                self.note(&message, Style::DIM);
+            }
+            TaskResult::Instruction(_, Err(message)) => self.note(&message, Style::RED),
         }
     }
 
@@ -407,6 +443,7 @@ impl App {
             UserInput::Quit => self.end_reason = Some(EndReason::Quit),
             UserInput::UnknownCommand(words) => self.note(&words, Style::YELLOW),
             UserInput::SlashCommand(name, rest) => self.slash_command(name, &rest),
+            UserInput::Instruction(line) => self.add_instruction(line),
             UserInput::Saved(prompt) if self.work.is_idle() => self.prompt(&folded, prompt),
             UserInput::Prompt(text) if self.work.is_idle() => self.prompt(&folded, text),
             UserInput::Prompt(text) | UserInput::Saved(text)
@@ -436,7 +473,7 @@ impl App {
     fn start_run(&mut self, text: String) {
         self.transcript.start_work(Instant::now(), Length::Short);
         self.work = Work::Prompt(None);
-        let text = crate::with_outputs(std::mem::take(&mut self.command_outputs), &text);
+        let text = std::mem::take(&mut self.told).concat() + &text;
         let (driver, results) = (Arc::clone(&self.driver), self.task_sender.clone());
         tokio::spawn(async move {
             let _ = results.send(TaskResult::Started(driver.prompt(text).await));

@@ -7,6 +7,7 @@ use futures::stream::BoxStream;
 use haft::ops::FilePath;
 use haft::{ApprovalAnswer as Answer, Approver, Filled, Form, Question};
 use haft_agent::{Event, EventKind, Usage};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +20,17 @@ pub struct SessionEntry {
     /// Its first prompt, shortened.
     pub title: String,
     /// Age, length and state, in a few words.
+    pub about: String,
+}
+
+/// A prompt that the user can return to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EarlierPrompt {
+    /// Id for [`Driver::fork`].
+    pub id: String,
+    /// The whole prompt.
+    pub text: String,
+    /// Its age, in a few words.
     pub about: String,
 }
 
@@ -110,6 +122,22 @@ pub trait Driver: Send + Sync {
         Vec::new()
     }
 
+    /// How much the model can be told to think, if its provider lets the user decide.
+    fn efforts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// How much the model thinks; `None` if the provider decides.
+    fn effort(&self) -> Option<String> {
+        None
+    }
+
+    /// Sets how much the model thinks; called only between runs.
+    async fn set_effort(&self, level: &str) -> Result<(), String> {
+        let _ = level;
+        Err("this model has no effort to set".to_owned())
+    }
+
     /// Tokens of the conversation, and how many the model can take.
     fn context(&self) -> Option<(u64, u64)> {
         None
@@ -157,6 +185,47 @@ pub trait Driver: Send + Sync {
     /// Takes the last undo back.
     async fn redo(&self) -> Result<String, String> {
         Err(NOT_RECORDED.to_owned())
+    }
+
+    /// Prompts of the session that the user can return to, newest first.
+    async fn earlier_prompts(&self) -> Result<Vec<EarlierPrompt>, String> {
+        Ok(Vec::new())
+    }
+
+    /// Copies the session, or only what came before an earlier prompt. Returns the id of the
+    /// copy; `None` if nothing came before.
+    async fn fork(&self, before: Option<String>) -> Result<Option<String>, String> {
+        drop(before);
+        Err("this session cannot be copied".to_owned())
+    }
+
+    /// Returns a preview of undoing everything since an earlier prompt; `None` if there is
+    /// nothing to undo.
+    async fn undo_since_preview(&self, prompt: String) -> Result<Option<String>, String> {
+        drop(prompt);
+        Ok(None)
+    }
+
+    /// Undoes everything since an earlier prompt.
+    async fn undo_since(&self, prompt: String) -> Result<String, String> {
+        drop(prompt);
+        Err(NOT_RECORDED.to_owned())
+    }
+
+    /// Adds a line to the project's instructions, and returns a message for the user.
+    async fn add_instruction(&self, line: String) -> Result<String, String> {
+        drop(line);
+        Err("this session has no instructions to add to".to_owned())
+    }
+
+    /// The file with the plan, in plan mode.
+    fn plan_file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Returns the plan, as the file has it now.
+    async fn plan(&self) -> Result<String, String> {
+        Err("the session is not in plan mode".to_owned())
     }
 
     /// The sessions of this folder, newest first.

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitStatus;
 
 /// Lets the user edit the arguments of a call as JSON in their editor, which takes over the
 /// terminal. The file is created in `folder`, where no command of a session can reach it.
@@ -40,20 +41,7 @@ fn edit_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<String
     .map_err(failed)?;
     haft::ops::private::close(&file).map_err(failed)?;
     writeln!(file, "{text}").map_err(failed)?;
-    // The value may contain options; a shell splits it, as git does.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the user's editor, on their terminal"
-    )]
-    let mut command = std::process::Command::new("/bin/sh");
-    let status = command
-        .arg("-c")
-        .arg("exec $HAFT_EDITOR_COMMAND \"$1\"")
-        .arg("sh")
-        .arg(file.path())
-        .env("HAFT_EDITOR_COMMAND", editor)
-        .status()
-        .map_err(failed)?;
+    let status = run(editor, file.path()).map_err(failed)?;
     if !status.success() {
         return Err(format!("the editor failed: {status}; arguments unchanged"));
     }
@@ -63,4 +51,29 @@ fn edit_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<String
         reason = "a file of haft's own that the user's editor has written"
     )]
     std::fs::read_to_string(file.path()).map_err(failed)
+}
+
+/// Lets the user edit a file of haft's own.
+pub(crate) fn edit_file(editor: &OsStr, file: &Path) -> Result<(), String> {
+    match run(editor, file) {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("the editor failed: {status}")),
+        Err(error) => Err(format!("cannot run the editor: {error}")),
+    }
+}
+
+fn run(editor: &OsStr, file: &Path) -> std::io::Result<ExitStatus> {
+    // The value may contain options; a shell splits it, as git does.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the user's editor, on their terminal"
+    )]
+    let mut command = std::process::Command::new("/bin/sh");
+    command
+        .arg("-c")
+        .arg("exec $HAFT_EDITOR_COMMAND \"$1\"")
+        .arg("sh")
+        .arg(file)
+        .env("HAFT_EDITOR_COMMAND", editor)
+        .status()
 }

@@ -35,6 +35,7 @@ mod line_mode;
 mod markdown;
 mod menu;
 mod paste;
+mod plan;
 mod question;
 mod screen;
 mod setup;
@@ -45,11 +46,13 @@ mod styled_text;
 mod terminal;
 mod transcript;
 
-pub use driver::{ChatEvent, Driver, EventStream, Requests, SessionEntry, Topic, approver};
+pub use driver::{
+    ChatEvent, Driver, EarlierPrompt, EventStream, Requests, SessionEntry, Topic, approver,
+};
 pub use external_editor::edit_arguments;
 pub use form::FormState;
 pub use question::{Detail, QuestionContext, question_text};
-pub use setup::{Greeting, LastExchange, SavedPrompt, Setup, TerminalFeatures};
+pub use setup::{Greeting, Recalled, SavedPrompt, Setup, TerminalFeatures};
 pub use single_prompt::{SinglePromptOptions, run_single_prompt};
 pub use style::Theme;
 pub use transcript::background_task_line;
@@ -63,10 +66,32 @@ use std::sync::Arc;
 pub enum EndReason {
     /// The user quit, or the input ended.
     Quit,
-    /// The user wants another session: a new one, or the one with this id.
-    Switch(Option<String>),
+    /// The user wants another session.
+    Switch(NextSession),
     /// The process received this signal, such as 15 for SIGTERM.
     Signal(u8),
+}
+
+/// A session that the user goes on with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NextSession {
+    /// Its id; `None` for a new session.
+    pub id: Option<String>,
+    /// Whether it is in plan mode.
+    pub is_planning: bool,
+    /// A prompt to send at once.
+    pub prompt: Option<String>,
+    /// Text for the input line.
+    pub draft: String,
+}
+
+impl NextSession {
+    fn existing(id: String) -> Self {
+        Self {
+            id: Some(id),
+            ..Self::default()
+        }
+    }
 }
 
 /// Runs a chat until it ends. Requires a tokio runtime.
@@ -84,15 +109,16 @@ pub async fn run(
     }
 }
 
-/// Prepends the commands that the user ran, with their output, to a prompt.
-fn with_outputs(ran: Vec<(String, String)>, text: &str) -> String {
-    let mut all = String::new();
-    for (line, output) in ran {
-        all.push_str(&format!("I ran `{line}` myself. It said:\n\n"));
-        // A fence longer than any in the output.
-        let ticks = output.split(|c| c != '`').map(str::len).max();
-        let fence = "`".repeat(ticks.unwrap_or(0).max(2) + 1);
-        all.push_str(&format!("{fence}\n{}\n{fence}\n\n", output.trim_end()));
-    }
-    all + text
+/// What the model is told with the next prompt about a command that the user ran.
+fn told_command(line: &str, output: &str) -> String {
+    // A fence longer than any in the output.
+    let ticks = output.split(|c| c != '`').map(str::len).max();
+    let fence = "`".repeat(ticks.unwrap_or(0).max(2) + 1);
+    let output = output.trim_end();
+    format!("I ran `{line}` myself. It said:\n\n{fence}\n{output}\n{fence}\n\n")
+}
+
+/// What the model is told with the next prompt about a new instruction.
+fn told_instruction(line: &str) -> String {
+    format!("I added this to the project's instructions: {line}\n\n")
 }

@@ -1,15 +1,16 @@
 //! The chat in plain lines: for a terminal without a cursor, or output to a file. Nothing
 //! is redrawn.
 
-use crate::EndReason;
 use crate::card::Length;
 use crate::driver::{ChatEvent, Driver, EventStream, Request, RequestQueue, Requests, Topic};
 use crate::form::FormState;
+use crate::plan::{self, PlanStep, plan_step};
 use crate::question::{self, Detail};
 use crate::setup::Setup;
 use crate::slash::{self, UserInput};
 use crate::styled_text::{Line, Style, Styling};
 use crate::transcript::Transcript;
+use crate::{EndReason, NextSession};
 use futures::StreamExt;
 use haft::{ApprovalAnswer as Answer, Filled, Question};
 use haft_agent::{AgentEvent, EventKind};
@@ -38,13 +39,14 @@ struct LineChat {
     background: EventStream,
     /// Command line that the user runs, and its call id.
     command: Option<(String, Option<String>)>,
-    command_outputs: Vec<(String, String)>,
+    /// What the next prompt begins with.
+    told: Vec<String>,
     queue: Vec<String>,
     open_request: Option<OpenRequest>,
     requests: RequestQueue,
     needs_prompt: bool,
     /// Another session that the user wants.
-    switch: Option<Option<String>>,
+    switch: Option<NextSession>,
 }
 
 /// A request that waits for a line of input.
@@ -83,7 +85,7 @@ pub(super) async fn run(
         transcript: Transcript::new(WIDTH, Styling::Plain),
         events: None,
         command: None,
-        command_outputs: Vec::new(),
+        told: Vec::new(),
         queue: Vec::new(),
         open_request: None,
         requests: RequestQueue::default(),
@@ -91,6 +93,10 @@ pub(super) async fn run(
         switch: None,
     };
     chat.greet()?;
+    if let Some(prompt) = chat.setup.first_prompt.take() {
+        chat.print(&[Line::plain(&format!("> {}", plan::shown(&prompt)))])?;
+        chat.prompt(prompt).await?;
+    }
     let ended = loop {
         chat.show_prompt_if_needed()?;
         tokio::select! {
@@ -100,8 +106,8 @@ pub(super) async fn run(
                     if chat.handle_line(&line).await? {
                         break EndReason::Quit;
                     }
-                    if let Some(session) = chat.switch.take() {
-                        return Ok(EndReason::Switch(session));
+                    if let Some(next) = chat.switch.take() {
+                        return Ok(EndReason::Switch(next));
                     }
                 }
                 None if chat.events.is_none() => break EndReason::Quit,
@@ -170,9 +176,8 @@ impl LineChat {
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let mut lines = vec![Line::plain(&parts.join(" · "))];
         lines.extend(greeting.notes.iter().map(|note| Line::plain(note)));
-        if let Some(before) = &greeting.last_exchange {
-            lines.extend(self.transcript.last_exchange(before));
-        }
+        let conversation = &greeting.conversation;
+        lines.extend(self.transcript.recall(conversation, Instant::now()));
         self.print(&lines)
     }
 
@@ -249,11 +254,39 @@ impl LineChat {
             UserInput::Quit => return Ok(true),
             UserInput::UnknownCommand(words) => self.print(&[Line::plain(&words)])?,
             UserInput::SlashCommand("/new" | "/clear", _) if is_idle => {
-                self.switch = Some(None);
+                self.switch = Some(NextSession::default());
             }
             UserInput::SlashCommand("/resume", id) if is_idle && !id.is_empty() => {
-                self.switch = Some(Some(id));
+                self.switch = Some(NextSession::existing(id));
             }
+            UserInput::SlashCommand("/plan", rest) if is_idle => {
+                match plan_step(&*self.driver, &rest).await {
+                    Ok(PlanStep::Switch(next)) => self.switch = Some(next),
+                    Ok(PlanStep::Show(plan)) => self.print(&[Line::plain(&plan)])?,
+                    Ok(PlanStep::Edit(file)) => {
+                        let words = format!("the plan is in {}", file.display());
+                        self.print(&[Line::plain(&words)])?;
+                    }
+                    Err(message) => self.fail(&message)?,
+                }
+            }
+            UserInput::SlashCommand("/fork", _) if is_idle => match self.driver.fork(None).await {
+                Ok(id) => {
+                    self.switch = Some(NextSession {
+                        id,
+                        is_planning: self.driver.plan_file().is_some(),
+                        ..NextSession::default()
+                    });
+                }
+                Err(message) => self.fail(&message)?,
+            },
+            UserInput::Instruction(line) => match self.driver.add_instruction(line.clone()).await {
+                Ok(message) => {
+                    self.told.push(crate::told_instruction(&line));
+                    self.print(&[Line::plain(&message)])?;
+                }
+                Err(message) => self.fail(&message)?,
+            },
             UserInput::SlashCommand(name, rest) => self.slash_command(name, &rest).await?,
             UserInput::Prompt(text) | UserInput::Saved(text) if is_idle => {
                 self.prompt(text).await?;
@@ -280,7 +313,7 @@ impl LineChat {
     async fn prompt(&mut self, text: String) -> io::Result<()> {
         self.transcript
             .start_work(Instant::now(), Length::ShortWithoutHint);
-        let text = crate::with_outputs(std::mem::take(&mut self.command_outputs), &text);
+        let text = std::mem::take(&mut self.told).concat() + &text;
         match self.driver.prompt(text).await {
             Ok(events) => {
                 self.events = Some(events);
@@ -311,15 +344,20 @@ impl LineChat {
             "/doctor" => driver.report(Topic::Doctor).await,
             "/export" => driver.export(rest.to_owned()).await,
             "/theme" => Err("this terminal shows no colours".to_owned()),
-            "/new" | "/clear" | "/resume" if self.events.is_some() => {
+            "/effort" if rest.is_empty() => Ok(slash::effort_text(&*driver)),
+            "/new" | "/clear" | "/resume" | "/plan" | "/fork" if self.events.is_some() => {
                 Err("wait until the current work is done".to_owned())
             }
-            "/model" | "/compact" | "/undo" | "/redo" if self.events.is_some() => {
+            "/model" | "/effort" | "/compact" | "/undo" | "/redo" if self.events.is_some() => {
                 Err("wait until the current work is done".to_owned())
             }
             "/model" => {
                 let set = driver.set_model(rest).await;
                 set.map(|()| format!("using {} from now on", driver.model()))
+            }
+            "/effort" => {
+                let set = driver.set_effort(rest).await;
+                set.map(|()| format!("effort {rest} from now on"))
             }
             "/compact" => driver.compact().await,
             "/changes" => driver.changes(rest.to_owned()).await,
@@ -354,7 +392,7 @@ impl LineChat {
         if let Some((line, call)) = self.command.take()
             && let Some(output) = call.and_then(|call| self.driver.reply_text(&call))
         {
-            self.command_outputs.push((line, output));
+            self.told.push(crate::told_command(&line, &output));
         }
         if let Some(line) = self.driver.changed().await {
             let lines = self.transcript.note(&line, Style::DIM);

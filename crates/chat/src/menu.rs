@@ -42,13 +42,16 @@ pub(crate) enum Purpose {
     Files(usize),
     Sessions,
     Models,
+    Efforts,
     Themes,
+    /// Earlier prompts to return to.
+    Prompts,
 }
 
 impl Purpose {
     /// Whether it takes the keys, instead of following the input line.
     pub(crate) fn is_picker(self) -> bool {
-        matches!(self, Self::Sessions | Self::Models | Self::Themes)
+        !matches!(self, Self::Commands | Self::Files(_))
     }
 
     /// Label of a picker.
@@ -57,7 +60,9 @@ impl Purpose {
             Self::Commands | Self::Files(_) => "",
             Self::Sessions => "resume",
             Self::Models => "model",
+            Self::Efforts => "effort",
             Self::Themes => "theme",
+            Self::Prompts => "return to",
         }
     }
 }
@@ -95,7 +100,7 @@ impl Menu {
         let score_of = |item: &Item| match self.purpose {
             // They come in the right order.
             Purpose::Files(_) => Some(0),
-            Purpose::Sessions => {
+            Purpose::Sessions | Purpose::Prompts => {
                 let text = format!("{} {} {}", item.name, item.title, item.about);
                 let found = text.to_lowercase().contains(&filter.to_lowercase());
                 found.then_some(0)

@@ -26,6 +26,10 @@ pub struct Setup {
     pub question_context: QuestionContext,
     /// The user's own slash commands.
     pub prompts: Vec<SavedPrompt>,
+    /// A prompt to send at once.
+    pub first_prompt: Option<String>,
+    /// Text for the input line.
+    pub draft: String,
 }
 
 /// A slash command that sends a prompt.
@@ -68,17 +72,21 @@ pub struct Greeting {
     pub network: String,
     /// Other notes, such as pending approvals; one line each.
     pub notes: Vec<String>,
-    /// Last exchange of a session that is resumed.
-    pub last_exchange: Option<LastExchange>,
+    /// The conversation before, if a session is resumed.
+    pub conversation: Vec<Recalled>,
 }
 
-/// The last exchange of a session.
-#[derive(Debug, Clone, Default)]
-pub struct LastExchange {
-    /// The user's prompt.
-    pub prompt: String,
-    /// The model's answer; empty if the run ended before it.
-    pub answer: String,
+/// A part of a conversation before.
+#[derive(Debug, Clone)]
+pub enum Recalled {
+    /// A note of haft's, such as about what is left out.
+    Note(String),
+    /// A prompt of the user.
+    Prompt(String),
+    /// A text of the model.
+    Answer(String),
+    /// The start or the end of a call.
+    Call(haft::EventKind),
 }
 
 /// Capabilities of the terminal.

@@ -9,13 +9,16 @@ use haft::ops::text::spelling::closest;
 use haft_agent::Usage;
 
 /// Name, arguments and description of each command.
-pub(crate) const COMMANDS: [(&str, &str, &str); 19] = [
+pub(crate) const COMMANDS: [(&str, &str, &str); 22] = [
     ("/help", "", "show this help"),
     ("/new", "", "start a new session"),
     ("/clear", "", "the same as /new"),
     ("/resume", "[SESSION]", "go on with another session"),
     ("/sessions", "", "list sessions that can be resumed"),
     ("/model", "[NAME]", "choose another model"),
+    ("/effort", "[LEVEL]", "choose how much the model thinks"),
+    ("/plan", "[TASK]", "plan first: only read, until you say go"),
+    ("/fork", "", "go on in a copy of the session"),
     ("/theme", "[NAME]", "choose other colours"),
     ("/context", "", "show how full the context is"),
     ("/compact", "", "compact the conversation"),
@@ -40,7 +43,7 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 19] = [
 ];
 
 /// Keys that `/help` lists.
-pub(crate) const KEYS: [(&str, &str); 9] = [
+pub(crate) const KEYS: [(&str, &str); 12] = [
     ("Enter", "send; also while the agent works"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "insert a new line"),
     ("Ctrl-C, Esc", "stop the agent; Ctrl-C twice: quit"),
@@ -50,7 +53,10 @@ pub(crate) const KEYS: [(&str, &str); 9] = [
         "!command",
         "run a command yourself; the model sees its output",
     ),
+    ("#note", "add a note to AGENTS.md"),
+    ("Esc Esc", "return to an earlier message"),
     ("Ctrl-O", "show the whole last call"),
+    ("Ctrl-T", "show all that the model thought"),
     ("Ctrl-L", "clear the screen"),
     ("Ctrl-Z", "suspend (fg returns)"),
 ];
@@ -62,6 +68,8 @@ pub(crate) enum UserInput {
     Prompt(String),
     /// A command line that the user runs.
     ShellCommand(String),
+    /// A line for the project's instructions.
+    Instruction(String),
     /// A slash command, with the rest of the line.
     SlashCommand(&'static str, String),
     /// A command of the user's own, as its prompt.
@@ -89,6 +97,9 @@ impl UserInput {
                 line => Self::ShellCommand(line.to_owned()),
             };
         }
+        if let Some(line) = instruction(text) {
+            return Self::Instruction(line.to_owned());
+        }
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         // A path is not a command.
         if !word.starts_with('/') || word.get(1..).is_some_and(|word| word.contains('/')) {
@@ -106,6 +117,14 @@ impl UserInput {
             },
         }
     }
+}
+
+/// Returns the instruction after a `#`. `#12` is the number of something, and several lines
+/// are Markdown with a heading.
+fn instruction(text: &str) -> Option<&str> {
+    let line = text.strip_prefix('#')?.trim_start_matches('#').trim();
+    let is_number = line.starts_with(|c: char| c.is_ascii_digit());
+    (!line.is_empty() && !is_number && !line.contains('\n')).then_some(line)
 }
 
 fn unknown_command(word: &str, saved: &[SavedPrompt]) -> String {
@@ -128,6 +147,21 @@ pub(crate) fn menu_items(saved: &[SavedPrompt]) -> Vec<Item> {
         Item::new(&format!("/{}", one.name), &about)
     });
     own.chain(saved).collect()
+}
+
+/// Text of `/effort`.
+pub(crate) fn effort_text(driver: &dyn Driver) -> String {
+    let current = driver.effort();
+    let current = current
+        .as_deref()
+        .unwrap_or("not set; the provider decides");
+    match driver.efforts().as_slice() {
+        [] => "this model has no effort to set".to_owned(),
+        levels => format!(
+            "effort: {current}\nchoose with: /effort {}",
+            levels.join("|")
+        ),
+    }
 }
 
 /// Text of `/context`.
@@ -247,6 +281,12 @@ mod tests {
             UserInput::ShellCommand("ls -l".to_owned())
         );
         assert_eq!(parse("!"), UserInput::Empty);
+        let instruction = UserInput::Instruction("use tabs".to_owned());
+        assert_eq!(parse("# use tabs"), instruction);
+        assert_eq!(parse("#use tabs"), instruction);
+        for prompt in ["#12 is broken", "# Title\nText", "#"] {
+            assert_eq!(parse(prompt), UserInput::Prompt(prompt.to_owned()));
+        }
         assert_eq!(
             parse("/model  x"),
             UserInput::SlashCommand("/model", "x".to_owned())

@@ -2,6 +2,8 @@
 //! Shared by the screen and plain lines.
 
 mod background;
+mod reasoning;
+mod recall;
 #[cfg(test)]
 mod tests;
 mod todos;
@@ -9,12 +11,12 @@ mod todos;
 use crate::card::{Call, CallResult, Length, format_duration};
 use crate::driver::{ChatEvent, Request};
 use crate::markdown::Markdown;
-use crate::setup::LastExchange;
 use crate::styled_text::{self, Line, Style, Styling};
 use background::Background;
 pub use background::background_task_line;
 use haft::Content;
 use haft_agent::{AgentEvent, EventKind, Limit};
+use reasoning::Reasoning;
 use std::time::{Duration, Instant};
 use todos::Todos;
 
@@ -29,12 +31,6 @@ const MAX_TEXT_WIDTH: usize = 120;
 /// Calls of sub-agents to show before each call of the agent itself; failed ones are always
 /// shown.
 const MAX_NESTED_CALLS: usize = 6;
-
-/// Rows of reasoning to show while the model thinks.
-const MAX_REASONING_ROWS: usize = 2;
-
-/// Maximum lines of the last prompt and of the last answer when resuming.
-const MAX_RECALLED_LINES: usize = 12;
 
 /// Kind of the last output: an empty line separates different kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +50,7 @@ pub(crate) struct Transcript {
     /// Whether the last call took several rows.
     last_was_tall: bool,
     running: Vec<Call>,
-    reasoning: String,
+    reasoning: Reasoning,
     /// Tool for which the model is writing a call.
     writing_call_to: Option<String>,
     waiting_for: Option<String>,
@@ -79,7 +75,7 @@ impl Transcript {
             last_kind: OutputKind::Nothing,
             last_was_tall: false,
             running: Vec::new(),
-            reasoning: String::new(),
+            reasoning: Reasoning::default(),
             writing_call_to: None,
             waiting_for: None,
             work_started: None,
@@ -135,23 +131,6 @@ impl Transcript {
         out
     }
 
-    /// Lines of the last exchange; only the end of long texts.
-    pub(crate) fn last_exchange(&mut self, before: &LastExchange) -> Vec<Line> {
-        let mut out = self.user_input(&before.prompt);
-        let hidden = out.len().saturating_sub(MAX_RECALLED_LINES);
-        out.drain(..hidden);
-        let mut answer = Vec::new();
-        self.add_delta("text", &before.answer, &mut answer);
-        self.finish_text(&mut answer);
-        let hidden = answer.len().saturating_sub(MAX_RECALLED_LINES);
-        if hidden > 0 {
-            let words = format!("… {hidden} lines before");
-            out.extend([Line::default(), Line::new(&words, Style::DIM)]);
-        }
-        out.extend(answer.into_iter().skip(hidden));
-        out
-    }
-
     pub(crate) fn note(&mut self, text: &str, style: Style) -> Vec<Line> {
         let mut out = Vec::new();
         self.finish_text(&mut out);
@@ -174,6 +153,11 @@ impl Transcript {
     pub(crate) fn last_call_lines(&self) -> Option<Vec<Line>> {
         let (call, end) = self.last_call.as_ref()?;
         Some(call.full_lines(end, self.columns))
+    }
+
+    /// All that the model thought before its last answer.
+    pub(crate) fn last_reasoning_lines(&self) -> Option<Vec<Line>> {
+        self.reasoning.last_lines()
     }
 
     /// Handles an event and returns the lines that are finished. `output` returns the reply
@@ -218,15 +202,15 @@ impl Transcript {
                     out.push(Line::new(&words, Style::DIM).hanging(2));
                 }
             }
-            EventKind::Agent(event) => self.handle_agent_event(event, &mut out),
+            EventKind::Agent(event) => self.handle_agent_event(event, now, &mut out),
             _ => {}
         }
         out
     }
 
-    fn handle_agent_event(&mut self, event: &AgentEvent, out: &mut Vec<Line>) {
+    fn handle_agent_event(&mut self, event: &AgentEvent, now: Instant, out: &mut Vec<Line>) {
         match event {
-            AgentEvent::MessageUpdate { kind, delta } => self.add_delta(kind, delta, out),
+            AgentEvent::MessageUpdate { kind, delta } => self.add_delta((kind, delta), now, out),
             AgentEvent::TurnStart { .. } => self.waiting_for = None,
             AgentEvent::TurnEnd { .. } => self.finish_text(out),
             AgentEvent::Compaction { before, after } => out.extend(self.note(
@@ -276,24 +260,20 @@ impl Transcript {
         }
     }
 
-    fn add_delta(&mut self, kind: &str, delta: &str, out: &mut Vec<Line>) {
+    /// Adds a part of an answer, by its kind.
+    fn add_delta(&mut self, part: (&str, &str), now: Instant, out: &mut Vec<Line>) {
         self.waiting_for = None;
+        let (kind, delta) = part;
         match kind {
             "text" => {
-                self.reasoning.clear();
+                self.finish_reasoning(out);
                 let lines = self.markdown.push(delta);
                 if !lines.is_empty() {
                     self.separate(OutputKind::Text, out);
                     out.extend(lines);
                 }
             }
-            "reasoning" => {
-                self.reasoning.push_str(delta);
-                let kept = haft::ops::text::decode::suffix(&self.reasoning, 2 << 10);
-                if kept.len() < self.reasoning.len() / 2 {
-                    self.reasoning = kept.to_owned();
-                }
-            }
+            "reasoning" => self.reasoning.add(delta, now),
             "call" => {
                 self.finish_text(out);
                 self.writing_call_to = Some(delta.to_owned());
@@ -421,8 +401,18 @@ impl Transcript {
         }
     }
 
+    fn finish_reasoning(&mut self, out: &mut Vec<Line>) {
+        if let Some(mut line) = self.reasoning.finish() {
+            if self.length == Length::Short {
+                line.push(" · Ctrl-T shows it", Style::DIM);
+            }
+            self.separate(OutputKind::Note, out);
+            out.push(line);
+        }
+    }
+
     fn finish_text(&mut self, out: &mut Vec<Line>) {
-        self.reasoning.clear();
+        self.finish_reasoning(out);
         self.writing_call_to = None;
         let lines = self.markdown.finish();
         if !lines.is_empty() {
@@ -525,7 +515,7 @@ impl Transcript {
             rows.push(line.and(&format!(" · {}", format_duration(elapsed)), Style::DIM));
         }
         if !is_calling {
-            rows.extend(last_reasoning_rows(&self.reasoning, self.columns));
+            rows.extend(self.reasoning.rows(self.columns));
         }
         rows
     }
@@ -563,22 +553,6 @@ fn spinner(started: Instant, now: Instant) -> &'static str {
     let turn = elapsed.as_millis() / SPINNER_INTERVAL.as_millis();
     let at = usize::try_from(turn).unwrap_or_default() % SPINNER.len();
     SPINNER.get(at).copied().unwrap_or("*")
-}
-
-fn last_reasoning_rows(reasoning: &str, columns: usize) -> Vec<Line> {
-    let style = Style::DIM.and(Style::ITALIC);
-    let rows: Vec<Line> = reasoning
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .flat_map(|line| {
-            Line::new(line, style)
-                .indented("  ", Style::PLAIN)
-                .hanging(2)
-                .rows(columns)
-        })
-        .collect();
-    let hidden = rows.len().saturating_sub(MAX_REASONING_ROWS);
-    rows.into_iter().skip(hidden).collect()
 }
 
 fn text_of(content: &[Content]) -> String {

@@ -3,9 +3,12 @@
 mod branch;
 mod children;
 pub(crate) mod driver;
+pub(crate) mod earlier;
 mod headless;
 mod instructions;
 mod last_run;
+pub(crate) mod model_choice;
+pub(crate) mod plan;
 mod progress;
 pub(crate) mod seed;
 

@@ -46,6 +46,27 @@ async fn instructions_are_read_from_the_root_down_after_the_users_own() {
 }
 
 #[tokio::test]
+async fn claude_md_is_read_where_there_is_no_agents_md() {
+    let bed = Bed::new();
+    bed.file(".git", "")
+        .file("CLAUDE.md", "Use tabs.")
+        .file("a/AGENTS.md", "Not here.")
+        .file("a/CLAUDE.md", "For others.");
+    let found = instructions(&runtime(), &bed.path("a"), None).await;
+    assert_eq!(
+        found.files,
+        [bed.path("CLAUDE.md"), bed.path("a/AGENTS.md")]
+    );
+    assert!(!found.text.contains("For others."), "{}", found.text);
+    // One that must not be read is not replaced by the other.
+    std::fs::remove_file(bed.path("a/AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", bed.path("a/AGENTS.md")).unwrap();
+    let found = instructions(&runtime(), &bed.path("a"), None).await;
+    assert_eq!(found.files, [bed.path("CLAUDE.md")]);
+    assert_eq!(found.warnings.len(), 1, "{found:?}");
+}
+
+#[tokio::test]
 async fn the_total_size_is_limited_and_the_nearest_are_kept() {
     let bed = Bed::new();
     bed.file(".git", "")

@@ -40,6 +40,9 @@ impl App {
             _ => {}
         }
         self.interrupted = None;
+        if key.code != KeyCode::Esc {
+            self.escaped = None;
+        }
         if self.active.is_some() {
             self.answer_key(key);
         } else if self.search.is_some() {
@@ -81,7 +84,9 @@ impl App {
             KeyCode::Down => self.move_or_browse(Direction::Forward),
             KeyCode::Tab => self.complete_word(),
             KeyCode::Esc if self.editor.is_empty() => {
-                self.stop();
+                if !self.stop() {
+                    self.escape();
+                }
             }
             _ => {}
         }
@@ -108,11 +113,12 @@ impl App {
             KeyCode::Char('d') if self.editor.is_empty() => self.end_reason = Some(EndReason::Quit),
             KeyCode::Char('d') => self.editor.delete(Direction::Forward, Unit::Grapheme),
             KeyCode::Char('o') => match self.transcript.last_call_lines() {
-                Some(lines) => {
-                    let lines = self.transcript.section(lines);
-                    self.print(&lines);
-                }
+                Some(lines) => self.section(lines),
                 None => self.hint("no calls yet"),
+            },
+            KeyCode::Char('t') => match self.transcript.last_reasoning_lines() {
+                Some(lines) => self.section(lines),
+                None => self.hint("the model has not shown what it thinks"),
             },
             KeyCode::Char('r') => {
                 let text = self.editor.text().to_owned();

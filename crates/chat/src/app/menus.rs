@@ -1,12 +1,12 @@
 //! Menus: they open at `/` and `@`, and for things to pick.
 
 use super::{App, TaskResult};
-use crate::EndReason;
 use crate::complete::{self, CompletionTarget};
 use crate::driver::SessionEntry;
 use crate::menu::{Item, Menu, Purpose};
 use crate::slash::menu_items;
 use crate::style::Theme;
+use crate::{EndReason, NextSession};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::sync::Arc;
 
@@ -188,6 +188,23 @@ impl App {
         self.menu.is_some()
     }
 
+    /// Opens a menu to pick how much the model thinks. Returns false if it cannot be set.
+    pub(super) fn pick_effort(&mut self) -> bool {
+        let levels = self.driver.efforts();
+        let items = levels.iter().map(|level| Item::new(level, ""));
+        let mut menu = Menu::new(Purpose::Efforts, items.collect());
+        menu.select(&self.driver.effort().unwrap_or_default());
+        self.menu = Some(menu).filter(|_| !levels.is_empty());
+        self.menu.is_some()
+    }
+
+    pub(super) fn set_effort(&mut self, level: String) {
+        self.run_in_background(async move |driver| {
+            driver.set_effort(&level).await?;
+            Ok(format!("effort {level} from now on"))
+        });
+    }
+
     /// Opens a menu to pick a theme.
     pub(super) fn pick_theme(&mut self) {
         let all = Theme::ALL
@@ -201,7 +218,15 @@ impl App {
         let Some(menu) = self.menu.take() else { return };
         let Some(item) = menu.selected() else { return };
         match menu.purpose {
-            Purpose::Sessions => self.end_reason = Some(EndReason::Switch(Some(item.name.clone()))),
+            Purpose::Sessions => {
+                let next = NextSession::existing(item.name.clone());
+                self.end_reason = Some(EndReason::Switch(next));
+            }
+            Purpose::Efforts => self.set_effort(item.name.clone()),
+            Purpose::Prompts => {
+                let id = item.name.clone();
+                self.return_to(&id);
+            }
             Purpose::Models => self.set_model(item.name.clone()),
             Purpose::Themes => self.set_theme(&item.name),
             Purpose::Commands | Purpose::Files(_) => {}

@@ -1,10 +1,12 @@
 //! Slash commands of the chat.
 
 use super::{App, TaskResult};
-use crate::EndReason;
 use crate::driver::Topic;
-use crate::slash::{context_text, cost_rows, help_rows, model_text, session_list, table};
+use crate::slash::{
+    context_text, cost_rows, effort_text, help_rows, model_text, session_list, table,
+};
 use crate::styled_text::Style;
+use crate::{EndReason, NextSession};
 use std::sync::Arc;
 
 impl App {
@@ -40,13 +42,24 @@ impl App {
                 let words = model_text(&*self.driver);
                 self.note(&words, Style::PLAIN);
             }
-            "/model" | "/compact" | "/undo" | "/redo" | "/new" | "/clear" | "/resume"
+            "/effort" if rest.is_empty() && self.pick_effort() => {}
+            "/effort" if rest.is_empty() => {
+                let words = effort_text(&*self.driver);
+                self.note(&words, Style::PLAIN);
+            }
+            "/model" | "/effort" | "/plan" | "/fork" | "/compact" | "/undo" | "/redo" | "/new"
+            | "/clear" | "/resume"
                 if !self.work.is_idle() =>
             {
                 self.hint("wait until the current work is done, or stop it with Ctrl-C");
             }
             "/model" => self.set_model(rest.to_owned()),
-            "/new" | "/clear" => self.end_reason = Some(EndReason::Switch(None)),
+            "/effort" => self.set_effort(rest.to_owned()),
+            "/plan" => self.start_plan_step(rest.to_owned()),
+            "/fork" => self.fork(),
+            "/new" | "/clear" => {
+                self.end_reason = Some(EndReason::Switch(NextSession::default()));
+            }
             "/resume" if rest.is_empty() => {
                 let driver = Arc::clone(&self.driver);
                 let results = self.task_sender.clone();
@@ -57,7 +70,10 @@ impl App {
                     });
                 });
             }
-            "/resume" => self.end_reason = Some(EndReason::Switch(Some(rest.to_owned()))),
+            "/resume" => {
+                let next = NextSession::existing(rest.to_owned());
+                self.end_reason = Some(EndReason::Switch(next));
+            }
             "/compact" => {
                 self.hint("compacting the conversation");
                 self.run_in_background(async |driver| driver.compact().await);
@@ -164,8 +180,6 @@ impl App {
     }
 
     fn table(&mut self, rows: &[(String, String)]) {
-        let lines = table(rows, self.screen.columns());
-        let lines = self.transcript.section(lines);
-        self.print(&lines);
+        self.section(table(rows, self.screen.columns()));
     }
 }

@@ -29,9 +29,8 @@ impl App {
         let mut lines = vec![line];
         let notes = greeting.notes.iter();
         lines.extend(notes.map(|note| Line::new(note, Style::YELLOW).hanging(2)));
-        if let Some(before) = &greeting.last_exchange {
-            lines.extend(self.transcript.last_exchange(before));
-        }
+        let conversation = &greeting.conversation;
+        lines.extend(self.transcript.recall(conversation, Instant::now()));
         self.print(&lines);
     }
 
@@ -141,7 +140,10 @@ impl App {
         };
         let mut parts = vec![(0, self.driver.model(), Style::DIM)];
         parts.push((6, provider, Style::DIM));
-        parts.push((1, greeting.sandbox.clone(), Style::DIM));
+        match self.driver.plan_file() {
+            Some(_) => parts.push((1, "plan mode".to_owned(), Style::YELLOW)),
+            None => parts.push((1, greeting.sandbox.clone(), Style::DIM)),
+        }
         parts.push((5, greeting.network.clone(), Style::DIM));
         let context = self.driver.context().filter(|(used, _)| *used > 0);
         if let Some((used, window)) = context {

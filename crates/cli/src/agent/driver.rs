@@ -1,6 +1,10 @@
 //! Connects the chat to an agent.
 
+use super::earlier;
+use super::instructions::add_instruction;
 use super::last_run::LastRun;
+use super::model_choice::ModelChoice;
+use super::plan::PlanFile;
 use crate::commands::doctor;
 use crate::commands::mcp_servers::list::{as_table, statuses};
 use crate::commands::sessions::export;
@@ -12,11 +16,10 @@ use haft::ops::blocking::on_a_thread;
 use haft::ops::effects::UndoMode;
 use haft::ops::{Access, FilePath};
 use haft::{Call, Content, Effect};
-use haft_agent::provider::{Provider, model_names};
-use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage};
-use haft_chat::{ChatEvent, Driver, EventStream, SessionEntry, Topic};
+use haft_agent::provider::{Effort, Provider, UnknownEffort, model_names};
+use haft_agent::{Agent, AgentEvent, EventKind, Resumed, Usage, UserInput};
+use haft_chat::{ChatEvent, Driver, EarlierPrompt, EventStream, SessionEntry, Topic};
 use haft_config::Settings;
-use haft_config::model::Model as Chosen;
 use haft_store::sessions::{Filter, SessionKind, Sessions};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -30,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 /// The agent behind a chat.
 pub(crate) struct Live {
     pub(crate) agent: Agent,
-    pub(crate) chosen: Chosen,
+    pub(crate) model_choice: ModelChoice,
     pub(crate) sessions: Option<Sessions>,
     pub(crate) work_dir: PathBuf,
     /// Whether a resumed session has unfinished work, which the next prompt continues.
@@ -39,6 +42,8 @@ pub(crate) struct Live {
     pub(crate) outputs: Arc<Outputs>,
     /// Start of the last run.
     pub(crate) run_started: Mutex<Option<SystemTime>>,
+    /// The file with the plan, in plan mode.
+    pub(crate) plan: Option<PlanFile>,
     /// Settings that reports are about, if the session has any.
     pub(crate) settings: Option<Arc<Settings>>,
 }
@@ -82,6 +87,16 @@ impl Outputs {
 }
 
 impl Live {
+    /// Returns access to what has changed since a prompt.
+    fn run_since(&self, prompt: &str) -> Option<LastRun> {
+        let time = earlier::time(self.sessions.as_ref()?, self.agent.session(), prompt)?;
+        let run = self.last_run()?;
+        Some(LastRun {
+            started: Some(time),
+            ..run
+        })
+    }
+
     pub(crate) fn note_start(&self) {
         let mut started = self
             .run_started
@@ -109,6 +124,13 @@ impl Live {
     }
 }
 
+fn with_notes(text: String, notes: Vec<String>) -> UserInput {
+    UserInput {
+        notes,
+        ..UserInput::from(text)
+    }
+}
+
 /// Writes a file that does not exist yet.
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = std::fs::File::create_new(path)?;
@@ -130,21 +152,27 @@ fn permissions(settings: &Settings) -> String {
 impl Driver for Live {
     async fn prompt(&self, text: String) -> Result<EventStream, String> {
         self.note_start();
+        let notes = self.plan.as_ref().map(PlanFile::notes);
+        let notes = notes.unwrap_or_default();
         let begun = if self.has_unfinished_run.swap(false, Ordering::Relaxed) {
             let prompt = Some(text).filter(|text| !text.trim().is_empty());
-            let prompt = prompt.map(Into::into);
+            let prompt = prompt.map(|text| with_notes(text, notes));
             let resumed = Resumed {
                 answers: Vec::new(),
                 prompt,
             };
             self.agent.resume(resumed).await
         } else {
-            self.agent.prompt(text).await
+            self.agent.prompt(with_notes(text, notes)).await
         };
         let events = begun.map_err(|busy| busy.to_string())?;
         let (handle, outputs) = (self.agent.handle(), Arc::clone(&self.outputs));
+        let plan = self.plan.clone();
         let seen = events.map(move |event| {
             outputs.observe(&event.kind);
+            if let Some(plan) = plan.as_ref().filter(|_| event.parent.is_none()) {
+                plan.observe(&event.kind);
+            }
             if event.parent.is_none()
                 && matches!(event.kind, EventKind::Agent(AgentEvent::AgentEnd { .. }))
             {
@@ -237,14 +265,35 @@ impl Driver for Live {
     }
 
     async fn set_model(&self, name: &str) -> Result<(), String> {
-        match super::model_of(&self.chosen, Some(name)) {
-            Ok(Some(model)) => {
-                self.agent.set_model(model);
-                Ok(())
-            }
-            Ok(None) => Err(format!("no provider configured for model {name}")),
-            Err(failure) => Err(failure.message),
+        let model = self.model_choice.set(Some(name), None)?;
+        self.agent.set_model(model);
+        Ok(())
+    }
+
+    fn efforts(&self) -> Vec<String> {
+        let provider = self.agent.model().id().provider;
+        match provider.parse::<Provider>() {
+            Ok(_) => Effort::ALL.map(|level| level.name().to_owned()).to_vec(),
+            Err(_) => Vec::new(),
         }
+    }
+
+    fn effort(&self) -> Option<String> {
+        self.model_choice
+            .effort()
+            .map(|level| level.name().to_owned())
+    }
+
+    async fn set_effort(&self, level: &str) -> Result<(), String> {
+        if self.efforts().is_empty() {
+            return Err("this model has no effort to set".to_owned());
+        }
+        let level: Effort = level
+            .parse()
+            .map_err(|error: UnknownEffort| error.to_string())?;
+        let model = self.model_choice.set(None, Some(Some(level)))?;
+        self.agent.set_model(model);
+        Ok(())
     }
 
     fn model(&self) -> String {
@@ -335,7 +384,54 @@ impl Driver for Live {
             .collect()
     }
 
+    async fn earlier_prompts(&self) -> Result<Vec<EarlierPrompt>, String> {
+        let Some(sessions) = self.sessions.clone() else {
+            return Ok(Vec::new());
+        };
+        let id = self.agent.session().to_owned();
+        on_a_thread(move || earlier::prompts(&sessions, &id)).await?
+    }
+
+    async fn fork(&self, before: Option<String>) -> Result<Option<String>, String> {
+        let sessions = self
+            .sessions
+            .clone()
+            .filter(|_| self.session_id().is_some());
+        let sessions = sessions.ok_or("there is nothing to copy yet")?;
+        let id = self.agent.session().to_owned();
+        on_a_thread(move || earlier::fork(&sessions, &id, before.as_deref())).await?
+    }
+
+    async fn undo_since_preview(&self, prompt: String) -> Result<Option<String>, String> {
+        let Some(run) = self.run_since(&prompt) else {
+            return Ok(None);
+        };
+        on_a_thread(move || run.undo_all(UndoMode::DryRun)).await?
+    }
+
+    async fn undo_since(&self, prompt: String) -> Result<String, String> {
+        let run = self.run_since(&prompt).ok_or(NOT_RECORDED)?;
+        let undone = on_a_thread(move || run.undo_all(UndoMode::Careful)).await??;
+        Ok(undone.unwrap_or_else(|| "nothing to undo".to_owned()))
+    }
+
+    async fn add_instruction(&self, line: String) -> Result<String, String> {
+        add_instruction(self.agent.runtime(), &line).await
+    }
+
+    fn plan_file(&self) -> Option<PathBuf> {
+        self.plan.as_ref().map(|plan| plan.path().to_owned())
+    }
+
+    async fn plan(&self) -> Result<String, String> {
+        let plan = self.plan.as_ref();
+        plan.ok_or("the session is not in plan mode")?.read()
+    }
+
     async fn changed(&self) -> Option<String> {
+        if let Some(plan) = &self.plan {
+            return plan.line();
+        }
         let run = self.last_run()?;
         let summed = on_a_thread(move || run.summary()).await;
         summed.ok()?

@@ -3,10 +3,20 @@
 
 use crate::output;
 use haft::Runtime;
+use haft::ops::Access;
+use haft::ops::backend::{Backend, Expect, Local};
+use haft::ops::blocking::on_a_thread;
 use haft_agent::{Prompt, Skills, instructions, system_prompt};
 use haft_config::{Settings, model};
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::SystemTime;
+
+/// File with the project's instructions.
+const FILE: &str = "AGENTS.md";
+
+/// Files that are longer are not instructions.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Parts of the system prompt.
 pub(super) struct PromptParts {
@@ -83,10 +93,70 @@ pub(super) async fn collect(
     }
 }
 
+/// Adds a line to the `AGENTS.md` of the work folder, as the user: rules about the model's
+/// calls do not apply. A link must not lead out of the folder.
+pub(super) async fn add_instruction(runtime: &Runtime, line: &str) -> Result<String, String> {
+    let failed = |error: haft::ops::Error| format!("cannot add to {FILE}: {error}");
+    let scope = runtime.scope();
+    let path = scope.resolve(FILE, Access::Write).map_err(failed)?;
+    let backend = Local::new();
+    let text = match path.is_there() {
+        true => {
+            let content = backend.read(&path).await.map_err(failed)?;
+            let mut text = String::new();
+            let mut reader = content.reader.take(MAX_BYTES);
+            let read = on_a_thread(move || reader.read_to_string(&mut text).map(|_| text)).await?;
+            read.map_err(|error| format!("cannot add to {FILE}: {error}"))?
+        }
+        false => String::new(),
+    };
+    if text.len() as u64 >= MAX_BYTES {
+        return Err(format!("{FILE} is too long to add to"));
+    }
+    let text = with_line(&text, line);
+    let written = backend.write(&path, text.into_bytes(), Expect::Anything);
+    written.await.map_err(failed)?;
+    Ok(format!("added to {FILE}: {line}"))
+}
+
+/// Adds a line to the end of the text as an item of a list.
+fn with_line(text: &str, line: &str) -> String {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    let gap = match last {
+        None => "",
+        Some(last) if last.trim_start().starts_with(['-', '*']) => "",
+        Some(_) => end,
+    };
+    let ending = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        end
+    };
+    format!("{text}{ending}{gap}- {line}{end}")
+}
+
 fn note(settings: &Settings, warnings: &[String]) {
     if !settings.quiet {
         for warning in warnings {
             output::note(&format!("warning: {warning}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_line;
+
+    #[test]
+    fn a_line_is_added_as_an_item_of_a_list() {
+        for (before, after) in [
+            ("", "- New\n"),
+            ("# Rules\n\n- Old\n", "# Rules\n\n- Old\n- New\n"),
+            ("Use tabs.", "Use tabs.\n\n- New\n"),
+            ("- Old\r\n", "- Old\r\n- New\r\n"),
+        ] {
+            assert_eq!(with_line(before, "New"), after);
         }
     }
 }

@@ -108,6 +108,16 @@ impl LastRun {
         Ok(lines.join("\n"))
     }
 
+    /// Undoes everything since `started`, or returns what that would do. Returns `None` if
+    /// there is nothing to undo.
+    pub(super) fn undo_all(&self, how: UndoMode) -> Result<Option<String>, String> {
+        let sets = self.sets().map_err(message)?;
+        match sets.iter().any(|(_, set)| stands(&set.summary)) {
+            true => self.undo("", how).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Returns the last call of this session whose changes stand.
     fn last_of_session(&self) -> Result<Vec<(Session, SetSummary)>, Failure> {
         let mut sets = Changed::sets(&self.changed.family(&self.session)?)?;

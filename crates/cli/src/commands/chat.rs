@@ -3,18 +3,18 @@
 use super::resume;
 use super::sessions::failure;
 use crate::agent::driver::Live;
-use crate::agent::{self, Past};
+use crate::agent::model_choice::ModelChoice;
+use crate::agent::plan::PlanFile;
+use crate::agent::{self, Past, earlier};
 use crate::args::Shared;
 use crate::args::agent::Resume;
 use crate::env;
 use crate::exit::{Exit, Failure};
 use crate::{confinement, output, saved_prompts, session, signals, text};
-use haft::Content;
 use haft::ops::executor::sandbox::Network;
 use haft::ops::text::brief;
-use haft_agent::{Message, Origin};
 use haft_chat::{
-    Driver, EndReason, Greeting, LastExchange, QuestionContext, Setup, TerminalFeatures, Theme,
+    Driver, EndReason, Greeting, NextSession, QuestionContext, Setup, TerminalFeatures, Theme,
 };
 use haft_config::Settings;
 use std::sync::Arc;
@@ -29,40 +29,58 @@ pub(crate) enum StartSession {
 
 /// Runs a chat until the user quits; the user may go from one session to another.
 pub(crate) fn run(shared: &Shared, start: StartSession) -> Result<Exit, Failure> {
-    let (mut ended, mut session) = run_session(shared, start)?;
+    let mut shared = shared.clone();
+    let mut ended = run_session(&shared, start, NextSession::default())?;
     loop {
-        let next = match ended {
+        let next = match ended.reason {
             EndReason::Quit => return Ok(Exit::Done),
             EndReason::Signal(number) => return Ok(Exit::Signal(number)),
-            EndReason::Switch(None) => StartSession::New,
-            EndReason::Switch(id) => StartSession::Existing(id),
+            EndReason::Switch(next) => next,
         };
-        (ended, session) = match run_session(shared, next) {
+        // What the user has chosen stays.
+        shared.model = ended.model.or(shared.model);
+        shared.effort = ended.effort.or(shared.effort);
+        ended = match run_session(&shared, start_of(next.id.clone()), next) {
             Ok(next) => next,
             // Such as a session that another process has open: back to the one before.
             Err(failure) => {
                 output::failure(&failure);
-                let back = match session {
-                    Some(id) => StartSession::Existing(Some(id)),
-                    None => StartSession::New,
-                };
-                run_session(shared, back)?
+                run_session(&shared, start_of(ended.session), NextSession::default())?
             }
         };
     }
 }
 
-/// Runs a chat in one session. Returns why it ended, and the id of the session if it can be
-/// resumed.
-fn run_session(
-    shared: &Shared,
-    start: StartSession,
-) -> Result<(EndReason, Option<String>), Failure> {
+fn start_of(session: Option<String>) -> StartSession {
+    match session {
+        Some(id) => StartSession::Existing(Some(id)),
+        None => StartSession::New,
+    }
+}
+
+/// The end of a session.
+struct Ended {
+    reason: EndReason,
+    /// Id of the session, if it can be resumed.
+    session: Option<String>,
+    /// The model and the effort that the user had chosen in the end.
+    model: Option<String>,
+    effort: Option<String>,
+}
+
+/// Runs a chat in one session; `next` says how it begins.
+fn run_session(shared: &Shared, start: StartSession, next: NextSession) -> Result<Ended, Failure> {
+    let planning = Shared {
+        sandbox: Some("read-only".to_owned()),
+        ..shared.clone()
+    };
+    let shared = if next.is_planning { &planning } else { shared };
     let mut settings = session::settings_of_chat(shared)?;
     if agent::model(&settings)?.is_none() {
         return Err(agent::no_model());
     }
     let sessions = agent::sessions(&settings)?;
+    let mut conversation = Vec::new();
     let past = match start {
         StartSession::New => Past::New,
         StartSession::Existing(session) => {
@@ -76,6 +94,7 @@ fn run_session(
             let (id, _) = resume::session_and_prompt(sessions, &settings, &args)?;
             let stored = sessions.load(&id).map_err(failure)?;
             settings = resume::in_its_folder(shared, settings, &stored.info.work_dir)?;
+            conversation = earlier::recalled(sessions, &stored);
             Past::Session(Box::new(sessions.resume(&id).map_err(failure)?))
         }
     };
@@ -91,10 +110,15 @@ fn run_session(
         let has_unfinished_run = is_resumed && agent.has_work();
         let notes = notes(&agent, is_resumed, has_unfinished_run);
         let mut setup = setup(&settings, agent.model().id().model, notes);
-        setup.greeting.last_exchange = last_exchange(&agent);
+        setup.greeting.conversation = conversation;
+        setup.first_prompt = next.prompt;
+        setup.draft = next.draft;
+        let state = settings.folders.state.as_deref();
+        let state = state.filter(|_| next.is_planning);
         let live = Arc::new(Live {
+            plan: state.map(|state| PlanFile::new(state, agent.session())),
             agent,
-            chosen,
+            model_choice: ModelChoice::new(chosen),
             sessions: sessions.clone(),
             work_dir: settings.paths.work_dir.clone(),
             has_unfinished_run: AtomicBool::new(has_unfinished_run),
@@ -110,7 +134,12 @@ fn run_session(
         agent::close_now(&live.agent).await;
         let ended =
             ended.map_err(|error| Failure::failed(format!("cannot use the terminal: {error}")))?;
-        Ok((ended, live.session_id()))
+        Ok(Ended {
+            reason: ended,
+            session: live.session_id(),
+            model: live.model_choice.name(),
+            effort: live.effort(),
+        })
     })
 }
 
@@ -177,29 +206,6 @@ fn pending(questions: &[(String, Option<&str>)]) -> Vec<String> {
     notes
 }
 
-/// Returns the last prompt and the answer to it.
-fn last_exchange(agent: &haft_agent::Agent) -> Option<LastExchange> {
-    let mut last = LastExchange::default();
-    for message in agent.history().iter().rev() {
-        match &**message {
-            Message::Assistant(answer) if last.answer.is_empty() => last.answer = answer.text(),
-            Message::User {
-                content,
-                origin: Origin::Prompt,
-            } => {
-                let texts = content.iter().filter_map(|block| match block {
-                    Content::Text { text } => Some(text.as_str()),
-                    _ => None,
-                });
-                last.prompt = texts.collect::<Vec<_>>().join("\n");
-                return Some(last);
-            }
-            _ => {}
-        }
-    }
-    None
-}
-
 fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
     let sandbox = match confinement::is_off(settings) {
         true => "off".to_owned(),
@@ -219,7 +225,7 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             sandbox: format!("sandbox {sandbox}"),
             network: network(settings),
             notes,
-            last_exchange: None,
+            conversation: Vec::new(),
         },
         terminal: themed(
             settings,
@@ -241,6 +247,8 @@ fn setup(settings: &Settings, model: String, notes: Vec<String>) -> Setup {
             sandbox: Some(confinement::summary(settings)),
         },
         prompts: saved_prompts::read(settings.folders.config.as_deref()),
+        first_prompt: None,
+        draft: String::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `haft demo`: plays a recorded model with real tools, in a temporary folder.
 
 use crate::agent::driver::Live;
+use crate::agent::model_choice::ModelChoice;
 use crate::args::Shared;
 use crate::env;
 use crate::exit::{Exit, Failure};
@@ -20,7 +21,6 @@ use haft_agent::{
 };
 use haft_chat::{QuestionContext, SinglePromptOptions, TerminalFeatures, Theme, run_single_prompt};
 use haft_config::effects::Effects;
-use haft_config::model::Model as Chosen;
 use haft_store::sessions::{NewSession, SessionKind, Sessions, new_id};
 use serde_json::json;
 use std::io::BufRead;
@@ -170,13 +170,14 @@ async fn play(folder: &Path, work: &Path) -> Result<(), Failure> {
     let agent = Agent::new(model, runtime).system(system).recorded(begun);
     let live = Live {
         agent,
-        chosen: Chosen::default(),
+        model_choice: ModelChoice::default(),
         sessions: Some(sessions),
         work_dir: work.to_owned(),
         has_unfinished_run: AtomicBool::new(false),
         commands: AtomicU64::new(0),
         outputs: Arc::default(),
         run_started: std::sync::Mutex::default(),
+        plan: None,
         settings: None,
     };
     let options = SinglePromptOptions {

@@ -17,6 +17,7 @@ mod looks;
 mod questions;
 mod script;
 mod seat;
+mod sessions;
 mod talk;
 
 use seat::Seat;

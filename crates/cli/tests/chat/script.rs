@@ -12,7 +12,7 @@ use haft::{
 };
 use haft_agent::{AgentEvent, EventKind, Usage};
 use haft_chat::{
-    ChatEvent, Driver, EndReason, EventStream, Greeting, LastExchange, QuestionContext,
+    ChatEvent, Driver, EarlierPrompt, EndReason, EventStream, Greeting, QuestionContext, Recalled,
     SavedPrompt, SessionEntry, Setup, TerminalFeatures, Theme,
 };
 use serde::Deserialize;
@@ -42,6 +42,16 @@ struct Script {
     theme: String,
     /// Last prompt and answer in it.
     before: Option<(String, String)>,
+    /// A prompt to send at once.
+    first_prompt: Option<String>,
+    /// Text in the input line.
+    #[serde(default)]
+    draft: String,
+    /// The plan, in plan mode; empty if there is none yet.
+    plan: Option<String>,
+    /// Whether there is something to undo.
+    #[serde(default)]
+    has_changes: bool,
 }
 
 fn terminal() -> String {
@@ -97,6 +107,9 @@ struct Actor {
     spent: Mutex<Usage>,
     calls: Arc<std::sync::atomic::AtomicU64>,
     left: std::sync::atomic::AtomicBool,
+    effort: Mutex<Option<String>>,
+    plan: Option<PathBuf>,
+    has_changes: bool,
 }
 
 /// Runs the chat with a script file, and returns its exit code.
@@ -123,10 +136,12 @@ pub(crate) fn play(script: &Path) -> i32 {
                 sandbox: "sandbox full".to_owned(),
                 network: String::new(),
                 notes: vec!["a note on trust".to_owned()],
-                last_exchange: script
-                    .before
-                    .clone()
-                    .map(|(prompt, answer)| LastExchange { prompt, answer }),
+                conversation: match script.before.clone() {
+                    Some((prompt, answer)) => {
+                        vec![Recalled::Prompt(prompt), Recalled::Answer(answer)]
+                    }
+                    None => Vec::new(),
+                },
             },
             terminal: TerminalFeatures::detect(
                 is_terminal,
@@ -151,14 +166,22 @@ pub(crate) fn play(script: &Path) -> i32 {
                 hint: Some("FILE".to_owned()),
                 prompt: "Review $ARGUMENTS.".to_owned(),
             }],
+            first_prompt: script.first_prompt.clone(),
+            draft: script.draft.clone(),
         };
         haft_chat::run(actor, setup, requests).await.unwrap()
     });
     runtime.shutdown_background();
     match ended {
         EndReason::Quit => 0,
-        EndReason::Switch(None) => 70,
-        EndReason::Switch(Some(_)) => 71,
+        EndReason::Switch(next) => {
+            let next = json!({
+                "id": next.id, "planning": next.is_planning, "prompt": next.prompt,
+                "draft": next.draft,
+            });
+            std::fs::write(script.state.join("next.json"), next.to_string()).unwrap();
+            70
+        }
         EndReason::Signal(number) => 128 + i32::from(number),
     }
 }
@@ -246,6 +269,13 @@ impl Actor {
             spent: Mutex::default(),
             calls: Arc::default(),
             left: script.left.into(),
+            effort: Mutex::default(),
+            plan: script.plan.as_ref().map(|text| {
+                let file = script.state.join("plan.md");
+                std::fs::write(&file, text).unwrap();
+                file
+            }),
+            has_changes: script.has_changes,
         }
     }
 
@@ -548,6 +578,62 @@ impl Driver for Actor {
 
     fn model(&self) -> String {
         self.model.lock().unwrap().clone()
+    }
+
+    fn efforts(&self) -> Vec<String> {
+        ["low", "high"].map(str::to_owned).to_vec()
+    }
+
+    fn effort(&self) -> Option<String> {
+        self.effort.lock().unwrap().clone()
+    }
+
+    async fn set_effort(&self, level: &str) -> Result<(), String> {
+        *self.effort.lock().unwrap() = Some(level.to_owned());
+        Ok(())
+    }
+
+    async fn earlier_prompts(&self) -> Result<Vec<EarlierPrompt>, String> {
+        let prompt = |id: &str, text: &str| EarlierPrompt {
+            id: id.to_owned(),
+            text: text.to_owned(),
+            about: "today".to_owned(),
+        };
+        Ok(vec![
+            prompt("p2", "Then mend it"),
+            prompt("p1", "Look at it"),
+        ])
+    }
+
+    async fn fork(&self, before: Option<String>) -> Result<Option<String>, String> {
+        self.log(&json!({ "fork": before }));
+        Ok(Some("copy".to_owned()))
+    }
+
+    async fn undo_since_preview(&self, prompt: String) -> Result<Option<String>, String> {
+        let preview = format!("undo of all since {prompt}");
+        Ok(self.has_changes.then_some(preview))
+    }
+
+    async fn undo_since(&self, prompt: String) -> Result<String, String> {
+        self.log(&json!({ "undo_since": prompt }));
+        Ok("undid 2 files".to_owned())
+    }
+
+    async fn add_instruction(&self, line: String) -> Result<String, String> {
+        Ok(format!("added to AGENTS.md: {line}"))
+    }
+
+    fn plan_file(&self) -> Option<PathBuf> {
+        self.plan.clone()
+    }
+
+    async fn plan(&self) -> Result<String, String> {
+        let file = self.plan.as_ref().unwrap();
+        match std::fs::read_to_string(file).unwrap() {
+            text if text.is_empty() => Err("there is no plan yet".to_owned()),
+            text => Ok(text),
+        }
     }
 
     fn usage(&self) -> Usage {

@@ -282,6 +282,11 @@ impl Seated {
             .collect()
     }
 
+    /// Path in the state folder.
+    pub(crate) fn state(&self, below: &str) -> PathBuf {
+        self.seat.state(below)
+    }
+
     /// File in the work folder.
     pub(crate) fn work(&self, below: &str) -> PathBuf {
         self.seat.root.path().join("work").join(below)

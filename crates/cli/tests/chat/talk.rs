@@ -311,7 +311,7 @@ fn a_large_paste_is_sent_whole() {
 }
 
 #[test]
-fn a_resumed_chat_shows_the_last_exchange_and_enter_continues() {
+fn a_resumed_chat_shows_the_conversation_and_enter_continues() {
     for (variable, value) in [("HAFT_TEST", ""), ("TERM", "dumb")] {
         let script = json!({
             "left": true,
@@ -378,25 +378,4 @@ fn commands_have_a_menu() {
     // Another one runs at once.
     seat.keys("/mod\r");
     seat.wait("the model is scripted");
-}
-
-#[test]
-fn a_session_is_picked_from_a_menu() {
-    let mut seat = Seat::new(json!({})).sit();
-    seat.wait("›");
-    seat.keys("/resume\r");
-    seat.wait("▸ fix the test");
-    seat.keys("docs");
-    seat.wait("▸ write the docs");
-    seat.keys("\x1b");
-    seat.wait_gone("▸");
-    seat.keys("/resume\r");
-    seat.wait("▸ fix the test");
-    seat.keys("\r");
-    assert_eq!(seat.ended(), 71);
-    assert!(seat.is_given_back());
-    let mut seat = Seat::new(json!({})).sit();
-    seat.wait("›");
-    seat.keys("/new\r");
-    assert_eq!(seat.ended(), 70);
 }

@@ -2,6 +2,7 @@
 
 use crate::agent;
 use crate::agent::driver::Live;
+use crate::agent::model_choice::ModelChoice;
 use async_trait::async_trait;
 use haft_acp::{Choices, Seat};
 use haft_agent::Agent;
@@ -29,13 +30,14 @@ impl EditorSeat {
         Self {
             live: Live {
                 agent,
-                chosen,
+                model_choice: ModelChoice::new(chosen),
                 sessions,
                 work_dir,
                 has_unfinished_run: AtomicBool::new(has_unfinished_run),
                 commands: AtomicU64::new(0),
                 outputs: Arc::default(),
                 run_started: std::sync::Mutex::default(),
+                plan: None,
                 settings: None,
             },
         }
@@ -53,23 +55,15 @@ impl Seat for EditorSeat {
     }
 
     async fn set_model(&self, choices: &Choices) -> Result<(), String> {
-        let mut chosen = self.live.chosen.clone();
-        if let Some(effort) = &choices.effort {
-            // What is not a level is the default: the provider decides.
-            chosen.effort = effort.parse::<Effort>().ok();
-        }
-        let name = match &choices.model {
-            Some(name) => Some(name.as_str()),
-            None => chosen.model.as_deref(),
-        };
-        match agent::model_of(&chosen, name) {
-            Ok(Some(model)) => {
-                self.live.agent.set_model(model);
-                Ok(())
-            }
-            Ok(None) => Err("no provider configured".to_owned()),
-            Err(failure) => Err(failure.message),
-        }
+        // What is not a level is the default: the provider decides.
+        let effort = choices.effort.as_ref();
+        let effort = effort.map(|effort| effort.parse::<Effort>().ok());
+        let model = self
+            .live
+            .model_choice
+            .set(choices.model.as_deref(), effort)?;
+        self.live.agent.set_model(model);
+        Ok(())
     }
 
     fn note_run(&self) {
