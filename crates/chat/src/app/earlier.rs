@@ -18,8 +18,11 @@ const DOUBLE_ESCAPE: Duration = Duration::from_secs(2);
 const MAX_TITLE: usize = 100;
 
 impl App {
-    /// Esc with nothing to stop and nothing typed.
-    pub(super) fn escape(&mut self) {
+    /// Stops what runs; with nothing running, a second Esc offers the earlier messages.
+    pub(super) fn stop_or_go_back(&mut self) {
+        if self.stop() {
+            return;
+        }
         let now = Instant::now();
         let before = self.escaped.replace(now);
         if before.is_none_or(|before| now >= before + DOUBLE_ESCAPE) {

@@ -83,11 +83,7 @@ impl App {
             KeyCode::Up => self.move_or_browse(Direction::Backward),
             KeyCode::Down => self.move_or_browse(Direction::Forward),
             KeyCode::Tab => self.complete_word(),
-            KeyCode::Esc if self.editor.is_empty() => {
-                if !self.stop() {
-                    self.escape();
-                }
-            }
+            KeyCode::Esc if self.editor.is_empty() => self.stop_or_go_back(),
             _ => {}
         }
     }
