@@ -20,14 +20,23 @@ pub(crate) struct PlanFile {
     known: Arc<Mutex<String>>,
 }
 
+fn path(state: &Path, session: &str) -> PathBuf {
+    state.join(FOLDER).join(format!("{session}.md"))
+}
+
 impl PlanFile {
     pub(crate) fn new(state: &Path, session: &str) -> Self {
-        let path = state.join(FOLDER).join(format!("{session}.md"));
+        let path = path(state, session);
         let known = std::fs::read_to_string(&path).unwrap_or_default();
         Self {
             path,
             known: Arc::new(Mutex::new(known)),
         }
+    }
+
+    /// Removes the plan of a deleted session, if it has one.
+    pub(crate) fn remove(state: &Path, session: &str) {
+        let _ = std::fs::remove_file(path(state, session));
     }
 
     pub(super) fn path(&self) -> &Path {

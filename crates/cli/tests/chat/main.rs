@@ -15,6 +15,7 @@ mod changes;
 mod forms;
 mod looks;
 mod questions;
+mod real;
 mod script;
 mod seat;
 mod sessions;

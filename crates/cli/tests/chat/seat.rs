@@ -22,6 +22,8 @@ pub(crate) struct Seat {
     size: (u16, u16),
     environment: Vec<(&'static str, String)>,
     is_piped: bool,
+    /// Program and folder of a chat with the real agent.
+    real: Option<(PathBuf, PathBuf)>,
 }
 
 impl Seat {
@@ -37,7 +39,17 @@ impl Seat {
             size: (24, 80),
             environment: vec![("TERM", "xterm-256color".to_owned())],
             is_piped: false,
+            real: None,
         }
+    }
+
+    /// The command itself, with the real agent, in this bed.
+    pub(crate) fn real(bed: &haft_testing::bed::Bed) -> Self {
+        let mut seat = Self::new(Value::Null);
+        seat.real = Some((env!("CARGO_BIN_EXE_haft").into(), bed.work("")));
+        let ceiling = bed.path("");
+        seat.with("HOME", bed.home("").to_str().unwrap())
+            .with("GIT_CEILING_DIRECTORIES", ceiling.to_str().unwrap())
     }
 
     /// Sets the size of the screen.
@@ -73,10 +85,28 @@ impl Seat {
 
     /// Starts the chat.
     pub(crate) fn sit(mut self) -> Seated {
-        let script = self.root.path().join("script.json");
-        self.script["work"] = self.root.path().join("work").to_str().unwrap().into();
-        self.script["state"] = self.root.path().join("state").to_str().unwrap().into();
-        std::fs::write(&script, self.script.to_string()).unwrap();
+        // A new session with this controlling terminal.
+        let mut command = Command::new("setsid");
+        command
+            .arg("--ctty")
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        match &self.real {
+            Some((program, folder)) => {
+                command.arg(program).current_dir(folder);
+            }
+            None => {
+                let script = self.root.path().join("script.json");
+                self.script["work"] = self.root.path().join("work").to_str().unwrap().into();
+                self.script["state"] = self.root.path().join("state").to_str().unwrap().into();
+                std::fs::write(&script, self.script.to_string()).unwrap();
+                command
+                    .arg(std::env::current_exe().unwrap())
+                    .args(["--exact", "a_chat_starts_and_ends", "--nocapture"])
+                    .env(crate::STAGE, &script);
+            }
+        }
 
         let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         rustix::pty::grantpt(&ours).unwrap();
@@ -87,16 +117,7 @@ impl Seat {
         let theirs = options.open(name.to_str().unwrap()).unwrap();
         let terminal = File::from(ours);
         resize(&terminal, self.size);
-        // A new session with this controlling terminal.
-        let mut command = Command::new("setsid");
         command
-            .arg("--ctty")
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "a_chat_starts_and_ends", "--nocapture"])
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env(crate::STAGE, &script)
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(theirs.try_clone().unwrap())
             .stderr(theirs.try_clone().unwrap());
         if self.is_piped {

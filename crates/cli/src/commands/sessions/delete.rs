@@ -1,6 +1,7 @@
 //! Deletes sessions with their outputs and sub-agents.
 
 use super::{failure, outputs};
+use crate::agent::plan::PlanFile;
 use crate::ask;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -42,7 +43,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// Deletes a session with its outputs, recorded changes and sub-agents. Returns the ids of all
+/// Deletes a session with its outputs, recorded changes, plan and sub-agents. Returns the ids of all
 /// deleted sessions.
 pub(in crate::commands) fn delete(
     sessions: &Sessions,
@@ -53,6 +54,7 @@ pub(in crate::commands) fn delete(
     let deleted = sessions.delete(id)?;
     outputs::remove(state, &deleted);
     for id in &deleted.sessions {
+        PlanFile::remove(state, id);
         if let Some(Err(error)) = store.map(|store| store.clean(&Clean::Session(id.clone()))) {
             output::note(&format!("cannot remove what is kept of {id}: {error}"));
         }
