@@ -106,7 +106,8 @@ fn where_nothing_is_recorded_it_needs_approval_and_the_refusal_says_how_to_allow
 #[test]
 fn what_could_leave_the_machine_needs_approval_and_a_rule_allows_it() {
     let bed = Bed::new();
-    bed.bash("git init -q .");
+    let made = bed.bash("git init -q .");
+    assert_eq!(made["is_error"], false, "{made}");
     bed.user("network: on\n");
     let line = json!({ "command": "git push" });
     let reply = bed.call("bash", &line);
