@@ -4,12 +4,14 @@ pub(crate) mod background;
 
 use crossterm::event::{self, Event};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -144,65 +146,101 @@ enum StdinState {
     Closed,
 }
 
-/// Waits for a key, up to `POLL_INTERVAL`.
-fn poll_stdin() -> StdinState {
+/// Waits for a key or a wake-up, up to `POLL_INTERVAL`.
+fn poll_stdin(wake: &OwnedFd) -> StdinState {
     let stdin = io::stdin();
-    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let mut files = [
+        PollFd::new(&stdin, PollFlags::IN),
+        PollFd::new(wake, PollFlags::IN),
+    ];
     let moment = POLL_INTERVAL.try_into().ok();
-    match rustix::event::poll(&mut keys, moment.as_ref()) {
+    match rustix::event::poll(&mut files, moment.as_ref()) {
         Ok(0) | Err(Errno::INTR) => return StdinState::Idle,
         Ok(_) => {}
         Err(_) => return StdinState::Closed,
     }
     let is_gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    match keys.first() {
-        Some(key) if key.revents().intersects(is_gone) => StdinState::Closed,
-        _ => StdinState::Ready,
+    match files.first().map(PollFd::revents) {
+        Some(key) if key.intersects(is_gone) => StdinState::Closed,
+        Some(key) if key.intersects(PollFlags::IN) => StdinState::Ready,
+        _ => StdinState::Idle,
     }
 }
+
+/// Input that the last chat had read but not handled when it ended. The next one, in another
+/// session, begins with it.
+static UNHANDLED: Mutex<Vec<(Instant, Event)>> = Mutex::new(Vec::new());
 
 /// Terminal input, read by a separate thread.
 pub(crate) struct InputReader {
     events: mpsc::UnboundedReceiver<(Instant, Event)>,
     gate: Arc<Gate>,
+    thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
 struct Gate {
     /// Locked while the thread reads.
     reading: Mutex<()>,
     is_paused: AtomicBool,
     is_over: AtomicBool,
+    /// Ends the wait for a key.
+    wake: OwnedFd,
+}
+
+impl Gate {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            reading: Mutex::default(),
+            is_paused: AtomicBool::default(),
+            is_over: AtomicBool::default(),
+            wake: rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?,
+        })
+    }
+
+    fn wake_up(&self) {
+        // It cannot fail: the counter is far from its limit.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+fn read_input(gate: &Gate, sender: &mpsc::UnboundedSender<(Instant, Event)>) {
+    while !gate.is_over.load(Ordering::SeqCst) {
+        let reading = gate.reading.lock();
+        if gate.is_paused.load(Ordering::SeqCst) {
+            drop(reading);
+            std::thread::sleep(POLL_INTERVAL / 10);
+            continue;
+        }
+        // Without a terminal crossterm would poll in a busy loop.
+        match poll_stdin(&gate.wake) {
+            StdinState::Idle => continue,
+            StdinState::Closed => break,
+            StdinState::Ready => {}
+        }
+        while let Ok(true) = event::poll(KEY_WAIT) {
+            let Ok(event) = event::read() else { return };
+            if sender.send((Instant::now(), event)).is_err() {
+                return;
+            }
+        }
+    }
 }
 
 impl InputReader {
-    pub(crate) fn listen() -> Self {
+    pub(crate) fn listen() -> io::Result<Self> {
         let (sender, events) = mpsc::unbounded_channel();
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(Gate::new()?);
+        let mut unhandled = UNHANDLED.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in unhandled.drain(..) {
+            let _ = sender.send(event);
+        }
         let shared = Arc::clone(&gate);
-        std::thread::spawn(move || {
-            while !shared.is_over.load(Ordering::SeqCst) {
-                let reading = shared.reading.lock();
-                if shared.is_paused.load(Ordering::SeqCst) {
-                    drop(reading);
-                    std::thread::sleep(POLL_INTERVAL / 10);
-                    continue;
-                }
-                // Without a terminal crossterm would poll in a busy loop.
-                match poll_stdin() {
-                    StdinState::Idle => continue,
-                    StdinState::Closed => break,
-                    StdinState::Ready => {}
-                }
-                while let Ok(true) = event::poll(KEY_WAIT) {
-                    let Ok(event) = event::read() else { return };
-                    if sender.send((Instant::now(), event)).is_err() {
-                        return;
-                    }
-                }
-            }
-        });
-        Self { events, gate }
+        let thread = std::thread::spawn(move || read_input(&shared, &sender));
+        Ok(Self {
+            events,
+            gate,
+            thread: Some(thread),
+        })
     }
 
     /// Returns the next event, or `None` when the terminal is closed.
@@ -229,7 +267,16 @@ impl InputReader {
 }
 
 impl Drop for InputReader {
+    /// Ends the thread, which would take keys from the next reader.
     fn drop(&mut self) {
         self.gate.is_over.store(true, Ordering::SeqCst);
+        self.gate.wake_up();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let mut unhandled = UNHANDLED.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Ok(event) = self.events.try_recv() {
+            unhandled.push(event);
+        }
     }
 }

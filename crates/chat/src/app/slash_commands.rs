@@ -51,6 +51,7 @@ impl App {
             | "/clear" | "/resume"
                 if !self.work.is_idle() =>
             {
+                self.editor.set(format!("{name} {rest}").trim_end());
                 self.hint("wait until the current work is done, or stop it with Ctrl-C");
             }
             "/model" => self.set_model(rest.to_owned()),

@@ -104,6 +104,8 @@ fn a_plan_is_made_without_writing_and_then_carried_out() {
     seat.wait("›");
     seat.keys("/plan Keep notes\r");
     seat.wait("1. Write the notes.");
+    // Said when the run is over.
+    seat.wait("plan:");
     seat.wait("plan mode");
     assert_eq!(stage.notes(), "");
     let plans = stage.bed.state("plans");
