@@ -151,6 +151,7 @@ struct App {
 enum TerminalTask {
     Suspend,
     EditArguments,
+    EditMessage,
     EditPlan(PathBuf),
 }
 
@@ -162,7 +163,7 @@ pub(super) async fn run(
     let mut terminal = Terminal::enter()?;
     let (features, typed) = setup.terminal.in_raw_mode();
     setup.terminal = features;
-    let mut input = InputReader::listen();
+    let mut input = InputReader::listen()?;
     let (task_sender, mut task_results) = mpsc::unbounded_channel();
     let size = terminal::size();
     let history = History::load(setup.history_file.clone());
@@ -205,6 +206,7 @@ pub(super) async fn run(
     let result = app
         .event_loop(&mut terminal, &mut input, requests, &mut task_results)
         .await;
+    drop(input);
     app.close()?;
     drop(terminal);
     result
@@ -279,6 +281,7 @@ impl App {
                         let _ = tokio::time::timeout(SUSPEND_WAIT, continued.recv()).await;
                     }
                     TerminalTask::EditArguments => self.edit_arguments(),
+                    TerminalTask::EditMessage => self.edit_message(),
                     TerminalTask::EditPlan(file) => self.edit_plan(&file),
                 }
                 terminal.enter_raw_mode()?;

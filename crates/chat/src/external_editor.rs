@@ -18,7 +18,7 @@ pub fn edit_arguments(
     arguments: &Value,
 ) -> Result<Value, String> {
     let text = serde_json::to_string_pretty(arguments).unwrap_or_default();
-    let changed = edit_text(editor, folder, &text)?;
+    let changed = edit_text(editor, folder, ".json", &text)?;
     match serde_json::from_str(&changed) {
         Ok(changed @ Value::Object(_)) if changed != *arguments => Ok(changed),
         Ok(Value::Object(_)) => Err("nothing was changed".to_owned()),
@@ -27,10 +27,16 @@ pub fn edit_arguments(
     }
 }
 
-fn edit_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<String, String> {
+/// Lets the user edit a text, whose kind the suffix names, in a new file in `folder`.
+pub(crate) fn edit_text(
+    editor: &OsStr,
+    folder: Option<&Path>,
+    suffix: &str,
+    text: &str,
+) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot run the editor: {error}");
     let mut builder = tempfile::Builder::new();
-    builder.prefix("arguments-").suffix(".json");
+    builder.prefix("haft-").suffix(suffix);
     let mut file = match folder {
         Some(folder) => {
             haft::ops::private::folder(folder).map_err(failed)?;
@@ -43,7 +49,7 @@ fn edit_text(editor: &OsStr, folder: Option<&Path>, text: &str) -> Result<String
     writeln!(file, "{text}").map_err(failed)?;
     let status = run(editor, file.path()).map_err(failed)?;
     if !status.success() {
-        return Err(format!("the editor failed: {status}; arguments unchanged"));
+        return Err(format!("the editor failed: {status}; nothing was changed"));
     }
     // Read by name, not by handle: editors may replace the file.
     #[expect(

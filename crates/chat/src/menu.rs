@@ -120,6 +120,11 @@ impl Menu {
         self.selected = 0;
     }
 
+    /// Whether both offer the same items for the same purpose.
+    pub(crate) fn has_items_of(&self, other: &Self) -> bool {
+        self.purpose == other.purpose && self.all == other.all
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.shown.is_empty()
     }

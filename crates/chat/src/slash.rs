@@ -43,7 +43,7 @@ pub(crate) const COMMANDS: [(&str, &str, &str); 22] = [
 ];
 
 /// Keys that `/help` lists.
-pub(crate) const KEYS: [(&str, &str); 12] = [
+pub(crate) const KEYS: [(&str, &str); 13] = [
     ("Enter", "send; also while the agent works"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "insert a new line"),
     ("Ctrl-C, Esc", "stop the agent; Ctrl-C twice: quit"),
@@ -57,6 +57,7 @@ pub(crate) const KEYS: [(&str, &str); 12] = [
     ("Esc Esc", "return to an earlier message"),
     ("Ctrl-O", "show the whole last call"),
     ("Ctrl-T", "show all that the model thought"),
+    ("Ctrl-G", "write the message in your editor"),
     ("Ctrl-L", "clear the screen"),
     ("Ctrl-Z", "suspend (fg returns)"),
 ];

@@ -2,6 +2,7 @@
 
 use super::{App, EndReason, HistorySearch, TerminalTask};
 use crate::editor::{Direction, Unit};
+use crate::external_editor::edit_text;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::Instant;
 
@@ -116,6 +117,10 @@ impl App {
                 Some(lines) => self.section(lines),
                 None => self.hint("the model has not shown what it thinks"),
             },
+            KeyCode::Char('g') if self.setup.editor.is_some() => {
+                self.terminal_task = Some(TerminalTask::EditMessage);
+            }
+            KeyCode::Char('g') => self.hint("set EDITOR to write the message in an editor"),
             KeyCode::Char('r') => {
                 let text = self.editor.text().to_owned();
                 self.search = Some(HistorySearch { text, skip: 0 });
@@ -136,6 +141,20 @@ impl App {
             KeyCode::Char('d') => self.editor.delete(Direction::Forward, Unit::Word),
             KeyCode::Backspace => self.editor.delete(Direction::Backward, Unit::Word),
             _ => {}
+        }
+    }
+
+    /// Lets the user write the message in their editor.
+    pub(super) fn edit_message(&mut self) {
+        let editor = self.setup.editor.as_deref().unwrap_or_default();
+        let folder = self.setup.scratch_folder.as_deref();
+        let text = self.pastes.unfold(self.editor.text());
+        match edit_text(editor, folder, ".md", &text) {
+            Ok(text) => self.editor.set(text.trim_end()),
+            Err(message) => {
+                self.editor.set(text);
+                self.hint(&message);
+            }
         }
     }
 

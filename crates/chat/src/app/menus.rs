@@ -152,7 +152,14 @@ impl App {
         }
         let items = found.paths.iter().map(|path| Item::new(path, ""));
         let menu = Menu::new(Purpose::Files(start), items.collect());
-        self.menu = Some(menu).filter(|menu| !menu.is_empty() && !self.menu_dismissed);
+        // Several searches may find the same files. What the user has selected since stays.
+        if !self
+            .menu
+            .as_ref()
+            .is_some_and(|open| open.has_items_of(&menu))
+        {
+            self.menu = Some(menu).filter(|menu| !menu.is_empty() && !self.menu_dismissed);
+        }
         if found.accept {
             match self.menu.is_some() {
                 true => self.accept_choice(),

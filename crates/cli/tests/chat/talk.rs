@@ -379,3 +379,26 @@ fn commands_have_a_menu() {
     seat.keys("/mod\r");
     seat.wait("the model is scripted");
 }
+
+#[test]
+fn a_message_can_be_written_in_an_editor() {
+    let script = json!({ "prompts": [[say("Done.")]] });
+    let mut seat = Seat::new(script).with("EDITOR", "sed -i s/one/two/").sit();
+    seat.wait("›");
+    seat.keys("Write one\x07");
+    seat.wait("│ › Write two");
+    seat.keys(" more\r");
+    seat.wait("Done.");
+    assert_eq!(seat.received(), [json!({ "prompt": "Write two more" })]);
+    // The draft outlives an editor that fails, and a chat without one.
+    let mut seat = Seat::new(json!({})).with("EDITOR", "false").sit();
+    seat.wait("›");
+    seat.keys("Write one\x07");
+    seat.wait("nothing was changed");
+    seat.wait("│ › Write one");
+    let mut seat = Seat::new(json!({})).sit();
+    seat.wait("›");
+    seat.keys("Write one\x07");
+    seat.wait("set EDITOR");
+    seat.wait("│ › Write one");
+}
