@@ -105,7 +105,7 @@ impl CallNetwork {
         exec_context: &mut ExecContext,
         request: &mut Exec,
     ) -> Admitted {
-        let is_admitted = self.admit_process(exec_context, request);
+        let is_admitted = self.admit_program(exec_context, request, true);
         Admitted {
             limit: request.limit.take_if(|_| is_admitted),
             pass: exec_context.pass.clone().filter(|_| is_admitted),
@@ -121,6 +121,15 @@ impl CallNetwork {
         exec_context: &mut ExecContext,
         request: &Exec,
     ) -> bool {
+        self.admit_program(exec_context, request, false)
+    }
+
+    fn admit_program(
+        self: &Arc<Self>,
+        exec_context: &mut ExecContext,
+        request: &Exec,
+        stops_to_wait: bool,
+    ) -> bool {
         let sandbox = exec_context.sandbox.as_ref();
         let shares = |sandbox: &&Arc<Sandbox>| sandbox.request().network == Network::Session;
         let (Some(_), Some(gateway)) = (sandbox.filter(shares), exec_context.network.gateway())
@@ -133,6 +142,7 @@ impl CallNetwork {
         let command = CommandNetwork {
             call: Arc::clone(self),
             program: request.program.clone(),
+            stops_to_wait,
             line: OnceLock::new(),
             resumed: OnceLock::new(),
         };
@@ -277,6 +287,8 @@ fn hide(bytes: &mut [u8], name: &[u8]) {
 pub(crate) struct CommandNetwork {
     call: Arc<CallNetwork>,
     program: Program,
+    /// Whether it is stopped, to run again later, when the user can only answer later.
+    stops_to_wait: bool,
     line: OnceLock<CommandLine>,
     /// Answers from before the call had to wait.
     resumed: OnceLock<ask::Resumed>,
@@ -348,7 +360,7 @@ impl CommandNetwork {
 #[async_trait]
 impl HostJudge for CommandNetwork {
     async fn judge(self: Arc<Self>, host: &str, port: u16) -> HostVerdict {
-        let call = Arc::clone(&self.call);
+        let (call, stops_to_wait) = (Arc::clone(&self.call), self.stops_to_wait);
         let key = (host.to_owned(), port);
         let answer = {
             let mut state = call.state();
@@ -366,7 +378,13 @@ impl HostJudge for CommandNetwork {
                 }
             }
         };
-        answer.await
+        let verdict = answer.await;
+        if stops_to_wait && call.waits.is_cancelled() {
+            // A refusal could still be written to a file before the command is stopped. The
+            // connection closes with its process instead.
+            std::future::pending::<()>().await;
+        }
+        verdict
     }
 
     fn out_of_reach(&self, host: &str, port: u16, why: &str) {
