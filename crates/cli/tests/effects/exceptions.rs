@@ -263,3 +263,30 @@ fn a_host_is_opened_for_one_call() {
         "{reply}"
     );
 }
+
+#[test]
+fn a_granted_name_must_have_a_public_address() {
+    let bed = Bed::new();
+    let mut client = Client::start(&bed, &[], &elicits());
+    let host = "metadata.google.internal";
+    let fetch = json!({
+        "command": format!("curl -sS -m 5 http://{host}/ 2>&1; true"),
+        "request_access": [format!("network {host}")],
+    });
+    let (_, done) = client.asked("bash", &fetch, &accept(None));
+    let noted = format!("[the sandbox refused connections to {host}:80");
+    assert!(done.to_string().contains(&noted), "{done}");
+    assert!(done.to_string().contains("is a metadata service"), "{done}");
+}
+
+#[test]
+fn a_call_asks_about_a_limited_number_of_hosts() {
+    let bed = Bed::new();
+    bed.user("policy:\n  - { ask: network, host: \"*.invalid\" }\n");
+    let mut client = Client::start(&bed, &[], &elicits());
+    let line = "for n in $(seq 33) 1; do curl -sS -m 20 http://h$n.invalid/; done 2>&1; true";
+    let reject = json!({ "action": "accept", "content": { "decision": "reject" } });
+    let (asked, done) = client.answering("bash", &json!({ "command": line }), &reject);
+    assert_eq!(asked.len(), 32);
+    assert_eq!(done["isError"], false, "{done}");
+}

@@ -86,16 +86,33 @@ impl Client {
         arguments: &Value,
         answer: &Value,
     ) -> (Value, Value) {
+        let (mut asked, result) = self.answering(tool, arguments, answer);
+        assert_eq!(asked.len(), 1, "{asked:?} {result}");
+        (asked.remove(0), result)
+    }
+
+    /// Calls a tool, gives every question the same answer, and returns the questions and the
+    /// result.
+    pub(crate) fn answering(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        answer: &Value,
+    ) -> (Vec<Value>, Value) {
         self.send(
             &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "name": tool, "arguments": arguments } }),
         );
-        let asked = self.receive();
-        assert_eq!(asked["method"], "elicitation/create", "{asked}");
-        self.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-        let answered = self.receive();
-        assert_eq!(answered["id"], 1, "{answered}");
-        (asked, answered["result"].clone())
+        let mut questions = Vec::new();
+        loop {
+            let message = self.receive();
+            if message["method"] == "elicitation/create" {
+                self.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": answer }));
+                questions.push(message);
+            } else if message["id"] == 1 {
+                return (questions, message["result"].clone());
+            }
+        }
     }
 
     pub(crate) fn end(mut self) {

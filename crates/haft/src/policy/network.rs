@@ -221,10 +221,14 @@ impl Decided {
         }
     }
 
-    /// Returns the stricter one.
+    /// Returns the stricter one. A rule that denies comes before the setting that opens
+    /// nothing: the user can lift that one.
     fn and(self, other: Option<Self>) -> Self {
+        let is_lifted = |other: &Self| {
+            other.verdict == self.verdict && matches!(self.by, DecidedBy::Session(_))
+        };
         match other {
-            Some(other) if other.verdict > self.verdict => other,
+            Some(other) if other.verdict > self.verdict || is_lifted(&other) => other,
             _ => self,
         }
     }

@@ -14,7 +14,7 @@ use crate::runtime::clock::Clock;
 use crate::{Approve, Error, Reply, Verdict};
 use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt, Shared};
-use haft_ops::exec::network::{HostJudge, HostVerdict, Pass};
+use haft_ops::exec::network::{HostJudge, HostVerdict, Pass, Refusal};
 use haft_ops::exec::{Done, Exec, ExecContext, Sandbox};
 use haft_ops::executor::sandbox::Network;
 use haft_ops::executor::{Ended, Program};
@@ -22,6 +22,7 @@ use notes::{Refusals, RefusedHost, Why};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -30,8 +31,11 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use notes::LateRefusals;
 pub(crate) use programs::ProgramConnections;
 
-/// Maximum number of connections that a call remembers an answer for.
-const MAX_ANSWERS: usize = 1000;
+/// Maximum number of questions about connections in a call.
+const MAX_QUESTIONS: usize = 32;
+
+/// The user's answer about a connection, which several connections may wait for.
+type UserAnswer = Shared<BoxFuture<'static, HostVerdict>>;
 
 /// The connections of one call's commands.
 pub(crate) struct CallNetwork {
@@ -58,8 +62,8 @@ pub(crate) struct CallNetwork {
 
 #[derive(Default)]
 struct State {
-    /// Answers about connections, by command, host and port. Some are still awaited.
-    answers: HashMap<(String, u16), Shared<BoxFuture<'static, HostVerdict>>>,
+    /// The user's answers, by host and port.
+    answers: HashMap<(String, u16), UserAnswer>,
     refusals: Refusals,
     /// What became of rules that the user added to their own file.
     saved: Vec<Value>,
@@ -327,33 +331,68 @@ impl CommandNetwork {
         policy.judge_connection(&Connection { host, port, line })
     }
 
-    async fn decide(self: Arc<Self>, host: String, port: u16) -> HostVerdict {
+    /// Decides about a connection at once, or returns the user's answer, which may be to come.
+    fn decide(self: Arc<Self>, host: &str, port: u16) -> Result<HostVerdict, UserAnswer> {
         let call = Arc::clone(&self.call);
         let Some(session) = call.session.upgrade() else {
-            return HostVerdict::Refused;
+            return Ok(HostVerdict::Refused);
         };
-        let judged = self.judged(&session, &host, port);
-        let refused = |why| RefusedHost {
-            host: host.clone(),
-            port,
-            why,
+        let judged = self.judged(&session, host, port);
+        let refuse = |why| {
+            let host = host.to_owned();
+            call.refuse(RefusedHost { host, port, why })
         };
-        let is_granted = call.granted.iter().any(|open| open.covers(&host, port));
-        match judged.verdict {
+        let is_granted = call.granted.iter().any(|open| open.covers(host, port));
+        // The model chose the name, and the user saw no address.
+        let granted = match host.parse::<IpAddr>() {
+            Ok(_) => HostVerdict::Any,
+            Err(_) => judged.allowed(),
+        };
+        Ok(match judged.verdict {
             // A rule denies it, or nothing opens it.
-            Verdict::Deny if is_granted && !judged.is_denied_by_rule() => HostVerdict::Any,
-            Verdict::Deny => call.refuse(refused(Why::of(&judged))),
-            Verdict::Ask if is_granted => HostVerdict::Any,
+            Verdict::Deny if is_granted && !judged.is_denied_by_rule() => granted,
+            Verdict::Deny => refuse(Why::of(&judged)),
+            Verdict::Ask if is_granted => granted,
             Verdict::Allow | Verdict::Review => judged.allowed(),
             Verdict::Ask => match session.approval.approve {
                 Approve::Auto => judged.allowed(),
-                Approve::Never => call.refuse(refused(Why::Never)),
-                Approve::Ask => match self.ask(&session, &host, port, &judged).await {
-                    Ok(verdict) => verdict,
-                    Err(why) => call.refuse(refused(why)),
+                Approve::Never => refuse(Why::Never),
+                Approve::Ask => match self.asked(session, judged, host, port) {
+                    Some(answer) => return Err(answer),
+                    None => refuse(Why::TooMany),
                 },
             },
+        })
+    }
+
+    /// Asks the user about a connection, once for each host and port of the call. Returns
+    /// `None` if the call has asked too often.
+    fn asked(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        judged: ConnectionJudgement,
+        host: &str,
+        port: u16,
+    ) -> Option<UserAnswer> {
+        let call = Arc::clone(&self.call);
+        let mut state = call.state();
+        let key = (host.to_owned(), port);
+        if let Some(answer) = state.answers.get(&key) {
+            return Some(answer.clone());
         }
+        if state.answers.len() >= MAX_QUESTIONS {
+            return None;
+        }
+        let host = host.to_owned();
+        // A task of its own: a client that gives up does not withdraw the question.
+        let asking = tokio::spawn(async move {
+            let answer = self.ask(&session, &host, port, &judged).await;
+            answer.unwrap_or_else(|why| self.call.refuse(RefusedHost { host, port, why }))
+        });
+        let answer = asking.map(|answer| answer.unwrap_or(HostVerdict::Refused));
+        let answer = answer.boxed().shared();
+        state.answers.insert(key, answer.clone());
+        Some(answer)
     }
 }
 
@@ -361,24 +400,10 @@ impl CommandNetwork {
 impl HostJudge for CommandNetwork {
     async fn judge(self: Arc<Self>, host: &str, port: u16) -> HostVerdict {
         let (call, stops_to_wait) = (Arc::clone(&self.call), self.stops_to_wait);
-        let key = (host.to_owned(), port);
-        let answer = {
-            let mut state = call.state();
-            match state.answers.get(&key) {
-                Some(answer) => answer.clone(),
-                None if state.answers.len() >= MAX_ANSWERS => return HostVerdict::Refused,
-                None => {
-                    // A task of its own: a client that gives up does not withdraw the
-                    // question.
-                    let deciding = tokio::spawn(self.decide(host.to_owned(), port));
-                    let decided = deciding.map(|decided| decided.unwrap_or(HostVerdict::Refused));
-                    let answer = decided.boxed().shared();
-                    state.answers.insert(key, answer.clone());
-                    answer
-                }
-            }
+        let verdict = match self.decide(host, port) {
+            Ok(verdict) => verdict,
+            Err(answer) => answer.await,
         };
-        let verdict = answer.await;
         if stops_to_wait && call.waits.is_cancelled() {
             // A refusal could still be written to a file before the command is stopped. The
             // connection closes with its process instead.
@@ -387,11 +412,12 @@ impl HostJudge for CommandNetwork {
         verdict
     }
 
-    fn out_of_reach(&self, host: &str, port: u16, why: &str) {
-        self.call.refuse(RefusedHost {
-            host: host.to_owned(),
-            port,
-            why: Why::Private(why.to_owned()),
-        });
+    fn refused(&self, host: &str, port: u16, reason: Refusal) {
+        let why = match reason {
+            Refusal::Address(what) => Why::Private(what),
+            Refusal::Name(what) => Why::OtherName(what),
+        };
+        let host = host.to_owned();
+        self.call.refuse(RefusedHost { host, port, why });
     }
 }

@@ -38,9 +38,18 @@ pub trait HostJudge: Send + Sync {
     /// Decides about one connection. May ask the user, and so take long.
     async fn judge(self: Arc<Self>, host: &str, port: u16) -> HostVerdict;
 
-    /// Notes that an allowed host has only addresses that it may not have, such as `x.example
-    /// has the address 10.0.0.1, which is a private address`.
-    fn out_of_reach(&self, host: &str, port: u16, why: &str);
+    /// Notes that a connection to an allowed host was refused nevertheless.
+    fn refused(&self, host: &str, port: u16, reason: Refusal);
+}
+
+/// Reason for refusing a connection to an allowed host, as a clause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has only addresses that it may not have, such as `x.example has the address
+    /// 10.0.0.1, which is a private address`.
+    Address(String),
+    /// The client named another host in the connection, or none.
+    Name(String),
 }
 
 /// Decision about a connection.

@@ -6,7 +6,7 @@ use super::{Inner, forward};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use haft_ops::exec::network::{HostJudge, HostVerdict};
+use haft_ops::exec::network::{HostJudge, HostVerdict, Refusal};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION};
@@ -72,7 +72,7 @@ pub(super) async fn reach(
     }
     dial(proxy, to, verdict).await.map_err(|not| match not {
         NotDialled::OutOfReach(why) => {
-            judge.out_of_reach(&to.name(), to.port, &why);
+            judge.refused(&to.name(), to.port, Refusal::Address(why.clone()));
             sentence(StatusCode::FORBIDDEN, why)
         }
         NotDialled::Failed(why) => sentence(StatusCode::BAD_GATEWAY, why),

@@ -5,7 +5,7 @@
 use super::dial::Destination;
 use super::request::{Content, forwarded, reach, sentence};
 use super::{Inner, forward};
-use haft_ops::exec::network::HostJudge;
+use haft_ops::exec::network::{HostJudge, Refusal};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -51,6 +51,8 @@ pub(super) struct Tunnel {
 enum Stopped {
     /// One side is gone, or the client broke the rules.
     Failed,
+    /// The client named another host than the judged one, or none.
+    OtherName(String),
     /// The client speaks plain HTTP, and began like this.
     Http(Vec<u8>),
 }
@@ -80,9 +82,17 @@ impl Tunnel {
             received,
             &self.to,
         );
-        if let Err(Stopped::Http(greeting)) = passed.await {
-            let client = tokio::io::join(Cursor::new(greeting).chain(client_read), client_write);
-            self.serve_http(client, server).await;
+        match passed.await {
+            Ok(()) | Err(Stopped::Failed) => {}
+            Err(Stopped::OtherName(what)) => {
+                let reason = Refusal::Name(what);
+                self.judge.refused(&self.to.name(), self.to.port, reason);
+            }
+            Err(Stopped::Http(greeting)) => {
+                let client = Cursor::new(greeting).chain(client_read);
+                let client = tokio::io::join(client, client_write);
+                self.serve_http(client, server).await;
+            }
         }
     }
 
@@ -181,6 +191,7 @@ async fn inspect(
                 Judged::Fine => return Ok(false),
                 Judged::Http => return Ok(true),
                 Judged::Refused => return Err(Stopped::Failed),
+                Judged::OtherName(what) => return Err(Stopped::OtherName(what)),
                 Judged::Unfinished if received.len() >= MAX_GREETING => {
                     return Err(Stopped::Failed);
                 }
@@ -204,6 +215,8 @@ enum Judged {
     /// Plain HTTP, whose requests have to be judged one by one.
     Http,
     Refused,
+    /// The greeting names another host, or none. The text is a clause.
+    OtherName(String),
     Unfinished,
 }
 
@@ -246,17 +259,14 @@ impl Greeting {
                 Ok(None) => {}
                 Ok(Some(accepted)) => {
                     let hello = accepted.client_hello();
-                    let is_same = match (&to.host, hello.server_name()) {
-                        (Host::Domain(host), Some(name)) => {
-                            host.eq_ignore_ascii_case(name.strip_suffix('.').unwrap_or(name))
-                        }
+                    return match (&to.host, hello.server_name()) {
+                        (Host::Domain(host), Some(name)) if is_same(host, name) => Judged::Fine,
                         // Addresses are not sent as names.
-                        (Host::Ipv4(_) | Host::Ipv6(_), None) => true,
-                        _ => false,
-                    };
-                    return match is_same {
-                        true => Judged::Fine,
-                        false => Judged::Refused,
+                        (Host::Ipv4(_) | Host::Ipv6(_), None) => Judged::Fine,
+                        (_, Some(name)) => {
+                            Judged::OtherName(format!("its TLS greeting was for {name}"))
+                        }
+                        (_, None) => Judged::OtherName("its TLS greeting named no host".to_owned()),
                     };
                 }
                 Err(_) => return Judged::Refused,
@@ -287,6 +297,11 @@ impl Greeting {
         }
         Judged::Unfinished
     }
+}
+
+/// Whether the name in a greeting is that of a host.
+fn is_same(host: &str, name: &str) -> bool {
+    host.eq_ignore_ascii_case(name.strip_suffix('.').unwrap_or(name))
 }
 
 #[cfg(test)]
@@ -336,6 +351,7 @@ mod tests {
     #[test]
     fn the_name_in_the_greeting_must_be_the_judged_host() {
         let bytes = hello("allowed.example");
+        let other = || Judged::OtherName("its TLS greeting was for allowed.example".to_owned());
         for step in [1, 7, 100, bytes.len()] {
             assert_eq!(
                 judge_in_steps(&bytes, step, &to("allowed.example")),
@@ -345,26 +361,17 @@ mod tests {
                 judge_in_steps(&bytes, step, &to("Allowed.Example.")),
                 Judged::Fine
             );
-            assert_eq!(
-                judge_in_steps(&bytes, step, &to("denied.example")),
-                Judged::Refused
-            );
-            assert_eq!(
-                judge_in_steps(&bytes, step, &to("203.0.113.7")),
-                Judged::Refused
-            );
+            assert_eq!(judge_in_steps(&bytes, step, &to("denied.example")), other());
+            assert_eq!(judge_in_steps(&bytes, step, &to("203.0.113.7")), other());
         }
         let split = in_small_records(&bytes);
-        assert_eq!(
-            judge_in_steps(&split, 11, &to("denied.example")),
-            Judged::Refused
-        );
+        assert_eq!(judge_in_steps(&split, 11, &to("denied.example")), other());
         // An address is not sent as a name.
         let bytes = hello("203.0.113.7");
         assert_eq!(judge_in_steps(&bytes, 50, &to("203.0.113.7")), Judged::Fine);
         assert_eq!(
             judge_in_steps(&bytes, 50, &to("allowed.example")),
-            Judged::Refused
+            Judged::OtherName("its TLS greeting named no host".to_owned())
         );
     }
 

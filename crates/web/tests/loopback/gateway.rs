@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use futures::FutureExt;
-use haft_ops::exec::network::{Gateway, HostJudge, HostVerdict, Pass};
+use haft_ops::exec::network::{Gateway, HostJudge, HostVerdict, Pass, Refusal};
 use haft_web::client::DnsLookup;
 use haft_web::gateway::Proxy;
 use std::net::{IpAddr, SocketAddr};
@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::rustls::{self, crypto::ring, pki_types::ServerName};
 
 /// Allows the names that begin with `open` whatever their address, and those that begin with
 /// `public` if it is public.
 #[derive(Default)]
 struct Judge {
     asked: Mutex<Vec<String>>,
-    unreachable: Mutex<Vec<String>>,
+    refused: Mutex<Vec<Refusal>>,
 }
 
 #[async_trait]
@@ -33,8 +34,8 @@ impl HostJudge for Judge {
         }
     }
 
-    fn out_of_reach(&self, _: &str, _: u16, why: &str) {
-        self.unreachable.lock().unwrap().push(why.to_owned());
+    fn refused(&self, _: &str, _: u16, reason: Refusal) {
+        self.refused.lock().unwrap().push(reason);
     }
 }
 
@@ -333,7 +334,7 @@ async fn the_address_that_was_checked_is_the_one_that_is_dialled() {
         let answer = bed.says(connect(host).as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 403"), "{host}: {answer}");
     }
-    assert_eq!(bed.judge.unreachable.lock().unwrap().len(), 16);
+    assert_eq!(bed.judge.refused.lock().unwrap().len(), 16);
     assert_eq!(bed.lookups.load(Ordering::SeqCst), 1, "only of the name");
     assert!(received.lock().unwrap().is_empty());
     // A refused name is not looked up.
@@ -345,6 +346,39 @@ async fn the_address_that_was_checked_is_the_one_that_is_dialled() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(bed.lookups.load(Ordering::SeqCst), 2);
     assert_eq!(bed.asked().last().unwrap(), &format!("open.example:{port}"));
+}
+
+/// Returns the TLS greeting for a host.
+fn greeting(host: &str) -> Vec<u8> {
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned()).unwrap();
+    let mut client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut bytes = Vec::new();
+    client.write_tls(&mut bytes).unwrap();
+    bytes
+}
+
+#[tokio::test]
+async fn a_greeting_for_another_host_is_not_sent_and_the_refusal_is_noted() {
+    let bed = bed();
+    let (port, received) = server().await;
+    let to = format!("open.example:{port}");
+    let own = bed.authorization();
+    let connect = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{own}\r\n");
+    let answer = bed
+        .says(&[connect.as_bytes(), &greeting("closed.example")].concat())
+        .await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let noted = bed.judge.refused.lock().unwrap().clone();
+    let why = "its TLS greeting was for closed.example".to_owned();
+    assert_eq!(noted, [Refusal::Name(why)]);
+    for one in received.lock().unwrap().iter() {
+        assert_eq!(one, "", "nothing may reach the server");
+    }
 }
 
 #[tokio::test]

@@ -36,6 +36,10 @@ pub(super) enum Why {
     User(Option<String>),
     /// It has a private address.
     Private(String),
+    /// The command named another host in the connection.
+    OtherName(String),
+    /// The call has asked the user too often.
+    TooMany,
     /// The user can answer later.
     Later,
 }
@@ -86,6 +90,10 @@ impl RefusedHost {
                 format!("the user refused connections{whose} to {to}: {reason}")
             }
             Why::Private(what) => format!("{refused}: {what}; {remedy}"),
+            Why::OtherName(what) => format!("{refused}: {what}"),
+            Why::TooMany => format!(
+                "{refused}: this call has asked the user about too many hosts already; {remedy}"
+            ),
             Why::Later => format!("{refused} until the user answers"),
         };
         let text: String = text.chars().flat_map(escaped).collect();
