@@ -1,5 +1,7 @@
 //! JSON-RPC 2.0: one message per line.
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// Codes of errors.
@@ -67,9 +69,11 @@ pub(crate) fn decode(line: &[u8]) -> Message {
     let invalid = |id: Value, code, message: &str| {
         Message::Invalid(answer(id, Err(RpcError::new(code, message))))
     };
-    let value = match serde_json::from_slice::<Value>(text) {
+    let parsed = serde_json::from_slice::<Value>(text)
+        .or_else(|error| serde_json::from_slice(&repaired(text)).map_err(|_| error));
+    let value = match parsed {
         Ok(value) => value,
-        Err(error) => return invalid(Value::Null, code::PARSE, &format!("not JSON: {error}")),
+        Err(error) => return unreadable(text, &error),
     };
     let Value::Object(mut fields) = value else {
         let what = match value {
@@ -124,6 +128,69 @@ pub(crate) fn decode(line: &[u8]) -> Message {
     }
 }
 
+/// Replaces what is not Unicode with U+FFFD. Clients write half of a surrogate pair when they
+/// cut a text inside an emoji.
+fn repaired(line: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(line);
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let length = match (first, surrogate(rest), rest.get(6..).and_then(surrogate)) {
+            (_, Some(Half::High), Some(Half::Low)) => 12,
+            (_, Some(_), _) => {
+                out.extend(b"\\ufffd");
+                rest = rest.get(6..).unwrap_or_default();
+                continue;
+            }
+            // An escaped backslash does not start another escape.
+            (b'\\', None, _) if !after.is_empty() => 2,
+            _ => 1,
+        };
+        let (copied, left) = rest.split_at(length.min(rest.len()));
+        out.extend(copied);
+        rest = left;
+    }
+    out
+}
+
+/// Half of a surrogate pair.
+enum Half {
+    High,
+    Low,
+}
+
+/// Returns which half of a surrogate pair an escape at the start stands for, if any.
+fn surrogate(text: &[u8]) -> Option<Half> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    let unit = u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    match unit {
+        0xd800..=0xdbff => Some(Half::High),
+        0xdc00..=0xdfff => Some(Half::Low),
+        _ => None,
+    }
+}
+
+/// Handles a line that cannot be read, such as one that is nested too deeply. A request gets an
+/// answer with its id, because the client waits for one.
+fn unreadable(line: &[u8], error: &serde_json::Error) -> Message {
+    #[derive(Deserialize)]
+    struct Envelope {
+        id: Option<Value>,
+        method: Option<IgnoredAny>,
+    }
+    let envelope = serde_json::from_slice::<Envelope>(line).ok();
+    let id = envelope.as_ref().and_then(|found| found.id.clone());
+    let id = id.filter(|id| matches!(id, Value::String(_) | Value::Number(_)));
+    let error = RpcError::new(code::PARSE, format!("cannot read the message: {error}"));
+    match (envelope, id) {
+        (Some(Envelope { method: None, .. }), Some(id)) => Message::Response {
+            id,
+            result: Err(error),
+        },
+        (_, id) => Message::Invalid(answer(id.unwrap_or_default(), Err(error))),
+    }
+}
+
 /// Creates the answer to a request.
 pub(crate) fn answer(id: Value, result: Result<Value, RpcError>) -> Value {
     match result {
@@ -172,6 +239,41 @@ mod tests {
                 result: Err(RpcError::new(-1, "no")),
             }
         );
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_becomes_a_replacement_character() {
+        for (text, expected) in [
+            (r"cut \ud83d", "cut \u{fffd}"),
+            (r"\ud83d\ud83d\ude00 x", "\u{fffd}\u{1f600} x"),
+            (r"\ude00\n", "\u{fffd}\n"),
+            (r"\\ud83d \ud83d", "\\ud83d \u{fffd}"),
+        ] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":"p1","method":"a","params":"{text}"}}"#);
+            let Message::Request { id, params, .. } = decode(line.as_bytes()) else {
+                panic!("{line}");
+            };
+            assert_eq!((id, params), (json!("p1"), json!(expected)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_is_answered_with_its_id() {
+        let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+        for params in [deep.as_str(), "1e400"] {
+            let line = format!(r#"{{"jsonrpc":"2.0","method":"a","params":{params},"id":"p1"}}"#);
+            let Message::Invalid(answer) = decode(line.as_bytes()) else {
+                panic!("{line}");
+            };
+            assert_eq!(answer["id"], "p1");
+            assert_eq!(answer["error"]["code"], code::PARSE);
+            // An answer gets no answer.
+            let line = format!(r#"{{"jsonrpc":"2.0","result":{params},"id":3}}"#);
+            let Message::Response { id, result } = decode(line.as_bytes()) else {
+                panic!("{line}");
+            };
+            assert_eq!((id, result.is_err()), (json!(3), true));
+        }
     }
 
     #[test]
