@@ -13,7 +13,9 @@ mod request;
 mod tunnel;
 
 use crate::client::DnsLookup;
-use haft_ops::exec::network::{Gateway, HostJudge, Pass};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use haft_ops::exec::network::{Gateway, HostJudge, PASSWORD, Pass};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -24,10 +26,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// Maximum number of connections at a time for each session. More have to wait.
-const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 256;
 
 /// Time limit for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -115,7 +117,12 @@ impl Gateway for Proxy {
             name: name.clone(),
             passes: Arc::clone(&self.0.passes),
         });
-        Pass { name, registered }
+        let sent_as = BASE64_STANDARD.encode(format!("{name}:{PASSWORD}"));
+        Pass {
+            name,
+            sent_as,
+            registered,
+        }
     }
 }
 
@@ -138,7 +145,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut connections = tokio::task::JoinSet::new();
+    let mut connections = JoinSet::new();
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
             return;
@@ -158,16 +165,23 @@ where
     }
 }
 
-/// Serves the requests on one connection.
+/// Tunnels of one connection. They end with what holds them.
+type Tunnels = Arc<Mutex<JoinSet<()>>>;
+
+/// Serves the requests on one connection, and the tunnel that it may become.
 async fn converse(proxy: Arc<Inner>, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
+    let tunnels = Tunnels::default();
+    let opened = Arc::clone(&tunnels);
     let service = service_fn(move |request| {
-        let proxy = Arc::clone(&proxy);
-        async move { Ok::<_, std::convert::Infallible>(request::answer(&proxy, request).await) }
+        let (proxy, opened) = (Arc::clone(&proxy), Arc::clone(&opened));
+        async move { Ok::<_, std::convert::Infallible>(request::answer(&proxy, &opened, request).await) }
     });
     let connection = http_server().serve_connection(TokioIo::new(stream), service);
     // Errors concern the client alone, and it has seen them.
     let _ = connection.with_upgrades().await;
+    let mut open = std::mem::take(&mut *tunnels.lock().unwrap_or_else(PoisonError::into_inner));
+    while open.join_next().await.is_some() {}
 }
 
 fn http_server() -> http1::Builder {

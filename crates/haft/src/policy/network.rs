@@ -213,11 +213,14 @@ struct Decided {
 }
 
 impl Decided {
-    fn by(rule: &Rule) -> Self {
+    fn by(rule: &Rule, host: &str) -> Self {
+        // The model chose the name that the user's answer is about, and nobody saw its
+        // address.
+        let is_known = !rule.location().is_answer() || is_address(host);
         Self {
             verdict: rule.verdict(),
             by: DecidedBy::Rule(rule.to_string(), rule.location().clone()),
-            is_exact: rule.exact_host().is_some(),
+            is_exact: is_known && rule.exact_host().is_some(),
         }
     }
 
@@ -329,7 +332,7 @@ impl Policy {
                     (Verdict::Ask | Verdict::Deny, _) => &mut closed,
                     (Verdict::Allow | Verdict::Review, _) => continue,
                 };
-                let decided = Decided::by(rule);
+                let decided = Decided::by(rule, to.host);
                 *slot = Some(match slot.take() {
                     Some(before) => before.and(Some(decided)),
                     None => decided,

@@ -49,6 +49,23 @@ pub struct RuleLocation {
     pub line: u64,
 }
 
+/// Stands for the file of a rule that comes from the user's answer to a question.
+const ANSWER: &str = "(suggested)";
+
+impl RuleLocation {
+    /// Returns the location of a rule that comes from the user's answer.
+    pub(crate) fn of_answer() -> Self {
+        Self {
+            file: ANSWER.to_owned(),
+            line: 0,
+        }
+    }
+
+    pub(crate) fn is_answer(&self) -> bool {
+        self.file == ANSWER
+    }
+}
+
 impl fmt::Display for RuleLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {

@@ -54,7 +54,7 @@ pub(crate) struct CallNetwork {
     state: Mutex<State>,
     /// Cancelled when the user can only answer later.
     waits: CancellationToken,
-    /// Whether no host is open, because the user reviews the call.
+    /// Whether no host is open, because a rule puts the call under review.
     is_closed: bool,
     /// Whether the user may be asked.
     may_ask: bool,
@@ -93,7 +93,7 @@ impl CallNetwork {
             granted: granted.to_vec(),
             state: Mutex::default(),
             waits: CancellationToken::new(),
-            is_closed: recording.is_some_and(Recording::is_reviewed),
+            is_closed: recording.is_some_and(Recording::is_offline),
             may_ask: true,
         })
     }
@@ -255,6 +255,8 @@ impl Admitted {
             &mut finished.error.tail,
         ] {
             hide(bytes, pass.name.as_bytes());
+            // As clients send it.
+            hide(bytes, pass.sent_as.as_bytes());
         }
         // They keep their way out until the session ends.
         if !finished.survivors.is_empty()
@@ -268,7 +270,9 @@ impl Admitted {
     /// Returns output without the name of the pass, which is a credential.
     pub(crate) fn without_pass(&self, text: String) -> String {
         match &self.pass {
-            Some(pass) if text.contains(&pass.name) => text.replace(&pass.name, HIDDEN),
+            Some(pass) if text.contains(&pass.name) || text.contains(&pass.sent_as) => text
+                .replace(&pass.name, HIDDEN)
+                .replace(&pass.sent_as, HIDDEN),
             _ => text,
         }
     }

@@ -68,6 +68,8 @@ pub enum HostVerdict {
 pub struct Pass {
     /// Name that the commands give to the proxy. Cannot be guessed.
     pub name: String,
+    /// The name with the password, in the Base64 of requests.
+    pub sent_as: String,
     /// Ends the admission when dropped.
     pub registered: Arc<dyn Send + Sync>,
 }
@@ -177,6 +179,9 @@ const PROXIES: [&str; 10] = [
     "PIP_PROXY",
 ];
 
+/// Password of every pass: its name is the secret.
+pub const PASSWORD: &str = "haft";
+
 /// Variables with the hosts that need no proxy.
 const EXCEPTIONS: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
 
@@ -196,7 +201,8 @@ impl OpenNetwork {
         let Some(proxy) = self.proxy else {
             return Vec::new();
         };
-        let url = OsString::from(format!("http://{}:haft@{proxy}", pass.name));
+        let url = format!("http://{}:{PASSWORD}@{proxy}", pass.name);
+        let url = OsString::from(url);
         let proxies = PROXIES.into_iter().map(|name| (name, url.clone()));
         let exceptions = EXCEPTIONS.into_iter().map(|name| (name, DIRECT.into()));
         proxies

@@ -2,7 +2,7 @@
 
 use super::dial::{Destination, NotDialled, dial};
 use super::tunnel::{self, Tunnel};
-use super::{Inner, forward};
+use super::{Inner, Tunnels, forward};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -18,7 +18,11 @@ use tokio::net::TcpStream;
 pub(super) type Content = Either<Incoming, Full<Bytes>>;
 
 /// Answers one request.
-pub(super) async fn answer(proxy: &Arc<Inner>, request: Request<Incoming>) -> Response<Content> {
+pub(super) async fn answer(
+    proxy: &Arc<Inner>,
+    tunnels: &Tunnels,
+    request: Request<Incoming>,
+) -> Response<Content> {
     let Some(judge) = judge_of(proxy, &request) else {
         let mut response = sentence(
             StatusCode::PROXY_AUTHENTICATION_REQUIRED,
@@ -48,7 +52,8 @@ pub(super) async fn answer(proxy: &Arc<Inner>, request: Request<Incoming>) -> Re
                 judge,
                 to,
             };
-            tokio::spawn(tunnel.run(request, server));
+            let mut tunnels = tunnels.lock().unwrap_or_else(PoisonError::into_inner);
+            tunnels.spawn(tunnel.run(request, server));
             Response::new(Either::Right(Full::default()))
         }
         false => forwarded(request, server).await,

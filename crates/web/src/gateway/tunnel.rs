@@ -13,9 +13,12 @@ use hyper_util::rt::TokioIo;
 use rustls::server::Acceptor;
 use std::convert::Infallible;
 use std::io::{self, Cursor};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_buf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, copy_buf,
+};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use url::Host;
@@ -141,20 +144,82 @@ async fn pass(
     to: &Destination,
 ) -> Result<(), Stopped> {
     let (server_read, mut server_write) = server.split();
+    let has_answered = AtomicBool::new(false);
     // The server may speak first.
     let down = async {
-        copy_down(server_read, client_write)
+        copy_down(server_read, client_write, &has_answered)
             .await
             .map_err(Stopped::from)
     };
     let up = async {
         let greeting = inspect(client_read, received, to).await?;
-        server_write.write_all(&greeting).await?;
-        drop(greeting);
+        match is_tls(&greeting) {
+            true => server_write.write_all(&greeting).await?,
+            false => watch(client_read, &mut server_write, greeting, &has_answered).await?,
+        }
         copy_buf(client_read, &mut server_write).await?;
         server_write.shutdown().await.map_err(Stopped::from)
     };
     tokio::try_join!(up, down).map(drop)
+}
+
+/// Passes on what a client sends, its greeting first, until the server answers. HTTP after
+/// something else ends the connection: it would not be judged, and some servers skip what they
+/// do not understand.
+async fn watch(
+    client: &mut BufReader<OwnedReadHalf>,
+    server: &mut (impl AsyncWrite + Unpin),
+    greeting: Vec<u8>,
+    has_answered: &AtomicBool,
+) -> Result<(), Stopped> {
+    let hidden = || Stopped::OtherName("it sent HTTP after something else".to_owned());
+    let mut last = greeting;
+    if names_http(&last) {
+        return Err(hidden());
+    }
+    server.write_all(&last).await?;
+    while !has_answered.load(Ordering::Relaxed) {
+        // A version may be cut in two.
+        last.drain(..last.len().saturating_sub(VERSION.len()));
+        let part = client.fill_buf().await?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        let length = part.len();
+        last.extend_from_slice(part);
+        if !has_answered.load(Ordering::Relaxed) && names_http(&last) {
+            return Err(hidden());
+        }
+        server.write_all(client.buffer()).await?;
+        client.consume(length);
+    }
+    Ok(())
+}
+
+/// Start of the version in a line of HTTP.
+const VERSION: &[u8] = b"HTTP/1.";
+
+fn names_http(bytes: &[u8]) -> bool {
+    let mut words = bytes.windows(VERSION.len());
+    words.any(|word| word.eq_ignore_ascii_case(VERSION))
+}
+
+/// Type of a record of TLS with a handshake message.
+const HANDSHAKE: u8 = 22;
+
+fn is_tls(greeting: &[u8]) -> bool {
+    greeting.first() == Some(&HANDSHAKE)
+}
+
+/// Whether a greeting may be that of TLS in the form of SSL 2, which has no name of a host.
+/// `None` if more of it is needed.
+fn is_old_tls(greeting: &[u8]) -> Option<bool> {
+    match greeting {
+        [first, ..] if first & 0x80 == 0 => Some(false),
+        // A greeting, of version 2 or 3.
+        [_, _, kind, major, ..] => Some(*kind == 1 && matches!(major, 0 | 2 | 3)),
+        _ => None,
+    }
 }
 
 /// Passes both directions on until both have ended.
@@ -167,8 +232,11 @@ pub(super) async fn relay(inside: &mut TcpStream, outside: &mut TcpStream) -> io
 async fn copy_down(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
+    has_answered: &AtomicBool,
 ) -> io::Result<()> {
-    copy_buf(&mut BufReader::with_capacity(BUFFER, from), &mut to).await?;
+    let mut from = BufReader::with_capacity(BUFFER, from);
+    has_answered.store(!from.fill_buf().await?.is_empty(), Ordering::Relaxed);
+    copy_buf(&mut from, &mut to).await?;
     to.shutdown().await
 }
 
@@ -224,6 +292,8 @@ enum Judged {
 struct Greeting {
     tls: Acceptor,
     is_tls: Option<bool>,
+    /// The beginning of what is not TLS, until it is known not to be an older form of it.
+    start: Option<Vec<u8>>,
     line: Vec<u8>,
 }
 
@@ -232,6 +302,7 @@ impl Greeting {
         Self {
             tls: Acceptor::default(),
             is_tls: None,
+            start: Some(Vec::new()),
             line: Vec::new(),
         }
     }
@@ -240,11 +311,22 @@ impl Greeting {
         let Some(first) = bytes.first() else {
             return Judged::Unfinished;
         };
-        /// Type of a record with a handshake message.
-        const HANDSHAKE: u8 = 22;
         match *self.is_tls.get_or_insert(*first == HANDSHAKE) {
             true => self.push_tls(bytes, to),
-            false => self.push_text(bytes),
+            false => {
+                let Some(mut start) = self.start.take() else {
+                    return self.push_text(bytes);
+                };
+                start.extend_from_slice(bytes);
+                match is_old_tls(&start) {
+                    None => {
+                        self.start = Some(start);
+                        Judged::Unfinished
+                    }
+                    Some(true) => Judged::Refused,
+                    Some(false) => self.push_text(&start),
+                }
+            }
         }
     }
 
@@ -401,5 +483,11 @@ mod tests {
             judge_in_steps(b"\x16\x03\x01\x00\x05\xff\x00\x00\x01\xff", 7, &to),
             Judged::Refused
         );
+        // The greeting of TLS in the form of SSL 2 names no host.
+        for step in [1, 3, 100] {
+            let greeting = b"\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10";
+            assert_eq!(judge_in_steps(greeting, step, &to), Judged::Refused);
+        }
+        assert_eq!(judge_in_steps(&[0x80, 1, 2, 9, 9], 1, &to), Judged::Fine);
     }
 }

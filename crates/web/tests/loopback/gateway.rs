@@ -307,6 +307,71 @@ async fn plain_http_in_a_tunnel_is_judged_request_by_request() {
 }
 
 #[tokio::test]
+async fn http_after_something_else_in_a_tunnel_is_not_sent() {
+    let bed = bed();
+    let (port, received) = server().await;
+    let own = bed.authorization();
+    let to = format!("open.example:{port}");
+    let tunnel = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{own}\r\n");
+    let inner = "GET /x HTTP/1.1\r\nHost: closed.example\r\n\r\n";
+    for before in [
+        &b"\x80"[..],
+        b"\x01 ",
+        b"FOO\r\n",
+        b"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n",
+    ] {
+        let hostile = [tunnel.as_bytes(), before, inner.as_bytes()].concat();
+        bed.says(&hostile).await;
+        // In two parts, of which the first is harmless.
+        let mut stream = TcpStream::connect(bed.address).await.unwrap();
+        let first = [tunnel.as_bytes(), before, b"GET /x HT"].concat();
+        stream.write_all(&first).await.unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        let _ = stream
+            .write_all(b"TP/1.1\r\nHost: closed.example\r\n\r\n")
+            .await;
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+    for one in received.lock().unwrap().iter() {
+        assert!(!one.contains("closed.example"), "{one}");
+    }
+    let noted = bed.judge.refused.lock().unwrap().clone();
+    let why = "it sent HTTP after something else".to_owned();
+    assert!(noted.contains(&Refusal::Name(why)), "{noted:?}");
+}
+
+#[tokio::test]
+async fn tunnels_count_as_connections_and_end_with_the_session() {
+    let mut bed = bed();
+    // A server that says nothing.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || listener.incoming().flatten().collect::<Vec<_>>());
+    let own = bed.authorization();
+    let to = format!("open.example:{port}");
+    let tunnel = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{own}\r\n");
+    let mut tunnels = Vec::new();
+    for _ in 0..256 {
+        let mut stream = TcpStream::connect(bed.address).await.unwrap();
+        stream.write_all(tunnel.as_bytes()).await.unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+        tunnels.push(stream);
+    }
+    assert_eq!(
+        bed.says(tunnel.as_bytes()).await,
+        "",
+        "there is no room for more"
+    );
+    bed._serving = Box::new(());
+    let mut rest = Vec::new();
+    tunnels[0].read_to_end(&mut rest).await.unwrap();
+}
+
+#[tokio::test]
 async fn the_address_that_was_checked_is_the_one_that_is_dialled() {
     let bed = bed();
     let (port, received) = server().await;

@@ -80,8 +80,7 @@ impl CommandNetwork {
             ApprovalAnswer::Approve | ApprovalAnswer::ApproveWith { .. } => Ok(judged.allowed()),
             ApprovalAnswer::ForSession | ApprovalAnswer::Always => {
                 self.remember(session, &answer, host).await;
-                // The new rule names exactly this host.
-                Ok(HostVerdict::Any)
+                Ok(judged.allowed())
             }
             ApprovalAnswer::Reject { reason } => {
                 let reason = reason.filter(|reason| !reason.trim().is_empty());

@@ -63,13 +63,24 @@ impl RefusedHost {
             true => format!("{{ allow: network, host: \"{host}\" }}"),
             false => format!("{{ allow: network, host: {host} }}"),
         };
-        let remedy = format!(
-            "the user can allow it with --network {host}, or with the rule {rule} in their own settings"
-        );
-        // A host in the list does not override a rule that asks.
-        let approved = format!(
-            "the user can allow it with --approve auto, or with the rule {rule} at the top of `policy` in their own settings"
-        );
+        // The user may paste it into a shell, so it must mean only this.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        let is_name = !host.starts_with('-') && host.chars().all(is_plain);
+        let (remedy, approved) = match is_name {
+            true => (
+                format!(
+                    "the user can allow it with --network {host}, or with the rule {rule} in their own settings"
+                ),
+                // A host in the list does not override a rule that asks.
+                format!(
+                    "the user can allow it with --approve auto, or with the rule {rule} at the top of `policy` in their own settings"
+                ),
+            ),
+            false => {
+                let odd = "this is not a usual host name".to_owned();
+                (odd.clone(), odd)
+            }
+        };
         let refused = format!("the sandbox refused connections{whose} to {to}");
         let text = match why {
             Why::Closed => format!("{refused}; {remedy}"),
@@ -177,6 +188,20 @@ impl LateRefusals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_means_something_to_a_shell_is_not_suggested() {
+        for host in ["$(id)", "a;make", "-x", "a,b", "a b"] {
+            let refused = RefusedHost {
+                host: host.to_owned(),
+                port: 443,
+                why: Why::Closed,
+            };
+            let note = refused.note("");
+            assert!(!note.contains("--network"), "{note}");
+            assert!(note.contains("not a usual host name"), "{note}");
+        }
+    }
 
     #[test]
     fn each_host_is_named_once_and_the_list_is_bounded() {
