@@ -173,6 +173,11 @@ fn commands_of_a_session_reach_each_other_and_nothing_else() {
             "{}: {reached:?}",
             bed.name()
         );
+        // Ports below 1024 are the session's own too, so anybody may listen there.
+        let low = server.bash(
+            "python3 -c 'import socket; socket.socket().bind((\"127.0.0.1\", 80)); print(\"bound\")' 2>&1",
+        );
+        assert!(low.has("bound"), "{}: {low:?}", bed.name());
         // Neither the machine nor another session of the same work folder reaches it.
         assert!(std::net::TcpStream::connect("127.0.0.1:4711").is_err());
         let other = bed.serve().bash(CLIENT);

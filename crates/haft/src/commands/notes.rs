@@ -191,6 +191,9 @@ fn bounds_of_network(
     enforcement: &Enforcement,
 ) -> Option<&'static str> {
     let is_full = matches!(enforcement, Enforcement::Full { .. });
+    if cx.is_offline() {
+        return Some("a rule puts this call under review, so it has no network");
+    }
     Some(match request.map(|request| request.network) {
         Some(Network::On) => return None,
         Some(Network::Session) if is_full && cx.session.opens_hosts() => {

@@ -1,5 +1,6 @@
 //! Recording what a call changes, from its start to the end of everything it started.
 
+use super::second_look::is_by_default;
 use super::second_look::needs_review;
 use super::session::SharedSettings;
 use super::{Call, Runtime, Session};
@@ -79,6 +80,14 @@ impl Recording {
         self.shared.review.is_some()
     }
 
+    /// Whether the commands of the call have no network, because a rule puts it under review.
+    /// For dangerous commands that no rule is about, the network stays as it is: installing
+    /// again what was deleted needs it.
+    pub(crate) fn is_offline(&self) -> bool {
+        let review = self.shared.review.as_ref();
+        review.is_some_and(|judgement| !is_by_default(judgement))
+    }
+
     /// Notes how a command of the call ended.
     pub(crate) fn command_ended(&self, finished: &Finished) {
         if matches!(finished.ended, Ended::TimedOut | Ended::Cancelled) {
@@ -99,8 +108,8 @@ impl Recording {
         lock(&self.shared.started).push(id.to_owned());
     }
 
-    /// Returns how the commands of this call run. Those of a call under review have no
-    /// network and end with the call.
+    /// Returns how the commands of this call run. Those of a call under review end with the
+    /// call, and have no network if a rule says so.
     pub(crate) fn exec_context(&self, session: &Session, mut usual: ExecContext) -> ExecContext {
         usual.recording = haft_ops::effects::Recording::Call(self.shared.recorder.clone());
         if usual.sandbox.is_none() {
@@ -114,10 +123,13 @@ impl Recording {
         }
         let mut part = lock(&self.shared.part);
         let part = part.get_or_insert_with(|| usual.part());
-        let sandbox = usual
-            .sandbox
-            .as_ref()
-            .map(|sandbox| session.offline(sandbox));
+        let sandbox = match self.is_offline() {
+            true => usual
+                .sandbox
+                .as_ref()
+                .map(|sandbox| session.offline(sandbox)),
+            false => usual.sandbox.clone(),
+        };
         ExecContext {
             executor: Arc::clone(&part.executor),
             sandbox,

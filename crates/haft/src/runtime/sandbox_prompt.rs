@@ -65,8 +65,7 @@ fn files(session: &Session, exec_context: &ExecContext, sandbox: &Sandbox) -> St
 }
 
 fn network(session: &Session, exec_context: &ExecContext, sandbox: &Sandbox) -> String {
-    let servers =
-        "A server that one command leaves running is reachable from the next one on localhost.";
+    let servers = "A server that one command leaves running is reachable from the next one on localhost; later commands cannot signal it.";
     let policy = session.approval.policy();
     match sandbox.request().network {
         Network::On => "They have network access.".to_owned(),

@@ -88,7 +88,7 @@ struct Dangers {
 }
 
 /// Whether a call is under review only because of dangerous commands that no rule is about.
-fn is_by_default(judgement: &Judgement) -> bool {
+pub(super) fn is_by_default(judgement: &Judgement) -> bool {
     let mut decisive = judgement.decisive();
     decisive.all(|part| matches!(part.by, DecidedBy::Danger(_)))
 }

@@ -12,6 +12,7 @@ use super::maker::{self, Names};
 use super::probe::Helper;
 use super::{Error, Result, busy, enter, syscalls};
 use crate::executor::handle;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -85,6 +86,7 @@ fn open_once(helper: &Helper, ports: &[u16]) -> Result<(SessionNetwork, Vec<TcpL
 pub(super) fn create(ports: impl Iterator<Item = u16>) -> Result<()> {
     enter::new_user_namespace(UnshareFlags::NEWNET)?;
     raise_loopback()?;
+    open_low_ports();
     let failed = |step| {
         move |source| Error::Step {
             step,
@@ -112,6 +114,16 @@ pub(super) fn create(ports: impl Iterator<Item = u16>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Lets commands listen on ports below 1024, as root can outside. They are ports of the
+/// session alone. Where it does not work, only those ports are missing.
+fn open_low_ports() {
+    let file = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = openat(CWD, file, flags, Mode::empty()) {
+        let _ = rustix::io::write(&file, b"0");
+    }
 }
 
 /// Switches on the loopback interface of a network that was just created.
