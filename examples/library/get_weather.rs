@@ -66,8 +66,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         json!({ "city": "Atlantis" }),
         json!({ "units": "kelvin" }),
     ] {
-        let call = Call::new("get_weather", arguments).on_update(|content| {
-            for block in content {
+        let call = Call::new("get_weather", arguments).on_update(|update| {
+            for block in update.content {
                 if let Content::Text { text } = block {
                     println!("… {text}");
                 }

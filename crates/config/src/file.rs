@@ -135,6 +135,9 @@ pub(crate) struct File {
     /// Files in the prompt that the model may update.
     #[serde(default)]
     pub(crate) memory: List<String>,
+    /// MCP servers as in .mcp.json; like tools.mcp.
+    #[serde(default, rename = "mcpServers")]
+    pub(crate) mcp_servers: Map<ServerEntry>,
 }
 
 /// The keys under `tools`.

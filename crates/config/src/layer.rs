@@ -67,9 +67,36 @@ impl Layer {
         environment: &Environment,
     ) -> Result<Option<Self>, Failure> {
         let shown = visible(shown);
+        match Self::text(role, path, &shown)? {
+            Some(text) => Self::parse(role, path, &shown, text, environment).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads the MCP servers in a project's `.mcp.json`; `None` if it has none. It belongs to
+    /// other programs too, so nothing else in it counts.
+    pub(crate) fn load_servers(
+        path: &Path,
+        shown: &str,
+        environment: &Environment,
+    ) -> Result<Option<Self>, Failure> {
+        let shown = visible(shown);
+        let Some(text) = Self::text(Role::Project, path, &shown)? else {
+            return Ok(None);
+        };
+        let mut root =
+            node::parse(&text).map_err(|malformed| syntax_error(&malformed, &shown, &text))?;
+        if let Content::Map(entries) = &mut root.content {
+            entries.retain(|(name, _)| name.text == "mcpServers");
+        }
+        Self::of_root(Role::Project, path, &shown, text, &root, environment).map(Some)
+    }
+
+    /// Reads the text of a file; `None` if it does not exist.
+    fn text(role: Role, path: &Path, shown: &str) -> Result<Option<String>, Failure> {
         if role == Role::Project && leads_out(path) {
             return Err(Failure::at(
-                &shown,
+                shown,
                 "is a link that leads out of this folder",
             ));
         }
@@ -83,10 +110,7 @@ impl Layer {
             Some(_) => read::Links::Refused,
             None => read::Links::Followed,
         };
-        let Some(text) = read::read(real.as_deref().unwrap_or(path), &shown, follow)? else {
-            return Ok(None);
-        };
-        Self::parse(role, path, &shown, text, environment).map(Some)
+        read::read(real.as_deref().unwrap_or(path), shown, follow)
     }
 
     /// Parses and checks the text of a file.
@@ -97,15 +121,26 @@ impl Layer {
         text: String,
         environment: &Environment,
     ) -> Result<Self, Failure> {
-        let place = |at: Position| format!("{shown}:{}:{}", at.line, at.column);
         let root =
             node::parse(&text).map_err(|malformed| syntax_error(&malformed, shown, &text))?;
+        Self::of_root(role, path, shown, text, &root, environment)
+    }
+
+    fn of_root(
+        role: Role,
+        path: &Path,
+        shown: &str,
+        text: String,
+        root: &Node,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let place = |at: Position| format!("{shown}:{}:{}", at.line, at.column);
         if !root.is_null() && !matches!(root.content, Content::Map(_)) {
             let message = format!("the file must be a map of settings, got {}", root.kind());
             return Err(Failure::at(&place(root.at), &message));
         }
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        let layer = Self::read(role, &root, environment).map_err(|problem| {
+        let layer = Self::read(role, root, environment).map_err(|problem| {
             let at = problem.at.unwrap_or(root.at);
             Failure::at(&place(at), &problem.to_string())
         })?;
@@ -139,6 +174,11 @@ impl Layer {
             origins: BTreeMap::new(),
             environment: environment.clone(),
         })
+    }
+
+    /// Returns the name of the file without its folder.
+    pub(crate) fn file_name(&self) -> &str {
+        self.shown.rsplit('/').next().unwrap_or_default()
     }
 
     /// Returns a value, unless it is withheld.

@@ -6,6 +6,7 @@ mod channels;
 pub mod chat;
 pub mod commands;
 pub mod effects;
+mod env_file;
 mod environment;
 pub mod external;
 mod failure;
@@ -19,7 +20,9 @@ pub mod mcp;
 pub mod model;
 mod network;
 mod node;
+mod own_file;
 mod own_rules;
+mod own_servers;
 mod paths;
 pub mod permissions;
 mod plugins;
@@ -42,6 +45,7 @@ pub use failure::{Cause, Failure};
 pub use file::{APPROVE, EFFORTS, LEVELS, MODES};
 pub use flags::Flags;
 pub use own_rules::OwnRules;
+pub use own_servers::{NewServer, OwnServers};
 pub use paths::{FolderChoice, Paths};
 pub use sources::FILE;
 
@@ -364,7 +368,11 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Settings, Failur
     let quiet = sources.shown("quiet", |file| &file.quiet, notes)?;
 
     Ok(Settings {
-        secrets: sources.secrets().chain(web.proxy_password()).collect(),
+        secrets: sources
+            .secrets()
+            .chain(web.proxy_password())
+            .chain(mcp.iter().flat_map(mcp::Configured::file_secrets))
+            .collect(),
         toolset,
         preset,
         paths,

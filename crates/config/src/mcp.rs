@@ -1,10 +1,12 @@
 //! MCP servers in the configuration. A project's servers are only read here; whether they
 //! are used depends on trust.
 
+use super::node::Node;
 use super::plugins::{AddedVariables, Owner, from_home, located, located_folder};
+use super::reader::{self, Values};
 use super::setting::{Names, OneOf, Seconds, TextOr, Word};
 use super::sources::{Given, Sources};
-use super::{Notes, Settings, variables};
+use super::{Notes, Settings, env_file, variables};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use haft_mcp::client::{Endpoint, HttpTransport, Identity};
@@ -41,6 +43,9 @@ pub(crate) struct ServerEntry {
     args: Option<Vec<Word>>,
     /// Additional environment variables.
     env: Option<AddedVariables>,
+    /// File with more variables, NAME=VALUE on each line.
+    #[serde(rename = "envFile")]
+    env_file: Option<String>,
     /// Folder to run it in.
     cwd: Option<String>,
     /// URL of a server that uses streamable HTTP.
@@ -107,6 +112,8 @@ pub struct Configured {
     pub(crate) start_timeout: Option<Duration>,
     /// If set, only these tools are used.
     pub(crate) only: Option<Vec<String>>,
+    /// File that some of its variables come from.
+    pub(crate) env_file: Option<EnvFile>,
     pub(crate) owner: Owner,
     /// Folder of the file that configures it.
     pub(crate) folder: PathBuf,
@@ -116,7 +123,39 @@ pub struct Configured {
     pub from: String,
 }
 
+/// Variables of a server that come from a file.
+#[derive(Debug, Clone)]
+pub(crate) struct EnvFile {
+    pub(crate) path: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
 impl Configured {
+    /// Adds variables. Those in `env` take precedence.
+    fn add_variables(&mut self, file: Option<EnvFile>) {
+        if let (Some(file), Connection::Program { environment, .. }) = (&file, &mut self.connection)
+        {
+            let more = file.variables.iter().filter(|(name, _)| {
+                let is_set = environment.values.iter().any(|(other, _)| other == name);
+                !is_set && !environment.names.contains(name)
+            });
+            let more: Vec<_> = more.cloned().collect();
+            environment.values.extend(more);
+        }
+        self.env_file = file;
+    }
+
+    /// Returns the secrets in the file with its variables.
+    pub(crate) fn file_secrets(&self) -> impl Iterator<Item = String> {
+        let variables = self.env_file.iter().flat_map(|file| &file.variables);
+        let is_secret = |name: &str, value: &str| {
+            haft::ops::exec::environment::is_withheld(name.as_ref(), value.as_ref())
+        };
+        variables
+            .filter(move |(name, value)| !value.is_empty() && is_secret(name, value))
+            .map(|(_, value)| value.clone())
+    }
+
     /// Whether the project's file configures it.
     pub(crate) fn is_project(&self) -> bool {
         self.owner == Owner::Project
@@ -168,15 +207,14 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configure
     let mut servers: Vec<Configured> = Vec::new();
     let mut from = Vec::new();
     let mut all = sources.all(|file| &file.tools.mcp)?;
+    all.extend(sources.all(|file| &file.mcp_servers)?);
     all.sort_by_key(|(_, server)| server.is_project());
     for entry in all {
         let (name, given) = &entry;
         let (name, origin) = (*name, given.from.clone());
         if servers.iter().any(|server| server.name == name) {
             if given.is_project() {
-                notes.warn(format!(
-                    "{origin}: tools.mcp.{name} is ignored: your own haft.yaml has a server of this name"
-                ));
+                notes.warn(given.ignored("your own haft.yaml has a server of this name"));
             }
             continue;
         }
@@ -186,11 +224,24 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configure
         if name.trim().is_empty() {
             return Err(given.wrong("the server's name is empty"));
         }
-        let Some(server) = server(name, &given, &given.value)? else {
+        let Some(mut server) = server(name, &given, &given.value)? else {
             continue;
         };
-        note_unknown_keys(name, &server, notes);
+        note_unknown_keys(&given, &server, notes);
+        match env_file(&given, &given.value) {
+            Ok(file) => server.add_variables(file),
+            Err(why) => {
+                notes.warn(format!(
+                    "{origin}: skipped MCP server {name}: envFile: {why}"
+                ));
+                continue;
+            }
+        }
         if server.connection.is_haft_again(&sources.environment) {
+            // The project offers it to other agents.
+            if given.is_project() {
+                continue;
+            }
             notes.warn(format!(
                 "{origin}: skipped MCP server {name}: it is haft itself with these settings and would start itself endlessly; add `--config FILE` to its args"
             ));
@@ -204,8 +255,19 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configure
     Ok(servers)
 }
 
+/// Reads the file with a server's variables.
+fn env_file<T>(given: &Given<'_, T>, entry: &ServerEntry) -> Result<Option<EnvFile>, String> {
+    let Some(named) = &entry.env_file else {
+        return Ok(None);
+    };
+    let path = located_folder(named, given.folder(), given.environment());
+    let within = given.is_project().then(|| given.folder());
+    let variables = env_file::read(&path, within)?;
+    Ok(Some(EnvFile { path, variables }))
+}
+
 /// Warns about keys that have no effect.
-fn note_unknown_keys(name: &str, server: &Configured, notes: &mut Notes) {
+fn note_unknown_keys<T>(given: &Given<'_, T>, server: &Configured, notes: &mut Notes) {
     let known: Vec<String> = schemars::schema_for!(ServerEntry)
         .get("properties")
         .and_then(Value::as_object)
@@ -217,8 +279,9 @@ fn note_unknown_keys(name: &str, server: &Configured, notes: &mut Notes) {
             let hint = haft::ops::text::spelling::hint(key, &known);
             let key = haft::ops::text::brief(key, 60);
             notes.warn(format!(
-                "{}: unknown key \"{key}\" in tools.mcp.{name} is ignored{hint}",
-                server.from
+                "{}: unknown key \"{key}\" in {} is ignored{hint}",
+                server.from,
+                given.path()
             ));
         }
     }
@@ -251,6 +314,7 @@ pub(super) fn server<T>(
         timeout: limit("timeout", entry.timeout)?,
         start_timeout: limit("start_timeout", entry.start_timeout)?,
         only: entry.tools.as_ref().map(words),
+        env_file: None,
         owner: Owner::of(given.role()),
         folder: given.folder().to_owned(),
         written: given.written.clone(),
@@ -293,6 +357,7 @@ fn connection(
                 &[
                     ("args", entry.args.is_some()),
                     ("env", entry.env.is_some()),
+                    ("envFile", entry.env_file.is_some()),
                     ("cwd", entry.cwd.is_some()),
                 ],
             )?;
@@ -309,6 +374,22 @@ fn connection(
         }
         _ => Err("only one of command, url and uri is allowed".to_owned()),
     }
+}
+
+/// Checks an entry that is to be written into a file.
+pub(crate) fn check_entry(
+    name: &str,
+    entry: &Value,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let failure = |what: String| Failure::usage(format!("MCP server {name}: {what}"));
+    if name.trim().is_empty() {
+        return Err(failure("its name is empty".to_owned()));
+    }
+    let entry = reader::read(&Node::of(entry), "", &Values::default())
+        .map_err(|problem| failure(problem.to_string()))?;
+    connection(&entry, Path::new("/"), environment).map_err(failure)?;
+    Ok(())
 }
 
 impl Settings {
@@ -333,6 +414,7 @@ impl Settings {
             timeout: None,
             start_timeout: None,
             only: None,
+            env_file: None,
             owner: Owner::Typed,
             folder,
             // What an editor sends may contain keys.

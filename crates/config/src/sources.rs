@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 /// Name of the configuration file, in a work folder and in the user's config folder.
 pub const FILE: &str = "haft.yaml";
 
+/// File of a project with MCP servers for several programs.
+const SERVERS_FILE: &str = ".mcp.json";
+
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -72,6 +75,11 @@ impl<'a, T> Given<'a, T> {
 
     pub(crate) fn role(&self) -> Role {
         self.layer.role
+    }
+
+    /// Returns the keys that lead to the value, such as `tools.mcp.docs`.
+    pub(crate) fn path(&self) -> &str {
+        &self.found.path
     }
 
     pub(crate) fn is_project(&self) -> bool {
@@ -141,6 +149,8 @@ pub(crate) struct Sources {
     /// Every file that was looked for, whether it exists or not, and the links on the way
     /// to it.
     pub(crate) searched_files: Vec<PathBuf>,
+    /// Why a file is not used.
+    problems: Vec<String>,
     /// Variables and folders of the process.
     pub(crate) environment: Environment,
 }
@@ -155,6 +165,7 @@ impl Sources {
     ) -> Result<Self, Failure> {
         let mut layers = vec![explicit(flags, environment)?];
         let mut searched_files = Vec::new();
+        let mut problems = Vec::new();
         let config = environment.folders().config;
         let user = config.map(|folder| folder.join(FILE));
         let named = flags
@@ -177,6 +188,13 @@ impl Sources {
                 .to_string_lossy();
             if user.as_ref() != Some(&path) && !flags.ignore_project {
                 layers.extend(Layer::load(Role::Project, &path, &shown, environment)?);
+                let servers = folder.join(SERVERS_FILE);
+                let shown = servers.strip_prefix(current).unwrap_or(&servers);
+                // Other programs write it, so a mistake in it must not stop haft.
+                match Layer::load_servers(&servers, &shown.to_string_lossy(), environment) {
+                    Ok(layer) => layers.extend(layer),
+                    Err(failure) => problems.push(format!("{failure}; the file is ignored")),
+                }
             }
         }
         if let Some(user) = user {
@@ -189,26 +207,31 @@ impl Sources {
         Ok(Self {
             layers,
             searched_files,
+            problems,
             environment: environment.clone(),
         })
     }
 
-    /// Withholds settings of the project's file that it may not set, and those that use
-    /// variables it may not read. Returns the item to trust if the user could allow some
-    /// of them.
+    /// Withholds settings of the project's files that they may not set, and those that use
+    /// variables they may not read. Returns the items to trust with which the user could
+    /// allow some of them.
     pub(crate) fn withhold(
         &mut self,
         trust: &Trust,
         notes: &mut Notes,
-    ) -> Result<Option<Item>, Failure> {
-        let mut layers = self.layers.iter_mut();
-        let Some(layer) = layers.find(|layer| layer.role == Role::Project) else {
-            return Ok(None);
-        };
-        let item = withheld::of_project(layer);
-        let is_trusted = item.as_ref().is_some_and(|item| trust.allows(item));
-        withheld::withhold(layer, is_trusted, notes)?;
-        Ok(item)
+    ) -> Result<Vec<Item>, Failure> {
+        for problem in std::mem::take(&mut self.problems) {
+            notes.warn(problem);
+        }
+        let mut items = Vec::new();
+        let layers = self.layers.iter_mut();
+        for layer in layers.filter(|layer| layer.role == Role::Project) {
+            let item = withheld::of_project(layer);
+            let is_trusted = item.as_ref().is_some_and(|item| trust.allows(item));
+            withheld::withhold(layer, is_trusted, notes)?;
+            items.extend(item);
+        }
+        Ok(items)
     }
 
     /// Returns the keys, tokens and passwords in the files.

@@ -5,7 +5,7 @@
 use super::keys::{ProjectRight, project_right};
 use super::layer::Layer;
 use super::node::{Content, Node};
-use super::{FILE, Notes, variables};
+use super::{Notes, variables};
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::trust::{Item, Pin};
@@ -35,7 +35,7 @@ pub(crate) fn of_project(layer: &Layer) -> Option<Item> {
     let shown = shown.collect::<Vec<_>>().join("; ");
     (!used.is_empty()).then(|| Item {
         kind: "variables",
-        name: FILE.to_owned(),
+        name: layer.file_name().to_owned(),
         shown,
         pin: Pin {
             written: layer.text.clone(),

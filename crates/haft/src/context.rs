@@ -13,7 +13,8 @@ use crate::runtime::{
     ApprovalAnswer, Approver, Call, Filled, Narrow, OuterCall, Recording, Runtime, Session,
 };
 use crate::state::State;
-use crate::{Access, Content, Effect, Error, Offered, Reply, Resource};
+use crate::update::UpdateSink;
+use crate::{Access, Content, Effect, Error, Offered, Progress, Reply, Resource, Update};
 use futures::FutureExt;
 use haft_ops::exec::{self, Done, Exec, ExecContext};
 use haft_ops::executor::sandbox::Request;
@@ -32,9 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Maximum nesting depth of calls.
 const MAX_DEPTH: usize = 8;
-
-/// Receives the updates of a running call.
-pub(crate) type UpdateSink = Arc<dyn Fn(&[Content]) + Send + Sync>;
 
 /// The environment of one call. Cheap to clone.
 #[derive(Clone)]
@@ -249,6 +247,12 @@ impl Context {
     pub(crate) fn is_reviewed(&self) -> bool {
         let recording = self.recording.as_ref();
         recording.is_some_and(Recording::is_reviewed)
+    }
+
+    /// Whether commands have no network, because a rule puts the call under review.
+    pub(crate) fn is_offline(&self) -> bool {
+        let recording = self.recording.as_ref();
+        recording.is_some_and(Recording::is_offline)
     }
 
     /// Records what commands change.
@@ -477,7 +481,20 @@ impl Context {
 
     /// Shows partial results while the call runs.
     pub fn update(&self, reply: impl Into<Reply>) {
-        (self.updates)(reply.into().content());
+        (self.updates)(Update {
+            content: reply.into().content(),
+            progress: None,
+        });
+    }
+
+    /// Shows how much of the work is done, with a text or an empty one.
+    pub fn progress(&self, progress: Progress, text: impl Into<Reply>) {
+        let reply = text.into();
+        let is_empty = reply.text().is_empty();
+        (self.updates)(Update {
+            content: if is_empty { &[] } else { reply.content() },
+            progress: Some(progress),
+        });
     }
 
     /// Asks the user before the call does something. Waiting for the answer does not count

@@ -44,6 +44,7 @@ mod state;
 mod tool;
 mod toolset;
 pub mod toolsets;
+mod update;
 
 pub use commands::Commands;
 pub use context::Context;
@@ -82,6 +83,7 @@ pub use tool::{
 pub use toolset::{
     CommandPlace, Guidance, Layout, Paths, Preset, Reach, ReplyForm, StatusField, Toolset,
 };
+pub use update::{Progress, Update};
 
 /// Functions that truncate text and format sizes, as the toolsets do.
 pub mod truncate {

@@ -45,11 +45,12 @@ pub use review::Review;
 pub(crate) use session::Session;
 pub use sibling::Sibling;
 
-use crate::context::{Context, UpdateSink};
+use crate::context::Context;
 use crate::event::{Event, EventKind};
 use crate::journal::Journal;
 use crate::queue::Position;
 use crate::registry::{Entry, ToolOrigin};
+use crate::update::UpdateSink;
 use crate::{Error, PreparedCall, Reply, limit};
 use admit::{Admission, AnswerDetail, NotAdmitted};
 use clock::Clock;
@@ -364,14 +365,17 @@ impl Runtime {
 
     fn updates(&self, call: &Call) -> UpdateSink {
         let (runtime, call) = (self.clone(), call.clone());
-        Arc::new(move |content| {
+        Arc::new(move |update| {
             if let Some(listener) = &call.on_update {
-                listener(content);
+                listener(update);
+            }
+            if update.content.is_empty() {
+                return;
             }
             runtime.emit(&call, || EventKind::ToolUpdate {
                 call_id: call.id.clone(),
                 tool: call.tool.clone(),
-                content: content.to_vec(),
+                content: update.content.to_vec(),
             });
         })
     }

@@ -240,6 +240,12 @@ impl<'a> Draft<'a> {
         self.servers.insert(name.to_owned(), server);
     }
 
+    /// Returns the MCP servers, with their names.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = (&str, &Value)> {
+        let servers = self.servers.iter();
+        servers.map(|(name, server)| (name.as_str(), server))
+    }
+
     /// Adds a plugin.
     pub(crate) fn plugin(&mut self, what: &str, plugin: Map<String, Value>) {
         let plugin = Value::from(plugin);

@@ -73,6 +73,39 @@ pub fn convert<'a>(source: &Source, target: Target<'a>, host: &'a dyn Host) -> C
     Conversion { file, own }
 }
 
+/// Converts only the MCP servers, for the user's own file.
+pub fn convert_servers<'a>(
+    source: &Source,
+    target: Target<'a>,
+    host: &'a dyn Host,
+) -> Conversion<'a> {
+    let is_servers = |key: &str| match key {
+        "mcpServers" | "servers" | "mcp_servers" | "projects" => true,
+        "mcp" => source.origin == Origin::Opencode,
+        _ => false,
+    };
+    let settings = source.settings.iter();
+    let settings = settings.filter(|(key, _)| is_servers(key));
+    let source = Source {
+        origin: source.origin,
+        settings: settings
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    };
+    let target = Target {
+        is_own: true,
+        is_elsewhere: true,
+        ..target
+    };
+    convert(&source, target, host)
+}
+
+/// Formats a key and its value as YAML, on one line.
+#[must_use]
+pub fn entry_line(name: &str, value: &Value) -> String {
+    format!("{}: {}", yaml::scalar(name), yaml::flow(value))
+}
+
 /// Result of [`convert`]: the text of the file, and what does not belong in it.
 pub struct Conversion<'a> {
     file: Draft<'a>,
@@ -106,6 +139,11 @@ impl Conversion<'_> {
     /// Returns the names of the MCP servers in [`Self::own_lines`].
     pub fn own_servers(&self) -> impl Iterator<Item = &str> {
         self.file.withheld_servers()
+    }
+
+    /// Returns the MCP servers, with their names.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.file.servers()
     }
 
     /// Returns the variables that must be set, in order.

@@ -76,9 +76,9 @@ impl Reader<'_> {
                 // Handled by `program` and `address`.
                 ("command" | "args" | "env" | "environment" | "env_vars" | "cwd" | "url"
                 | "httpUrl" | "headers" | "http_headers" | "env_http_headers"
-                | "bearer_token_env_var" | "type" | "transport", _)
+                | "bearer_token_env_var" | "type" | "transport" | "envFile", _)
                 // Comments for people.
-                | ("description" | "note" | "comment" | "name", _)
+                | ("description" | "note" | "comment" | "name" | "gallery" | "version" | "icon", _)
                 // haft's own defaults.
                 | ("enabled", Value::Bool(true))
                 | ("disabled" | "trust" | "required", Value::Bool(false)) => {}
@@ -93,6 +93,14 @@ impl Reader<'_> {
                     let seconds = number.as_f64().unwrap_or_default();
                     self.timeout(draft, &mut server, key, seconds);
                 }
+                ("startup_timeout_sec", Value::Number(number)) => {
+                    let seconds = number.as_f64().unwrap_or_default();
+                    self.timeout(draft, &mut server, key, seconds);
+                }
+                ("startup_timeout_ms", Value::Number(number)) => {
+                    let seconds = number.as_f64().unwrap_or_default() / 1000.0;
+                    self.timeout(draft, &mut server, key, seconds);
+                }
                 ("includeTools" | "enabled_tools", Value::Array(names)) => {
                     server.insert("tools".to_owned(), texts(names).into());
                 }
@@ -101,9 +109,14 @@ impl Reader<'_> {
                     &format!("{}.trust", self.what),
                     "haft has no rule for all tools of a server; its calls ask first. Allow them one by one: { allow: SERVER_TOOL }",
                 ),
-                ("startup_timeout_sec" | "startup_timeout_ms" | "timeout", _) => draft.skip(
+                ("timeout", Value::Number(number)) => {
+                    // In opencode, for fetching the tools.
+                    let seconds = number.as_f64().unwrap_or_default() / 1000.0;
+                    self.timeout(draft, &mut server, "startup_timeout_ms", seconds);
+                }
+                ("autoApprove" | "alwaysAllow", _) => draft.skip(
                     &format!("{}.{key}", self.what),
-                    "haft waits 10 seconds for the server to start, and `haft mcp test NAME` two minutes",
+                    "rules decide which calls ask; allow a tool with { allow: SERVER_TOOL }",
                 ),
                 (key, _) => draft.skip(
                     &format!("{}.{key}", self.what),
@@ -125,7 +138,11 @@ impl Reader<'_> {
                 0 => json!(whole.as_secs()),
                 _ => json!(seconds),
             };
-            server.insert("timeout".to_owned(), value);
+            let name = match key.starts_with("startup") {
+                true => "start_timeout",
+                false => "timeout",
+            };
+            server.insert(name.to_owned(), value);
         } else {
             draft.skip(
                 &format!("{}.{key}", self.what),
@@ -165,6 +182,11 @@ impl Reader<'_> {
         }
         if !environment.is_empty() {
             server.insert("env".to_owned(), environment.into());
+        }
+        if let Some(Value::String(file)) = self.given.get("envFile") {
+            let work = work_in_paths(draft);
+            let file = references(draft, self.what, file, self.dialect, work);
+            server.insert("envFile".to_owned(), draft.rooted(&file).into());
         }
         if let Some(Value::String(dir)) = self.given.get("cwd") {
             let work = work_in_paths(draft);

@@ -95,7 +95,7 @@ pub(crate) async fn run(
         .map(|token| Arc::new(Updates::new(token)));
     if let Some(updates) = &updates {
         let updates = Arc::clone(updates);
-        call = call.on_update(move |content| updates.push(content));
+        call = call.on_update(move |update| updates.push(update));
     }
     let forwarding = async {
         match &updates {

@@ -62,7 +62,7 @@ impl Handler {
             .build();
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new(&name.name, &name.version);
-        info.instructions = Some(runtime.guidance()).filter(|guidance| !guidance.is_empty());
+        info.instructions = Some(instructions(&runtime));
         Self {
             runtime,
             info,
@@ -83,6 +83,14 @@ impl Handler {
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.watch()
     }
+}
+
+/// Says which folder is served, and how to use the tools.
+fn instructions(runtime: &Runtime) -> String {
+    let folder = runtime.work_dir();
+    let folder = haft::ops::text::decode::visible(&folder.to_string_lossy()).replace('\n', "\\n");
+    let guidance = runtime.guidance();
+    format!("Work folder: {folder}\n\n{guidance}").trim_end().to_owned()
 }
 
 impl ServerHandler for Handler {

@@ -1,6 +1,6 @@
 //! Sends the updates of a running call to the client as progress notifications.
 
-use haft::Content;
+use haft::{Content, Progress, Update};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
 use std::collections::VecDeque;
@@ -25,20 +25,25 @@ pub(crate) struct Updates {
 }
 
 struct State {
-    waiting: VecDeque<Update>,
+    waiting: VecDeque<Waiting>,
+    /// Number of updates, which is the progress unless the tool knows its own.
     count: u32,
+    /// Share of the work that the newest notification reported.
+    reported: Option<Progress>,
     allowance: u32,
     since: Instant,
     closed: bool,
 }
 
-struct Update {
+/// An update to send.
+struct Waiting {
     number: u32,
     message: Option<String>,
+    progress: Option<Progress>,
 }
 
 enum Step {
-    Send(Update),
+    Send(Waiting),
     Wait(Instant),
     Idle,
     Done,
@@ -54,9 +59,9 @@ impl Updates {
     }
 
     /// Queues an update.
-    pub(crate) fn push(&self, content: &[Content]) {
-        let message = brief(content);
-        self.state().push(message, Instant::now());
+    pub(crate) fn push(&self, update: Update<'_>) {
+        let message = brief(update.content);
+        self.state().push(message, update.progress, Instant::now());
         self.changed.notify_one();
     }
 
@@ -73,10 +78,9 @@ impl Updates {
             let step = self.state().step(Instant::now());
             match step {
                 Step::Send(update) => {
-                    let mut params = ProgressNotificationParam::new(
-                        self.token.clone(),
-                        f64::from(update.number),
-                    );
+                    let (done, total) = self.state().report(&update);
+                    let mut params = ProgressNotificationParam::new(self.token.clone(), done);
+                    params.total = total;
                     params.message = update.message;
                     if client.notify_progress(params).await.is_err() {
                         return;
@@ -90,7 +94,7 @@ impl Updates {
                 // of it.
                 Step::Idle => tokio::select! {
                     () = self.changed.notified() => {}
-                    () = tokio::time::sleep(HEARTBEAT) => self.state().push(None, Instant::now()),
+                    () = tokio::time::sleep(HEARTBEAT) => self.state().push(None, None, Instant::now()),
                 },
                 Step::Done => return,
             }
@@ -107,6 +111,7 @@ impl State {
         Self {
             waiting: VecDeque::new(),
             count: 0,
+            reported: None,
             allowance: BURST,
             since: now,
             closed: false,
@@ -121,16 +126,33 @@ impl State {
     }
 
     /// Replaces the newest waiting update when there is no allowance to send more soon.
-    fn push(&mut self, message: Option<String>, now: Instant) {
+    fn push(&mut self, message: Option<String>, progress: Option<Progress>, now: Instant) {
         self.refill(now);
         self.count = self.count.saturating_add(1);
         if self.waiting.len() >= self.allowance.max(1) as usize {
             self.waiting.pop_back();
         }
-        self.waiting.push_back(Update {
+        self.waiting.push_back(Waiting {
             number: self.count,
             message,
+            progress,
         });
+    }
+
+    /// Returns the numbers of a notification. Once a tool has reported a share of its work,
+    /// they are that share; each is greater than the one before, as the protocol wants it.
+    fn report(&mut self, update: &Waiting) -> (f64, Option<f64>) {
+        let before = self.reported;
+        let Some(Progress { done, total }) = update.progress.or(before) else {
+            return (f64::from(update.number), None);
+        };
+        let done = match before {
+            Some(before) if done <= before.done => before.done.next_up(),
+            // Numbers of updates were reported until now.
+            _ => done,
+        };
+        self.reported = Some(Progress { done, total });
+        (done, Some(total))
     }
 
     fn step(&mut self, now: Instant) -> Step {
@@ -196,7 +218,7 @@ mod tests {
         let mut last = 0;
         for number in 1..=400u32 {
             let now = begun + Duration::from_millis(10) * number;
-            state.push(None, now);
+            state.push(None, None, now);
             for number in sent(&mut state, now) {
                 assert!(number > last, "progress increases");
                 last = number;
@@ -224,13 +246,35 @@ mod tests {
         let now = Instant::now();
         let mut state = State::new(now);
         for _ in 0..1000 {
-            state.push(None, now);
+            state.push(None, None, now);
         }
         assert_eq!(sent(&mut state, now), [1, 2, 3, 4, 1000]);
-        state.push(None, now);
+        state.push(None, None, now);
         assert!(matches!(state.step(now), Step::Wait(until) if until == now + PACE));
         state.closed = true;
         assert!(matches!(state.step(now), Step::Done));
+    }
+
+    #[test]
+    fn a_share_of_the_work_is_passed_on_and_always_grows() {
+        let now = Instant::now();
+        let mut state = State::new(now);
+        let share = |done| Some(Progress { done, total: 4.0 });
+        let mut reported = Vec::new();
+        for progress in [None, share(1.0), None, share(1.0), share(3.0)] {
+            let update = Waiting {
+                number: 1,
+                message: None,
+                progress,
+            };
+            reported.push(state.report(&update));
+        }
+        let totals: Vec<_> = reported.iter().map(|(_, total)| *total).collect();
+        let four = Some(4.0);
+        assert_eq!(totals, [None, four, four, four, four]);
+        assert_eq!((reported[1].0, reported[4].0), (1.0, 3.0));
+        let shares = reported.split_off(1);
+        assert!(shares.is_sorted_by(|one, next| one.0 < next.0), "{shares:?}");
     }
 
     #[test]

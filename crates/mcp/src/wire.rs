@@ -3,7 +3,7 @@
 use haft::{Content, Effect, Embedded, Reply, Runtime};
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolResult, ContentBlock, JsonObject, ResourceContents, Tool, ToolAnnotations,
+    CallToolResult, ContentBlock, JsonObject, MetaObject, ResourceContents, Tool, ToolAnnotations,
 };
 use serde_json::Value;
 use std::borrow::Cow;
@@ -25,6 +25,7 @@ pub(crate) fn tools(runtime: &Runtime, asks: bool) -> Vec<Tool> {
                 Some(Cow::from(definition.description)).filter(|text| !text.is_empty());
             let mut tool = Tool::new_with_raw(definition.name, description, schema);
             tool.annotations = hints;
+            tool.meta = Some(shown_in_full());
             // The tool of another server is passed on as that server describes it.
             if let Some(parts) = known.as_ref().and_then(|tool| tool.foreign_parts()) {
                 let hints = parts.annotations.clone();
@@ -39,6 +40,17 @@ pub(crate) fn tools(runtime: &Runtime, asks: bool) -> Vec<Tool> {
             tool
         })
         .collect()
+}
+
+/// Asks clients that shorten results to show these in full: haft has shortened them already,
+/// and says where the rest is.
+fn shown_in_full() -> MetaObject {
+    /// Number of characters, above every limit of haft's.
+    const MOST: u32 = 200_000;
+    let mut meta = MetaObject::new();
+    let name = "anthropic/maxResultSizeChars".to_owned();
+    meta.insert(name, MOST.into());
+    meta
 }
 
 /// Tools that only read, but not only on this machine.
@@ -68,7 +80,9 @@ pub(crate) fn result(reply: Reply) -> CallToolResult {
         (None, Some(document)) => Some(document.clone()).filter(Value::is_object),
         (None, None) => structured(reply.content()),
     };
-    let content = reply.into_content().into_iter().filter_map(block).collect();
+    let links = links(&reply);
+    let content = reply.into_content().into_iter().filter_map(block);
+    let content = content.chain(links).collect();
     let mut result = if is_error {
         CallToolResult::error(content)
     } else {
@@ -76,6 +90,15 @@ pub(crate) fn result(reply: Reply) -> CallToolResult {
     };
     result.structured_content = structured;
     result
+}
+
+/// Returns the links in the result of another server.
+fn links(reply: &Reply) -> Vec<ContentBlock> {
+    let links = reply.details().get("resource_links");
+    let links = links.and_then(Value::as_array).into_iter().flatten();
+    links
+        .filter_map(|link| serde_json::from_value(link.clone()).ok())
+        .collect()
 }
 
 fn block(content: Content) -> Option<ContentBlock> {

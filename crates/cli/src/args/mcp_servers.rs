@@ -1,4 +1,4 @@
-//! Arguments of `haft mcp list` and `haft mcp test`.
+//! Arguments of `haft mcp list`, `test`, `add`, `import` and `remove`.
 
 use clap::{Args, Subcommand};
 
@@ -16,6 +16,55 @@ pub(crate) enum Servers {
         after_help = "Examples:\n  haft mcp test docs\n  haft mcp test docs --yes"
     )]
     Test(Test),
+    /// Add a server to your own haft.yaml.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft mcp add github -e GITHUB_TOKEN='${GITHUB_TOKEN}' -- npx -y server-github\n  haft mcp add docs https://example.com/mcp"
+    )]
+    Add(Add),
+    /// Add the servers of another agent to your own haft.yaml.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft mcp import claude\n  haft mcp import codex"
+    )]
+    Import(Import),
+    /// Remove a server from your own haft.yaml.
+    #[command(verbatim_doc_comment, after_help = "Examples:\n  haft mcp remove docs")]
+    Remove(Remove),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// Name of the server; its tools are called NAME_TOOL
+    pub(crate) name: String,
+    /// Address of the server
+    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// Variable that the program gets; ${VAR} is filled in when it starts (repeatable)
+    #[arg(short, long, value_name = "NAME=VALUE", requires = "command")]
+    pub(crate) env: Vec<String>,
+    /// Header of every request to the address (repeatable)
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// How to talk to it [default: found out]
+    #[arg(short, long, value_parser = ["stdio", "http", "sse"])]
+    pub(crate) transport: Option<String>,
+    /// Program that haft starts as the server, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The agent to read the settings of
+    #[arg(value_parser = ["claude", "codex", "gemini", "cursor", "vscode", "opencode"])]
+    pub(crate) program: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// Name of the server in the configuration
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// This machine, and the rules of `haft.yaml`.
-struct ThisHost;
+pub(crate) struct ThisHost;
 
 impl Host for ThisHost {
     fn is_file(&self, path: &Path) -> bool {
@@ -120,7 +120,8 @@ fn convert(
     Ok(Exit::Done)
 }
 
-fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
+/// Reads another program's settings.
+pub(crate) fn read(path: &Path, shown: &str) -> Result<Source, Failure> {
     let Some(text) = haft_config::read_text(path, shown)? else {
         return Err(Failure::usage(format!("{shown} not found")));
     };
@@ -191,11 +192,12 @@ fn servers_of(path: &Path) -> Map<String, Value> {
     let shown = path.display().to_string();
     let text = haft_config::read_text(path, &shown).ok().flatten();
     let value = text.and_then(|text| haft_config::yaml_value(&text, &shown).ok());
-    let servers = value.and_then(|value| value.pointer("/tools/mcp").cloned());
-    match servers {
-        Some(Value::Object(servers)) => servers,
-        _ => Map::new(),
-    }
+    let value = value.unwrap_or_default();
+    let maps = ["/tools/mcp", "/mcpServers"].map(|path| value.pointer(path));
+    let maps = maps.into_iter().flatten().filter_map(Value::as_object);
+    maps.flatten()
+        .map(|(name, server)| (name.clone(), server.clone()))
+        .collect()
 }
 
 /// Quotes a path for a shell.

@@ -1,5 +1,7 @@
-//! `haft mcp list` and `haft mcp test`: the MCP servers whose tools haft uses.
+//! `haft mcp list`, `test`, `add`, `import` and `remove`: the MCP servers whose tools haft uses.
 
+mod edit;
+mod import;
 pub(crate) mod list;
 mod sign_in;
 mod test;
@@ -21,6 +23,9 @@ pub(crate) fn run(shared: &Shared, command: &Servers) -> Result<Exit, Failure> {
     match command {
         Servers::List(args) => list::run(shared, args),
         Servers::Test(args) => test::run(shared, args),
+        Servers::Add(args) => edit::add(shared, args),
+        Servers::Import(args) => import::run(shared, args),
+        Servers::Remove(args) => edit::remove(shared, args),
     }
 }
 

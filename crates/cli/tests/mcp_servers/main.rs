@@ -26,6 +26,7 @@ mod execution;
 mod handshakes;
 mod hostile;
 mod http;
+mod own;
 mod servers;
 mod settings;
 mod sign_in;

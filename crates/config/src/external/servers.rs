@@ -166,6 +166,9 @@ fn item(server: &Configured, line: Option<&CommandLine>) -> Item {
     if !env.is_empty() {
         remarks.push(format!("gets environment variables: {}", env.join(", ")));
     }
+    if let Some(file) = &server.env_file {
+        remarks.push(format!("gets the variables in {}", file.path.display()));
+    }
     let headers = names(&written["headers"]);
     if !headers.is_empty() {
         remarks.push(format!("receives headers: {}", headers.join(", ")));
@@ -215,6 +218,10 @@ fn item(server: &Configured, line: Option<&CommandLine>) -> Item {
             (shown, Vec::new(), url.clone())
         }
     };
+    let files = files
+        .into_iter()
+        .chain(server.env_file.as_ref().map(|file| file.path.clone()))
+        .collect();
     Item {
         kind: "MCP server",
         name: server.name.clone(),

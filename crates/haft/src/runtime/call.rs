@@ -2,10 +2,10 @@
 
 use super::clock::Clock;
 use super::{ApprovalAnswer, Approver, Recording};
-use crate::context::UpdateSink;
 use crate::event::{EventKind, Listener};
 use crate::queue::Position;
-use crate::{Content, Error, NetworkHost, Reply};
+use crate::update::UpdateSink;
+use crate::{Error, NetworkHost, Reply, Update};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Call {
 
     /// Sets a listener for partial results.
     #[must_use]
-    pub fn on_update(mut self, listener: impl Fn(&[Content]) + Send + Sync + 'static) -> Self {
+    pub fn on_update(mut self, listener: impl Fn(Update<'_>) + Send + Sync + 'static) -> Self {
         self.on_update = Some(Arc::new(listener));
         self
     }

@@ -346,7 +346,7 @@ async fn updates_reach_the_caller_and_the_events() {
     let sink = Arc::clone(&seen);
     let call = Call::new("obey", json!({"what": "update"}))
         .id("7")
-        .on_update(move |content| sink.lock().unwrap().push(content.to_vec()));
+        .on_update(move |update| sink.lock().unwrap().push(update.content.to_vec()));
     bench.runtime.run(call).await;
     assert_eq!(
         *seen.lock().unwrap(),

@@ -1,7 +1,7 @@
 //! Calls one tool of a server, and handles progress and questions until the result arrives.
 
 use super::connection::{Connection, describe_error};
-use super::dispatcher::{Dispatcher, Interim};
+use super::dispatcher::{Dispatcher, Interim, Report};
 use haft::{Context, Filled};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
@@ -128,11 +128,11 @@ impl Call<'_> {
 
     async fn handle_interim(&self, message: Interim) {
         match message {
-            Interim::Progress(text) => {
-                if let Some(text) = text {
-                    self.cx.update(text);
-                }
-            }
+            Interim::Progress(Report { text, share }) => match (share, text) {
+                (Some(share), text) => self.cx.progress(share, text.unwrap_or_default()),
+                (None, Some(text)) => self.cx.update(text),
+                (None, None) => {}
+            },
             Interim::Question(question, answer) => {
                 let _ = answer.send(self.ask(&question).await);
             }

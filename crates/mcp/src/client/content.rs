@@ -18,8 +18,20 @@ pub(super) fn reply(result: &Value) -> Reply {
     let mut message = Map::new();
     message.insert("content".to_owned(), with_line_breaks(blocks).into());
     message.insert("is_error".to_owned(), result["isError"].clone());
+    let links: Vec<&Value> = content
+        .iter()
+        .filter(|block| block["type"] == "resource_link")
+        .collect();
+    let mut details = Map::new();
     if let Some(structured) = structured {
-        message.insert("details".to_owned(), json!({ "structured": structured }));
+        details.insert("structured".to_owned(), structured.clone());
+    }
+    // The model reads them as text, and a client as what they are.
+    if !links.is_empty() {
+        details.insert("resource_links".to_owned(), json!(links));
+    }
+    if !details.is_empty() {
+        message.insert("details".to_owned(), details.into());
     }
     foreign_reply(message)
 }
@@ -147,6 +159,7 @@ mod tests {
             "one\ntwo\n[audio omitted: audio/wav, 3 bytes]\n[a://b]\ninside\n[a://c omitted: application/pdf, 3 bytes]\n[n a://d: about]\n{\"type\":\"new\",\"x\":1}"
         );
         assert_eq!(reply.details()["structured"]["a"], 1);
+        assert_eq!(reply.details()["resource_links"][0]["uri"], "a://d");
     }
 
     #[test]

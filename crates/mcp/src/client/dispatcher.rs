@@ -1,6 +1,7 @@
 //! Routes a server's messages to the calls of a connection: progress by its token, and
 //! questions to the call in progress.
 
+use haft::Progress;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ProgressToken};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,10 +20,17 @@ pub(super) enum StreamEnd {
     Garbage,
 }
 
+/// Progress of a call.
+pub(super) struct Report {
+    pub(super) text: Option<String>,
+    /// Share of the work, if the server knows all of it.
+    pub(super) share: Option<Progress>,
+}
+
 /// A message that arrives before the result of a call.
 pub(super) enum Interim {
-    /// Progress, with a text if there is one.
-    Progress(Option<String>),
+    /// Progress.
+    Progress(Report),
     /// A question to the user, and the channel for the answer.
     Question(Box<ElicitRequestParams>, oneshot::Sender<ElicitResult>),
 }
@@ -63,9 +71,9 @@ impl Dispatcher {
     }
 
     /// Passes progress to its call.
-    pub(super) fn progress(&self, token: &ProgressToken, text: Option<String>) {
+    pub(super) fn progress(&self, token: &ProgressToken, report: Report) {
         if let Some(call) = self.calls().get(token) {
-            let _ = call.try_send(Interim::Progress(text));
+            let _ = call.try_send(Interim::Progress(report));
         }
     }
 

@@ -5,7 +5,8 @@
     reason = "current servers still ask for roots, which the next protocol version removes"
 )]
 
-use super::dispatcher::Dispatcher;
+use super::dispatcher::{Dispatcher, Report};
+use haft::Progress;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, Implementation,
     ListRootsResult, ProgressNotificationParam, ProtocolVersion, Root,
@@ -79,7 +80,14 @@ impl ClientHandler for Handler {
             (None, Some(total)) => Some(format!("{} of {total}", params.progress)),
             (None, None) => None,
         };
-        self.dispatcher.progress(&params.progress_token, text);
+        let done = params.progress;
+        let is_share = |total: &f64| done.is_finite() && total.is_finite();
+        let total = params.total.filter(is_share);
+        let report = Report {
+            text,
+            share: total.map(|total| Progress { done, total }),
+        };
+        self.dispatcher.progress(&params.progress_token, report);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

@@ -160,7 +160,8 @@ pub(super) fn messages(text: &[u8]) -> impl Iterator<Item = ServerJsonRpcMessage
     count.into_iter().filter_map(message)
 }
 
-fn message(value: Value) -> Option<ServerJsonRpcMessage> {
+fn message(mut value: Value) -> Option<ServerJsonRpcMessage> {
+    keep_execution(&mut value);
     let id = value.get("id").cloned();
     let is_answer = value.get("method").is_none() && !matches!(id, None | Some(Value::Null));
     if let Ok(message) = serde_json::from_value(value) {
@@ -169,6 +170,23 @@ fn message(value: Value) -> Option<ServerJsonRpcMessage> {
     is_answer.then_some(())?;
     let error = json!({ "code": -32603, "message": "the response is not valid" });
     serde_json::from_value(json!({ "jsonrpc": "2.0", "id": id, "error": error })).ok()
+}
+
+/// Name under which `_meta` of a listed tool keeps its `execution`, which rmcp drops.
+pub(super) const EXECUTION: &str = "haft/execution";
+
+/// Keeps how the tools of a list are called.
+fn keep_execution(value: &mut Value) {
+    let tools = value.pointer_mut("/result/tools");
+    for tool in tools.and_then(Value::as_array_mut).into_iter().flatten() {
+        let execution = tool.get("execution").cloned();
+        if let (Some(execution), Some(tool)) = (execution, tool.as_object_mut()) {
+            let meta = tool.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.insert(EXECUTION.to_owned(), execution);
+            }
+        }
+    }
 }
 
 /// The transport of one program.

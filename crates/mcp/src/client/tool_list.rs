@@ -2,6 +2,7 @@
 //! were first seen.
 
 use super::remote::{Naming, Remote};
+use super::stdio::EXECUTION;
 use haft::{Definition, ForeignParts, ResultSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -80,6 +81,13 @@ pub(super) fn parse(remote: &Remote, raw: &[Value]) -> ToolList {
             .as_ref()
             .is_some_and(|only| !only.iter().any(|one| one == own_name))
         {
+            continue;
+        }
+        if tool["_meta"][EXECUTION]["taskSupport"] == "required" {
+            list.problems.push(format!(
+                "has a tool {} that only runs as a task, which haft does not support",
+                shown(own_name)
+            ));
             continue;
         }
         let defined = definition(remote, own_name, tool);
@@ -301,6 +309,20 @@ mod tests {
         let list = parse(&remote(), &raw);
         assert_eq!(names(&list), ["my_server_t0"]);
         assert_eq!(list.problems.len(), 2);
+    }
+
+    #[test]
+    fn a_tool_that_only_runs_as_a_task_is_left_out() {
+        let result = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": [
+            { "name": "a", "inputSchema": { "type": "object" }, "execution": { "taskSupport": "required" } },
+            { "name": "b", "inputSchema": { "type": "object" }, "execution": { "taskSupport": "optional" } },
+        ] } });
+        let text = result.to_string();
+        let messages = super::super::stdio::messages(text.as_bytes());
+        let message = serde_json::to_value(messages.last().unwrap()).unwrap();
+        let list = parse(&remote(), message["result"]["tools"].as_array().unwrap());
+        assert_eq!(names(&list), ["my_server_b"]);
+        assert!(list.problems[0].contains("only runs as a task"));
     }
 
     #[test]

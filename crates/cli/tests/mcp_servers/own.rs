@@ -1,0 +1,195 @@
+//! `haft mcp add`, `import` and `remove`, and the files of other programs.
+
+use crate::bed::Bed;
+use crate::servers::{ECHO, PRELUDE};
+use serde_json::json;
+
+/// A server that returns one of its variables.
+const SAYS: &str =
+    "serve([tool('says')], lambda m: answer(m['id'], text(os.environ.get('WORD', 'nothing'))))";
+
+fn own(bed: &Bed) -> String {
+    std::fs::read_to_string(bed.path("home/.config/haft/haft.yaml")).unwrap()
+}
+
+#[test]
+fn a_server_is_added_used_and_removed() {
+    let bed = Bed::new();
+    bed.server("says", SAYS);
+    bed.write("home/.config/haft/haft.yaml", "# mine\nquiet: false\n");
+    let program = bed.path("plugins/says").to_string_lossy().into_owned();
+    let added = bed.done(&[
+        "mcp",
+        "add",
+        "s",
+        "-e",
+        "WORD=hello",
+        "--",
+        &program,
+        "--flag",
+    ]);
+    assert!(added.out.contains("haft mcp test s"), "{added:?}");
+    assert!(
+        own(&bed).starts_with("# mine\nquiet: false\n"),
+        "{}",
+        own(&bed)
+    );
+    assert_eq!(bed.reply_text("s_says", &json!({})), "hello");
+    let again = bed.haft(&["mcp", "add", "s", "https://example.com/mcp"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.err.contains("haft mcp remove s"), "{again:?}");
+    bed.done(&[
+        "mcp",
+        "add",
+        "far",
+        "https://example.com/mcp",
+        "-H",
+        "X-Key: ${NOT_SET}",
+    ]);
+    let list = bed.done(&["mcp", "list"]).out;
+    assert!(
+        list.contains("https://example.com/mcp") || own(&bed).contains("far"),
+        "{list}"
+    );
+    bed.done(&["mcp", "remove", "far"]);
+    bed.done(&["mcp", "remove", "s"]);
+    assert_eq!(own(&bed).trim_end(), "# mine\nquiet: false");
+    let missing = bed.haft(&["mcp", "remove", "s"]);
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+    for wrong in [
+        &["mcp", "add", "x"][..],
+        &["mcp", "add", "x", "ftp://example.com"],
+        &["mcp", "add", "x", "-e", "NOTHING", "--", "y"],
+        &["mcp", "add", "x", "https://example.com", "--", "y"],
+    ] {
+        assert_eq!(bed.haft(wrong).code, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn the_servers_of_other_agents_are_imported_without_their_secrets() {
+    let bed = Bed::new();
+    bed.server("echo", ECHO);
+    let program = bed.path("plugins/echo");
+    bed.write(
+        "home/.config/haft/haft.yaml",
+        "mcpServers:\n  taken: { command: \"true\" }\n",
+    );
+    let key = "sk-abcdefghijklmnopqrstuvwxyz0123456789";
+    bed.write(
+        "home/.claude.json",
+        json!({ "mcpServers": {
+            "echo": { "type": "stdio", "command": program, "args": [], "env": {} },
+            "keyed": { "command": program, "env": { "API_KEY": key } },
+            "taken": { "command": "other" },
+        }, "projects": {}, "numStartups": 5 })
+        .to_string(),
+    );
+    let done = bed.done(&["mcp", "import", "claude"]);
+    assert!(done.out.contains("added echo, keyed to"), "{done:?}");
+    assert!(
+        done.out.contains("left out") && done.out.contains("taken"),
+        "{done:?}"
+    );
+    assert!(!own(&bed).contains(key), "{}", own(&bed));
+    assert!(
+        !done.out.contains(key) && !done.err.contains(key),
+        "{done:?}"
+    );
+    assert!(bed.names().0.contains(&"echo_echo".to_owned()));
+    bed.write(
+        "home/.codex/config.toml",
+        format!(
+            "model = \"gpt-5\"\n[mcp_servers.fast]\ncommand = {:?}\nstartup_timeout_sec = 7\n",
+            program.display().to_string()
+        ),
+    );
+    bed.done(&["mcp", "import", "codex"]);
+    assert!(own(&bed).contains("start_timeout: 7"), "{}", own(&bed));
+    let done = bed.done(&["mcp", "import", "codex"]);
+    assert!(done.out.contains("nothing to add"), "{done:?}");
+    let none = bed.haft(&["mcp", "import", "cursor"]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(
+        none.err.contains("~/.cursor/mcp.json not found"),
+        "{none:?}"
+    );
+}
+
+#[test]
+fn servers_in_the_project_file_of_other_agents_need_trust() {
+    let bed = Bed::new();
+    bed.program("work/server.py", format!("{PRELUDE}{SAYS}\n"));
+    bed.write("work/.env", "WORD='from the file'\nOTHER=x\n");
+    bed.write(
+        "work/.mcp.json",
+        "{\n\t\"mcpServers\": {\n\t\t\"theirs\": { \"type\": \"stdio\", \"command\": \"./server.py\", \"envFile\": \".env\" },\n\t\t\"haft\": { \"command\": \"haft\", \"args\": [\"mcp\"] }\n\t},\n\t\"inputs\": []\n}\n",
+    );
+    let (names, beside) = bed.names();
+    assert!(!names.iter().any(|name| name == "theirs_says"), "{names:?}");
+    assert!(beside.contains("theirs (MCP server)"), "{beside}");
+    assert_eq!(bed.starts("server.py"), 0);
+    let shown = bed.haft(&["trust"]).out;
+    assert!(shown.contains("gets the variables in"), "{shown}");
+    bed.done(&["trust", "--yes"]);
+    assert_eq!(bed.reply_text("theirs_says", &json!({})), "from the file");
+    bed.write("work/.env", "WORD=changed\n");
+    let (names, beside) = bed.names();
+    assert!(!names.iter().any(|name| name == "theirs_says"), "{names:?}");
+    assert!(beside.contains("theirs (MCP server, changed)"), "{beside}");
+    // It may not reach out of the project, and a mistake in it stops nothing else.
+    bed.write("outside/secrets", "WORD=secret\n");
+    std::fs::remove_file(bed.work(".env")).unwrap();
+    std::os::unix::fs::symlink(bed.path("outside/secrets"), bed.work(".env")).unwrap();
+    let (_, beside) = bed.names();
+    assert!(beside.contains("is not in the project"), "{beside}");
+    bed.write("work/.mcp.json", "{ \"mcpServers\": [");
+    let (names, beside) = bed.names();
+    assert!(
+        beside.contains(".mcp.json") && beside.contains("the file is ignored"),
+        "{beside}"
+    );
+    assert!(names.contains(&"read".to_owned()));
+}
+
+#[test]
+fn shares_of_work_links_and_hints_reach_the_clients_of_haft() {
+    let body = r"
+def call(message):
+    token = message['params']['_meta']['progressToken']
+    tell('notifications/progress', {'progressToken': token, 'progress': 2, 'total': 5, 'message': 'part'})
+    time.sleep(0.3)
+    link = {'type': 'resource_link', 'name': 'n', 'uri': 'file:///n', 'mimeType': 'text/plain'}
+    answer(message['id'], {'content': [{'type': 'text', 'text': 'done'}, link]})
+serve([tool('work'), dict(tool('later'), execution={'taskSupport': 'required'})], call)";
+    let bed = Bed::serving(&[("w", body)]);
+    let (names, beside) = bed.names();
+    assert!(names.contains(&"w_work".to_owned()), "{names:?}");
+    assert!(!names.contains(&"w_later".to_owned()), "{names:?}");
+    assert!(beside.contains("only runs as a task"), "{beside}");
+    let mut session = bed.session(&[]);
+    let tools = session.request("tools/list", &json!({}));
+    for tool in tools["tools"].as_array().unwrap() {
+        let hint = &tool["_meta"]["anthropic/maxResultSizeChars"];
+        assert_eq!(*hint, 200_000, "{tool}");
+    }
+    let number = session.ask("w_work", &json!({}));
+    let result = session.reply(number)["result"].clone();
+    let shares: Vec<_> = session
+        .notifications
+        .iter()
+        .filter(|message| message["method"] == "notifications/progress")
+        .map(|message| {
+            (
+                message["params"]["progress"].as_f64(),
+                message["params"]["total"].as_f64(),
+            )
+        })
+        .collect();
+    assert!(shares.contains(&(Some(2.0), Some(5.0))), "{shares:?}");
+    let content = result["content"].as_array().unwrap();
+    let link = content
+        .iter()
+        .find(|block| block["type"] == "resource_link");
+    assert_eq!(link.unwrap()["uri"], "file:///n", "{result}");
+}
