@@ -466,10 +466,7 @@ impl Runtime {
 
 /// Place of a rule that is only suggested and not in any file.
 pub(super) fn suggested() -> RuleLocation {
-    RuleLocation {
-        file: "(suggested)".to_owned(),
-        line: 0,
-    }
+    RuleLocation::of_answer()
 }
 
 /// Adds that `interrupt_on` requires approval, whatever the rules say.
@@ -485,15 +482,30 @@ fn interrupted(judgement: Judgement) -> Judgement {
     }
 }
 
-/// Tells the model that the user rejected something, in the user's words.
-pub(super) fn said_no(reason: Option<String>) -> String {
-    match reason.as_deref().map(str::trim) {
-        None | Some("") => "the user said no".to_owned(),
-        Some(reason) => {
-            let reason = haft_ops::text::brief(reason, MAX_REASON_CHARS);
-            format!("the user said no: {reason}")
+/// Starts a reason for a rejection that is not the user's answer.
+const UNASKED: &str = "not an answer of the user: ";
+
+impl ApprovalAnswer {
+    /// Rejects a call for a reason that is not the user's answer, such as a mode in which
+    /// nothing is asked.
+    #[must_use]
+    pub fn reject_unasked(reason: &str) -> Self {
+        Self::Reject {
+            reason: Some(format!("{UNASKED}{reason}")),
         }
     }
+}
+
+/// Tells the model why something was rejected: in the user's words, if it was the user.
+pub(super) fn said_no(reason: Option<String>) -> String {
+    let reason = reason.as_deref().map(str::trim).unwrap_or_default();
+    let (prefix, reason) = match reason.strip_prefix(UNASKED) {
+        Some(reason) => ("", reason),
+        None if reason.is_empty() => return "the user said no".to_owned(),
+        None => ("the user said no: ", reason),
+    };
+    let reason = haft_ops::text::brief(reason, MAX_REASON_CHARS);
+    format!("{prefix}{reason}")
 }
 
 /// A call that needs an answer.
