@@ -5,7 +5,7 @@ use crate::port::Mode;
 use crate::rpc::{RpcError, code};
 use crate::schema::{Answer, AnswerKind, FormAnswer, method};
 use crate::tool::CallView;
-use crate::translate::Translator;
+use crate::translate::{Stream, Translator};
 use crate::update::{CallContent, CallUpdate, Status, Update, text};
 use async_trait::async_trait;
 use haft::effects::Diff;
@@ -43,6 +43,8 @@ struct State {
     mode: Mode,
     interrupt_on: BTreeSet<String>,
     translator: Translator,
+    /// Rules that the user allowed for this session.
+    allowed: BTreeSet<String>,
     /// Questions that events have announced: session and id of the call, tool.
     announcements: Vec<(String, String, String)>,
 }
@@ -57,6 +59,7 @@ impl Asker {
                 work_dir: PathBuf::new(),
                 mode: Mode::default(),
                 interrupt_on: BTreeSet::new(),
+                allowed: BTreeSet::new(),
                 announcements: Vec::new(),
             }),
             announced: Notify::new(),
@@ -96,8 +99,9 @@ impl Asker {
         with(&mut self.lock().translator)
     }
 
-    /// Notes the questions that events announce.
-    pub(crate) fn observe(&self, event: &Event) {
+    /// Notes the questions that events announce, and which sub-agents they come from.
+    pub(crate) fn observe(&self, event: &Event, stream: Stream) {
+        self.lock().translator.place(event, stream);
         let EventKind::Tool(
             haft::EventKind::ApprovalNeeded { call_id, tool, .. }
             | haft::EventKind::ReviewNeeded { call_id, tool, .. },
@@ -140,7 +144,7 @@ impl Asker {
     /// Asks, and returns the id of the chosen answer.
     async fn choose(&self, question: &Question, answers: Vec<Answer>) -> Result<String, String> {
         let call_session = self.session_of(question).await;
-        let (session, announced, call) = {
+        let (session, announced, call, asked) = {
             let mut state = self.lock();
             let agent = question.agent.as_deref();
             if let Some(agent) = agent {
@@ -161,14 +165,21 @@ impl Asker {
                 agent,
                 work_dir: &state.work_dir,
             };
+            // The client keeps what this update says about the call, so that the question is
+            // in its content only, which the end of the call replaces.
+            let known = state.translator.known(&call_session, &question.call_id);
+            let (title, raw_input) =
+                known.unwrap_or_else(|| (Some(view.title()), arguments.clone()));
+            let asked = asked(question, title.as_deref().unwrap_or(&question.tool));
             let call = CallUpdate {
                 is_new: false,
-                title: Some(title(question, &view)),
-                content: Some(content(question, &view)),
+                title,
+                raw_input: Some(raw_input),
+                content: Some(content(question, &view, &asked)),
                 status: announced.is_some().then_some(Status::Pending),
                 ..view.announce(Status::Pending)
             };
-            (state.session.clone(), announced, call)
+            (state.session.clone(), announced, call, asked)
         };
         if let Some(announced) = announced {
             let update = Update::Call(Box::new(announced));
@@ -176,7 +187,7 @@ impl Asker {
         }
         let answer = match self.client.protocol() {
             Some(protocol) => {
-                let params = protocol.ask(&session, call, answers);
+                let params = protocol.ask(&session, &asked, call, answers);
                 let _waiting = self.client.waiting(&session);
                 let answer = self.client.request(method::ASK, &params).await;
                 answer.and_then(|answer| protocol.answered(answer))
@@ -186,29 +197,33 @@ impl Asker {
         match answer {
             Ok(Some(id)) => Ok(id),
             Ok(None) => Err("the question was cancelled".to_owned()),
-            Err(error) => Err(format!("the editor could not ask: {}", error.message)),
+            Err(error) => {
+                tracing::warn!(error = error.message, "a question got no valid answer");
+                Err("the editor gave no valid answer".to_owned())
+            }
         }
     }
 }
 
-fn title(question: &Question, view: &CallView<'_>) -> String {
+/// Returns the question, in one line.
+fn asked(question: &Question, title: &str) -> String {
     match (&question.confirm, &question.review) {
-        (_, Some(_)) => format!("Keep what {} changed?", view.title()),
-        (Some(_), None) => format!("{} asks before it continues", view.title()),
-        (None, None) => view.title(),
+        (_, Some(_)) => format!("Keep what {title} changed?"),
+        (Some(_), None) => format!("{title} asks before it continues"),
+        (None, None) => title.to_owned(),
     }
 }
 
 /// Returns the facts that the user decides by.
-fn content(question: &Question, view: &CallView<'_>) -> Vec<CallContent> {
+fn content(question: &Question, view: &CallView<'_>, asked: &str) -> Vec<CallContent> {
     let mut content = Vec::new();
     if let Some(review) = &question.review {
-        content.push(text(changes(review)));
+        content.push(text(format!("{asked}\n\n{}", changes(review))));
         return content;
     }
     content.extend(view.diff());
     if let Some(confirm) = &question.confirm {
-        content.push(text(confirm.clone()));
+        content.push(text(format!("{asked}\n\n{confirm}")));
     } else {
         content.push(text(question.reason()));
     }
@@ -272,7 +287,8 @@ fn meaning(id: &str) -> ApprovalAnswer {
         ALLOW => ApprovalAnswer::Approve,
         SESSION => ApprovalAnswer::ForSession,
         ALWAYS => ApprovalAnswer::Always,
-        _ => ApprovalAnswer::Reject { reason: None },
+        REJECT => ApprovalAnswer::Reject { reason: None },
+        _ => ApprovalAnswer::reject_unasked("the editor gave no valid answer"),
     }
 }
 
@@ -286,19 +302,34 @@ impl Approver for Asker {
         match mode {
             Mode::Auto if !waits => return ApprovalAnswer::Approve,
             Mode::Plan => {
-                let reason = "the session is in plan mode, which only reads; describe the change \
-                              instead of making it";
-                return ApprovalAnswer::Reject {
-                    reason: Some(reason.to_owned()),
-                };
+                return ApprovalAnswer::reject_unasked(
+                    "the session is in plan mode, which only reads; describe the change instead \
+                     of making it",
+                );
             }
             _ => {}
         }
+        // Opening the session again with other settings forgets what the user allowed.
+        let rules = question
+            .suggestion
+            .as_ref()
+            .filter(|_| question.offers_session())
+            .map(ToString::to_string);
+        if rules
+            .as_ref()
+            .is_some_and(|rules| self.lock().allowed.contains(rules))
+        {
+            return ApprovalAnswer::ForSession;
+        }
         match self.choose(question, answers(question)).await {
-            Ok(id) => meaning(&id),
-            Err(reason) => ApprovalAnswer::Reject {
-                reason: Some(reason),
-            },
+            Ok(id) => {
+                let answer = meaning(&id);
+                if let (ApprovalAnswer::ForSession, Some(rules)) = (&answer, rules) {
+                    self.lock().allowed.insert(rules);
+                }
+                answer
+            }
+            Err(reason) => ApprovalAnswer::reject_unasked(&reason),
         }
     }
 

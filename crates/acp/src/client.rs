@@ -82,7 +82,11 @@ impl Client {
 
     /// Delivers an answer. Late and unknown ones are ignored.
     pub(crate) fn answered(&self, id: &Value, result: Result<Value, RpcError>) {
-        let open = id.as_u64().and_then(|id| self.lock().remove(&id));
+        // Some clients return every id as a string.
+        let number = id
+            .as_u64()
+            .or_else(|| id.as_str().and_then(|id| id.parse().ok()));
+        let open = number.and_then(|id| self.lock().remove(&id));
         if let Some(open) = open {
             let _ = open.send(result);
         }

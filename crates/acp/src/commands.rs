@@ -11,7 +11,7 @@ pub(crate) struct Command {
 }
 
 /// haft's own commands: name, description, hint.
-const OWN: [(&str, &str, Option<&str>); 4] = [
+const OWN: [(&str, &str, Option<&str>); 5] = [
     (
         "changes",
         "Show what the last run changed",
@@ -24,6 +24,11 @@ const OWN: [(&str, &str, Option<&str>); 4] = [
     ),
     ("redo", "Take the last undo back", None),
     ("compact", "Replace older messages with a summary", None),
+    (
+        "export",
+        "Write the conversation to a Markdown file",
+        Some("[FILE]"),
+    ),
 ];
 
 /// A prompt after its command was recognised.

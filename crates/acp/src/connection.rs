@@ -1,17 +1,20 @@
 //! The connection to one client: reads messages, starts what they ask for, and ends
 //! everything when the client is gone.
 
+mod queues;
+
 use crate::client::Client;
 use crate::outbox::Outbox;
 use crate::port::{Host, Start};
 use crate::replay;
 use crate::rpc::{self, Message, RpcError, code};
 use crate::schema::{self, Accepted, Ended, Incoming, Protocol, Replay, method};
-use crate::session::{Session, failed};
+use crate::session::{Kept, Session, failed};
 use futures::future::join_all;
 use haft_mcp::lines::{InputLine, Lines, MAX_LINE, input};
+use queues::{Queues, Ticket};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +26,9 @@ const MAX_REQUESTS: usize = 256;
 
 /// Sessions that a client may have open at the same time.
 const MAX_SESSIONS: usize = 64;
+
+/// Ids of sessions without a prompt that are remembered.
+const MAX_UNRECORDED: usize = 4096;
 
 /// Sessions in one answer to `session/list`.
 const PAGE: usize = 100;
@@ -54,6 +60,8 @@ pub async fn serve(host: Arc<dyn Host>, shutdown: CancellationToken) -> Result<(
         client: Arc::new(Client::new(outbox.clone())),
         host,
         sessions: Mutex::default(),
+        unrecorded: Mutex::default(),
+        queues: Queues::default(),
         open: Mutex::default(),
         opening: Semaphore::new(4),
     });
@@ -92,6 +100,9 @@ struct Connection {
     client: Arc<Client>,
     host: Arc<dyn Host>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    /// Closed sessions that have had no prompt, so that there is no record of them.
+    unrecorded: Mutex<HashSet<String>>,
+    queues: Queues,
     /// Ids of requests that are worked on, as JSON; the session for prompts.
     open: Mutex<HashMap<String, Option<String>>>,
     /// Limits the sessions that are opened at the same time.
@@ -156,7 +167,52 @@ impl Connection {
             }
             open.insert(key.clone(), None);
         }
-        match connection.begin(&key, method, params) {
+        match connection.decoded(method, params) {
+            Ok(Decoded::Answer(result)) => {
+                connection.open_requests().remove(&key);
+                connection.answer(id, Ok(result));
+            }
+            Ok(Decoded::Request(incoming)) => {
+                let mut ticket = connection.enter(&incoming);
+                if ticket.is_first() {
+                    return Self::start(connection, id, incoming, ticket);
+                }
+                let connection = Arc::clone(connection);
+                tokio::spawn(async move {
+                    ticket.wait().await;
+                    Self::start(&connection, id, incoming, ticket);
+                });
+            }
+            Err(error) => {
+                connection.open_requests().remove(&key);
+                connection.answer(id, Err(error));
+            }
+        }
+    }
+
+    /// Returns the place of a request in the queue of its session. Prompts and settings only
+    /// wait for requests that open or close it.
+    fn enter(&self, incoming: &Incoming) -> Ticket {
+        match incoming {
+            Incoming::Load(id, ..)
+            | Incoming::Fork(id, _)
+            | Incoming::Close(id)
+            | Incoming::Delete(id) => self.queues.enter(id),
+            Incoming::Prompt { session: id, .. }
+            | Incoming::SetMode(id, _)
+            | Incoming::SetOption(schema::Chosen { session: id, .. }) => {
+                self.queues.enter_if_busy(id)
+            }
+            Incoming::Authenticate | Incoming::Logout | Incoming::New(_) | Incoming::List(..) => {
+                Ticket::free()
+            }
+        }
+    }
+
+    /// Starts work on a request whose turn it is.
+    fn start(connection: &Arc<Self>, id: Value, incoming: Incoming, ticket: Ticket) {
+        let key = id.to_string();
+        match connection.begin(&key, incoming) {
             Ok(Begun::Answer(result)) => {
                 connection.open_requests().remove(&key);
                 connection.answer(id, Ok(result));
@@ -165,6 +221,7 @@ impl Connection {
                 let connection = Arc::clone(connection);
                 tokio::spawn(async move {
                     let result = connection.work(work).await;
+                    drop(ticket);
                     connection.open_requests().remove(&key);
                     let (result, after) = match result {
                         Ok((result, after)) => (Ok(result), after),
@@ -173,6 +230,7 @@ impl Connection {
                     connection.answer(id, result);
                     if let Some(session) = after {
                         session.tell_commands();
+                        session.tell_problems();
                     }
                 });
             }
@@ -216,16 +274,21 @@ impl Connection {
         })
     }
 
-    fn begin(&self, key: &str, method: &str, params: Value) -> Result<Begun, RpcError> {
+    fn decoded(&self, method: &str, params: Value) -> Result<Decoded, RpcError> {
         if method == method::INITIALIZE {
             let negotiated = schema::negotiate(params)?;
             // A second `initialize` changes nothing.
             let known = self.client.negotiated.get_or_init(|| negotiated);
             let answer = known.protocol.initialize(&self.host.info())?;
-            return Ok(Begun::Answer(answer));
+            return Ok(Decoded::Answer(answer));
         }
+        let incoming = self.protocol()?.decode(method, params)?;
+        Ok(Decoded::Request(incoming))
+    }
+
+    fn begin(&self, key: &str, incoming: Incoming) -> Result<Begun, RpcError> {
         let protocol = self.protocol()?;
-        Ok(Begun::Work(match protocol.decode(method, params)? {
+        Ok(Begun::Work(match incoming {
             Incoming::Authenticate => Work::Authenticate,
             Incoming::Logout => return Ok(Begun::Answer(json!({}))),
             Incoming::New(place) => Work::New(place),
@@ -248,7 +311,7 @@ impl Connection {
             }
             Incoming::SetMode(id, mode) => {
                 let session = self.session(&id)?;
-                session.set_mode(mode);
+                session.set_mode(mode)?;
                 session.tell_settings();
                 return Ok(Begun::Answer(json!({})));
             }
@@ -272,27 +335,31 @@ impl Connection {
         let protocol = self.protocol()?;
         match work {
             Work::Authenticate => {
-                self.host.check().await.map_err(failed)?;
+                self.host.check_model().await.map_err(failed)?;
                 Ok((json!({}), None))
             }
             Work::New(place) => {
-                let (session, _) = self.open(Start::New(None), place).await?;
+                let (session, _) = self.open(Start::New(None), place, None).await?;
                 let answer = protocol.created(&session.id, &session.shown())?;
                 Ok((answer, Some(session)))
             }
             Work::Load(id, place, replay) => {
-                self.close_before_opening(&id).await?;
-                let (session, messages) = self.open(Start::Recorded(id), place).await?;
+                let (session, messages) = self.load(id, place).await?;
                 if replay == Replay::Everything {
                     protocol.begin(&session.id, 0);
-                    session.replay(&messages).await;
+                    session.replay(messages).await;
                 }
+                session.tell_usage();
                 self.client.tell(|protocol| protocol.idle(&session.id));
                 Ok((protocol.opened(&session.shown())?, Some(session)))
             }
             Work::Fork(id, place) => {
-                let copy = self.host.fork(&id).await.map_err(failed)?;
-                let (session, _) = self.open(Start::Recorded(copy), place).await?;
+                let start = match self.is_unrecorded(&id) {
+                    true => Start::New(None),
+                    false => Start::Recorded(self.host.fork(&id).await.map_err(failed)?),
+                };
+                let (session, _) = self.open(start, place, None).await?;
+                session.tell_usage();
                 let answer = protocol.created(&session.id, &session.shown())?;
                 Ok((answer, Some(session)))
             }
@@ -304,16 +371,18 @@ impl Connection {
                 Ok((protocol.listed(&page, next)?, None))
             }
             Work::Close(session) => {
-                self.lock().remove(&session.id);
-                session.close().await;
+                self.close(&session).await;
                 Ok((json!({}), None))
             }
             Work::Delete(id) => {
-                let open = self.lock().remove(&id);
+                let open = self.lock().get(&id).cloned();
                 if let Some(session) = open {
-                    session.close().await;
+                    self.close(&session).await;
                 }
-                self.host.delete(&id).await.map_err(failed)?;
+                let is_unrecorded = self.unrecorded_ids().remove(&id);
+                if !is_unrecorded {
+                    self.host.delete(&id).await.map_err(failed)?;
+                }
                 Ok((json!({}), None))
             }
             Work::SetOption(session, chosen) => {
@@ -327,32 +396,85 @@ impl Connection {
         &self,
         start: Start,
         place: schema::Place,
+        kept: Option<Kept>,
     ) -> Result<(Arc<Session>, Vec<haft_agent::Message>), RpcError> {
         let _one = self.opening.acquire().await;
         if self.lock().len() >= MAX_SESSIONS {
             let message = format!("{MAX_SESSIONS} sessions are open; close one first");
             return Err(RpcError::new(code::INVALID_REQUEST, message));
         }
-        let (session, messages) = Session::open(&self.client, &self.host, start, place).await?;
+        let (session, messages) =
+            Session::open(&self.client, &self.host, start, place, kept).await?;
         self.protocol()?
             .begin(&session.id, replay::prompts(&messages));
+        self.unrecorded_ids().remove(&session.id);
         self.lock().insert(session.id.clone(), Arc::clone(&session));
         Ok((session, messages))
     }
 
-    /// Closes a session that this client has open, so that it can be opened again.
-    async fn close_before_opening(&self, id: &str) -> Result<(), RpcError> {
-        let Some(session) = self.lock().get(id).cloned() else {
-            return Ok(());
+    fn unrecorded_ids(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.unrecorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this client has created a session that has had no prompt since.
+    fn is_unrecorded(&self, id: &str) -> bool {
+        let open = self.lock().get(id).cloned();
+        match open {
+            Some(session) => session.is_unrecorded(),
+            None => self.unrecorded_ids().contains(id),
+        }
+    }
+
+    async fn close(&self, session: &Session) {
+        if session.is_unrecorded() {
+            let mut ids = self.unrecorded_ids();
+            if ids.len() >= MAX_UNRECORDED {
+                ids.clear();
+            }
+            ids.insert(session.id.clone());
+        }
+        self.lock().remove(&session.id);
+        session.close().await;
+    }
+
+    /// Opens an existing session. One that this client has open is opened again, with the
+    /// settings that the user chose in it.
+    async fn load(
+        &self,
+        id: String,
+        place: schema::Place,
+    ) -> Result<(Arc<Session>, Vec<haft_agent::Message>), RpcError> {
+        let start = match self.is_unrecorded(&id) {
+            true => Start::New(Some(id.clone())),
+            false => Start::Recorded(id.clone()),
+        };
+        let open = self.lock().get(&id).cloned();
+        let Some(session) = open else {
+            return self.open(start, place, None).await;
         };
         if session.is_busy() {
             let message = "the session is working on a prompt; cancel it first";
             return Err(RpcError::new(code::INVALID_REQUEST, message));
         }
-        self.lock().remove(id);
-        session.close().await;
-        Ok(())
+        session.check_open(start.clone(), &place).await?;
+        let kept = session.kept();
+        self.close(&session).await;
+        let loaded = self.open(start.clone(), place, Some(kept.clone())).await;
+        if loaded.is_err() {
+            // The session stays open as it was.
+            let _ = self.open(start, session.place().clone(), Some(kept)).await;
+        }
+        loaded
     }
+}
+
+/// A request that has been read.
+enum Decoded {
+    /// It is done.
+    Answer(Value),
+    Request(Incoming),
 }
 
 /// Beginning of a request.

@@ -18,6 +18,7 @@ mod client;
 mod commands;
 mod connection;
 mod outbox;
+mod plain_text;
 mod port;
 mod prompt;
 mod replay;
@@ -31,5 +32,5 @@ mod update;
 pub use connection::{ServeError, serve};
 pub use port::{
     Choices, Failure, FailureKind, Host, Listed, Mode, Offers, Opened, Options, ProgramInfo, Seat,
-    Server, SlashCommand, Start, Wanted,
+    Server, SlashCommand, Start, SubAgent, Wanted,
 };

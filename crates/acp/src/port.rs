@@ -1,6 +1,7 @@
 //! Interface between the protocol and the program: opening sessions, and what they offer.
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use haft::Approver;
 use haft_agent::{Agent, Message};
 use std::collections::BTreeSet;
@@ -16,6 +17,8 @@ pub enum FailureKind {
     NotFound,
     /// The request cannot be carried out as it is, such as for a folder that does not exist.
     Invalid,
+    /// The session is in use elsewhere.
+    InUse,
     /// A failure that the client cannot tell apart from others.
     Failed,
 }
@@ -51,7 +54,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 3] = [Self::Plan, Self::Ask, Self::Auto];
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Plan, Self::Ask, Self::Auto];
 
     pub(crate) fn id(self) -> &'static str {
         match self {
@@ -145,6 +149,16 @@ pub enum Server {
     },
 }
 
+impl Server {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Program { name, .. } | Self::Address { name, .. } => name,
+        }
+    }
+}
+
 /// An opened session.
 pub struct Opened {
     /// Work folder: that of the record, if the session is recorded.
@@ -157,8 +171,13 @@ pub struct Opened {
     pub offers: Offers,
     /// The user's own slash commands.
     pub commands: Vec<SlashCommand>,
+    /// Problems that the user should know of, once they are known, such as servers that did
+    /// not start.
+    pub problems: BoxFuture<'static, Vec<String>>,
     /// Title, if the session has one.
     pub title: Option<String>,
+    /// Modes that the user can choose.
+    pub modes: Vec<Mode>,
     /// Mode that the configuration asks for.
     pub mode: Mode,
     /// Tools whose calls always wait for the user, in every mode.
@@ -185,6 +204,17 @@ pub struct Options {
     pub current: String,
     /// All values, each with a description.
     pub values: Vec<(String, String)>,
+}
+
+/// The recorded session of a sub-agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubAgent {
+    /// Id of the session.
+    pub session: String,
+    /// Session and id of the call that started it.
+    pub started_by: (String, String),
+    /// Messages from the beginning.
+    pub messages: Vec<Message>,
 }
 
 /// A slash command.
@@ -220,7 +250,10 @@ pub trait Host: Send + Sync {
     fn info(&self) -> ProgramInfo;
 
     /// Checks that a model is configured.
-    async fn check(&self) -> Result<(), Failure>;
+    async fn check_model(&self) -> Result<(), Failure>;
+
+    /// Checks that a session could be opened, apart from whether it is in use.
+    async fn check_open(&self, wanted: &Wanted) -> Result<(), Failure>;
 
     /// Opens a session.
     async fn open(&self, wanted: Wanted) -> Result<Opened, Failure>;
@@ -251,8 +284,15 @@ pub trait Seat: Send + Sync {
     /// Notes that a run starts, which [`Seat::undo`] is about.
     fn note_run(&self);
 
-    /// Compacts the conversation.
-    async fn compact(&self) -> Result<String, String>;
+    /// Returns the recorded sessions of the sub-agents, those of sub-agents of sub-agents too.
+    async fn sub_agents(&self) -> Vec<SubAgent>;
+
+    /// Compacts the conversation. Returns its estimated tokens before and after.
+    async fn compact(&self) -> Result<(u64, u64), String>;
+
+    /// Writes the conversation as Markdown to a file; to one with a name of its own if `file`
+    /// is empty.
+    async fn export(&self, file: String) -> Result<String, String>;
 
     /// Returns what the last run, or the calls and paths in `words`, changed.
     async fn changes(&self, words: String) -> Result<String, String>;

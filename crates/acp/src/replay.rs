@@ -1,71 +1,207 @@
 //! Replays a recorded conversation.
 
+use crate::changes::Recorded;
+use crate::port::SubAgent;
 use crate::tool::CallView;
-use crate::translate::result_content;
-use crate::update::{Block, CallUpdate, Kind, Status, Update};
+use crate::translate::{agent_of, call_id_in, ended};
+use crate::update::{Block, CallUpdate, Kind, PlanEntry, Status, Update};
 use haft::Content;
-use haft_agent::{Message, Origin, Part, ToolResult};
+use haft::ops::effects::Session;
+use haft_agent::{Message, ModelAnswer, Origin, Part, ToolResult};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
 
-/// Returns the updates that show a conversation, in order. Calls without a result wait if the
-/// session can continue with them, and have failed otherwise.
-pub(crate) fn updates(messages: &[Message], work_dir: &Path, can_continue: bool) -> Vec<Update> {
-    let mut kinds = HashMap::new();
-    let mut all = Vec::with_capacity(messages.len());
-    for message in messages {
-        all.extend(of_message(message, work_dir, &mut kinds));
-    }
-    if !can_continue {
-        all.extend(kinds.into_iter().map(|(id, (tool, _))| {
-            Update::Call(Box::new(CallUpdate {
-                status: Some(Status::Failed),
-                ..CallUpdate::later(&id, &tool)
-            }))
-        }));
-    }
-    all
+/// Updates that may wait for the client. A call may show files of several megabytes.
+const MAX_WAITING: usize = 8;
+
+/// Maximum nesting of sub-agents, in case the record is broken.
+const MAX_DEPTH: usize = 16;
+
+/// Everything that a replay shows besides the messages.
+pub(crate) struct Replay {
+    /// Id of the session.
+    pub(crate) session: String,
+    pub(crate) work_dir: PathBuf,
+    /// Whether the session can continue with calls that have no result. Otherwise they have
+    /// failed.
+    pub(crate) can_continue: bool,
+    /// What calls have changed, if that is recorded.
+    pub(crate) recorded: Option<Session>,
+    pub(crate) sub_agents: Vec<SubAgent>,
 }
 
-/// Calls without a result so far: tool and kind, by id.
-type OpenCalls = HashMap<String, (String, Kind)>;
+impl Replay {
+    /// Starts a thread that reads what calls have changed, and returns the updates in order.
+    pub(crate) fn start(self, messages: Vec<Message>) -> mpsc::Receiver<Update> {
+        let (updates, receiver) = mpsc::channel(MAX_WAITING);
+        tokio::task::spawn_blocking(move || {
+            let recorded = self.recorded.as_ref().map(Recorded::read);
+            let conversation = Conversation {
+                replay: &self,
+                session: &self.session,
+                agent: None,
+                recorded: recorded.as_ref(),
+                updates: &updates,
+                depth: 0,
+                open: HashMap::new(),
+            };
+            conversation.send(&messages);
+        });
+        receiver
+    }
+}
 
-fn of_message(message: &Message, work_dir: &Path, open: &mut OpenCalls) -> Vec<Update> {
-    match message {
-        Message::User { content, origin } => match origin {
-            Origin::Prompt | Origin::Steering => said(content).collect(),
-            // Notes from haft to the model.
-            _ => Vec::new(),
-        },
-        Message::Assistant(answer) => {
-            let mut updates = Vec::new();
-            for part in &answer.parts {
-                match part {
-                    Part::Text { text } => updates.push(Update::Answer(text.clone())),
-                    Part::Reasoning { text } => updates.push(Update::Thought(text.clone())),
-                    Part::Call(call) => {
-                        let view = CallView {
-                            id: &call.id,
-                            tool: &call.name,
-                            arguments: &call.arguments,
-                            agent: None,
-                            work_dir,
-                        };
-                        open.insert(call.id.clone(), (call.name.clone(), view.kind()));
-                        let update = view.announce(Status::Pending);
-                        updates.push(Update::Call(Box::new(update)));
-                        updates.extend(view.plan().map(Update::Plan));
+/// A call without a result so far.
+struct OpenCall {
+    tool: String,
+    kind: Kind,
+    plan: Option<Vec<PlanEntry>>,
+    /// Name of the sub-agent that it starts, if it starts one.
+    agent: Option<String>,
+}
+
+/// The conversation of the session or of a sub-agent.
+struct Conversation<'a> {
+    replay: &'a Replay,
+    session: &'a str,
+    /// Name of the sub-agent.
+    agent: Option<&'a str>,
+    recorded: Option<&'a Recorded>,
+    updates: &'a mpsc::Sender<Update>,
+    /// Nesting of the sub-agent.
+    depth: usize,
+    /// Calls without a result so far, by id.
+    open: HashMap<String, OpenCall>,
+}
+
+impl Conversation<'_> {
+    fn send(mut self, messages: &[Message]) {
+        for message in messages {
+            match message {
+                Message::User { content, origin } => match origin {
+                    Origin::Prompt | Origin::Steering => self.said(content),
+                    // Notes from haft to the model.
+                    _ => {}
+                },
+                Message::Assistant(answer) => self.answered(answer),
+                Message::Tool { results } => {
+                    for result in results {
+                        self.ended(result);
                     }
                 }
             }
-            updates
         }
-        Message::Tool { results } => {
-            let ended = results.iter().map(|result| {
-                let kind = open.remove(&result.call_id).map(|(_, kind)| kind);
-                ended(result, kind)
-            });
-            ended.collect()
+        for (id, call) in std::mem::take(&mut self.open) {
+            self.sub_agents_of(&id, call.agent.as_deref());
+            if !self.replay.can_continue {
+                let id = self.id(&id);
+                self.update(Update::Call(Box::new(CallUpdate {
+                    status: Some(Status::Failed),
+                    ..CallUpdate::later(&id, &call.tool)
+                })));
+            }
+        }
+    }
+
+    fn update(&self, update: Update) {
+        // Fails when the session is closed meanwhile.
+        let _ = self.updates.blocking_send(update);
+    }
+
+    fn id(&self, call_id: &str) -> String {
+        call_id_in(&self.replay.session, self.session, call_id)
+    }
+
+    /// Of a sub-agent only the calls are shown, as when it works.
+    fn is_own(&self) -> bool {
+        self.session == self.replay.session
+    }
+
+    fn said(&self, content: &[Content]) {
+        if self.is_own() {
+            for update in said(content) {
+                self.update(update);
+            }
+        }
+    }
+
+    fn answered(&mut self, answer: &ModelAnswer) {
+        for part in &answer.parts {
+            match part {
+                Part::Text { text } if self.is_own() => self.update(Update::Answer(text.clone())),
+                Part::Reasoning { text } if self.is_own() => {
+                    self.update(Update::Thought(text.clone()));
+                }
+                Part::Text { .. } | Part::Reasoning { .. } => {}
+                Part::Call(call) => {
+                    let id = self.id(&call.id);
+                    let view = CallView {
+                        id: &id,
+                        tool: &call.name,
+                        arguments: &call.arguments,
+                        agent: self.agent,
+                        work_dir: &self.replay.work_dir,
+                    };
+                    let open = OpenCall {
+                        tool: call.name.clone(),
+                        kind: view.kind(),
+                        plan: view.plan(),
+                        agent: agent_of(&call.arguments).map(str::to_owned),
+                    };
+                    self.update(Update::Call(Box::new(view.announce(Status::Pending))));
+                    self.open.insert(call.id.clone(), open);
+                }
+            }
+        }
+    }
+
+    fn ended(&mut self, result: &ToolResult) {
+        let call = self.open.remove(&result.call_id);
+        let agent = call.as_ref().and_then(|call| call.agent.as_deref());
+        self.sub_agents_of(&result.call_id, agent);
+        let changes = self
+            .recorded
+            .map(|recorded| recorded.of_call(&result.call_id));
+        let (id, kind) = (
+            self.id(&result.call_id),
+            call.as_ref().map_or(Kind::Other, |call| call.kind),
+        );
+        self.update(ended(
+            (&id, &result.tool),
+            kind,
+            result.is_error,
+            &result.content,
+            changes.unwrap_or_default(),
+        ));
+        // A list of todos that was refused is not the plan.
+        let plan = call.and_then(|call| call.plan).filter(|_| !result.is_error);
+        if let Some(plan) = plan {
+            self.update(Update::Plan(plan));
+        }
+    }
+
+    /// Shows the calls of the sub-agents that a call has started.
+    fn sub_agents_of(&self, call_id: &str, agent: Option<&str>) {
+        let all = self.replay.sub_agents.iter();
+        let started = all.filter(|one| {
+            let (session, call) = &one.started_by;
+            session == self.session && call == call_id && self.depth < MAX_DEPTH
+        });
+        for one in started {
+            let recorded = self
+                .recorded
+                .and_then(|recorded| recorded.of_sub_agent(&one.session));
+            let conversation = Conversation {
+                replay: self.replay,
+                session: &one.session,
+                agent,
+                recorded: recorded.as_ref(),
+                updates: self.updates,
+                depth: self.depth + 1,
+                open: HashMap::new(),
+            };
+            conversation.send(&one.messages);
         }
     }
 }
@@ -99,17 +235,4 @@ fn block(content: &Content) -> Option<Block> {
         },
         other => Block::Text(other.in_words().into_owned()),
     })
-}
-
-fn ended(result: &ToolResult, kind: Option<Kind>) -> Update {
-    let status = match result.is_error {
-        true => Status::Failed,
-        false => Status::Done,
-    };
-    let kind = kind.unwrap_or(Kind::Other);
-    Update::Call(Box::new(CallUpdate {
-        status: Some(status),
-        content: result_content(kind, result.is_error, &result.content),
-        ..CallUpdate::later(&result.call_id, &result.tool)
-    }))
 }

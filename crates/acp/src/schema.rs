@@ -12,7 +12,7 @@ use crate::update::{CallUpdate, Update};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Names of the methods that are the same in all versions.
 pub(crate) mod method {
@@ -96,8 +96,9 @@ pub(crate) trait Protocol: Send + Sync {
         None
     }
 
-    /// Creates the parameters of `session/request_permission`.
-    fn ask(&self, session: &str, call: CallUpdate, answers: Vec<Answer>) -> Value;
+    /// Creates the parameters of `session/request_permission`. The question is in the content
+    /// of the call too.
+    fn ask(&self, session: &str, question: &str, call: CallUpdate, answers: Vec<Answer>) -> Value;
 
     /// Reads the answer to `session/request_permission`: the id, or `None` if it was cancelled.
     fn answered(&self, result: Value) -> Result<Option<String>, RpcError>;
@@ -238,17 +239,35 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Checks that all folders are absolute.
+    /// Checks that all folders are absolute, and that all servers have names.
     fn checked(self) -> Result<Self, RpcError> {
-        let mut paths = std::iter::once(&self.folder).chain(&self.roots);
-        match paths.find(|path| !path.is_absolute()) {
-            None => Ok(self),
-            Some(path) => {
-                let path = path.display();
-                Err(RpcError::invalid(format!("not an absolute path: {path}")))
-            }
+        for path in std::iter::once(&self.folder).chain(&self.roots) {
+            absolute(path)?;
+        }
+        let is_nameless = |server: &Server| server.name().trim().is_empty();
+        match self.servers.iter().any(is_nameless) {
+            true => Err(RpcError::invalid("an MCP server needs a name")),
+            false => Ok(self),
         }
     }
+}
+
+fn absolute(path: &Path) -> Result<(), RpcError> {
+    match path.is_absolute() {
+        true => Ok(()),
+        false => {
+            let path = path.display();
+            Err(RpcError::invalid(format!("not an absolute path: {path}")))
+        }
+    }
+}
+
+/// Checks the folder whose sessions are listed.
+fn listed_folder(folder: Option<PathBuf>) -> Result<Option<PathBuf>, RpcError> {
+    if let Some(folder) = &folder {
+        absolute(folder)?;
+    }
+    Ok(folder)
 }
 
 /// A value of a setting that the user chose.
@@ -281,6 +300,8 @@ pub(crate) enum Category {
 /// State that comes with an opened session.
 pub(crate) struct SessionState {
     pub(crate) mode: Mode,
+    /// Modes that the user can choose.
+    pub(crate) modes: Vec<Mode>,
     pub(crate) settings: Vec<Setting>,
     pub(crate) commands: Vec<Command>,
 }
@@ -288,8 +309,9 @@ pub(crate) struct SessionState {
 impl SessionState {
     /// Returns all settings, of which the mode is the first.
     fn all_settings(&self) -> impl Iterator<Item = Setting> {
-        let values = Mode::ALL
-            .into_iter()
+        let values = self
+            .modes
+            .iter()
             .map(|mode| (mode.id().to_owned(), mode.description().to_owned()));
         let mode = Setting {
             id: "mode",
@@ -307,7 +329,27 @@ impl SessionState {
 
 fn read<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
     serde_json::from_value(params)
-        .map_err(|error| RpcError::invalid(format!("invalid params: {error}")))
+        .map_err(|error| RpcError::invalid(format!("invalid params: {}", explained(&error))))
+}
+
+/// Explains what is wrong with parameters, without names of Rust types.
+fn explained(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    if text.contains("untagged enum McpServer") {
+        return "an MCP server has a name, and command, args and env, or type http or sse with a \
+                url and headers"
+            .to_owned();
+    }
+    if text.contains("untagged enum SessionConfigOptionValue") {
+        return "value must be the id of one of the values of the option".to_owned();
+    }
+    if let Some((before, _)) = text.split_once(" any variant of untagged enum ") {
+        return format!("{before} any form that is known");
+    }
+    match text.split_once(", expected struct ") {
+        Some((before, _)) => format!("{before}, expected an object"),
+        None => text,
+    }
 }
 
 fn write(value: impl Serialize) -> Result<Value, RpcError> {
@@ -319,7 +361,7 @@ fn authenticate(id: &str) -> Result<Incoming, RpcError> {
     match id == AUTH_METHOD[0] {
         true => Ok(Incoming::Authenticate),
         false => Err(RpcError::invalid(format!(
-            "unknown method {id}; haft offers {}",
+            "unknown authentication method {id}; haft offers {}",
             AUTH_METHOD[0]
         ))),
     }

@@ -1,26 +1,30 @@
 //! An open session: prompts, settings, and the updates about them.
 
+mod background;
 mod run;
+mod settings;
 
 use crate::asker::Asker;
 use crate::client::Client;
-use crate::commands::{self, Request};
+use crate::commands;
 use crate::port::{Choices, Failure, FailureKind, Host, Mode, Offers, Opened, Seat};
 use crate::port::{SlashCommand, Start, Wanted};
-use crate::prompt::{self, Part};
-use crate::replay;
+use crate::prompt::{self, Part, Request};
+use crate::replay::Replay;
 use crate::rpc::{RpcError, code};
-use crate::schema::{Category, Chosen, Place, SessionState, Setting, StopReason};
+use crate::schema::{Place, StopReason};
+use crate::translate::compacted;
 use crate::update::Update;
-use futures::StreamExt;
+use futures::future::BoxFuture;
 use haft_agent::{Message, PLAN_NOTE, UserInput};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum characters of a title.
-const MAX_TITLE: usize = 80;
+const MAX_TITLE: usize = 200;
 
 /// Context window in tokens that the agent assumes for models whose own is unknown.
 const DEFAULT_WINDOW: u64 = 128_000;
@@ -41,6 +45,13 @@ struct State {
     seat: Option<Arc<dyn Seat>>,
     offers: Offers,
     commands: Vec<SlashCommand>,
+    modes: Vec<Mode>,
+    /// Problems that the client does not know yet, once they are known.
+    problems: Option<BoxFuture<'static, Vec<String>>>,
+    /// Problems that the client knows.
+    told: HashSet<String>,
+    /// Waits for problems.
+    reporting: Option<JoinHandle<()>>,
     has_title: bool,
     /// Settings that the user chose, and those that the seat was opened with.
     choices: Choices,
@@ -50,6 +61,15 @@ struct State {
     prompts: u64,
     /// Shows sub-agents in the background.
     background: Option<JoinHandle<()>>,
+    /// Sub-agents in the background that the user has ended, and the model does not know of.
+    stopped: Vec<String>,
+}
+
+/// What stays when a session is opened again.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    choices: Choices,
+    mode: Mode,
 }
 
 /// A prompt that has been accepted.
@@ -63,6 +83,7 @@ pub(crate) fn failed(failure: Failure) -> RpcError {
         FailureKind::NeedsSetup => code::AUTH_REQUIRED,
         FailureKind::NotFound => code::NOT_FOUND,
         FailureKind::Invalid => code::INVALID_PARAMS,
+        FailureKind::InUse => code::INVALID_REQUEST,
         FailureKind::Failed => code::INTERNAL,
     };
     RpcError::new(code, failure.message)
@@ -75,9 +96,13 @@ impl Session {
         host: &Arc<dyn Host>,
         start: Start,
         place: Place,
+        kept: Option<Kept>,
     ) -> Result<(Arc<Self>, Vec<Message>), RpcError> {
         let asker = Arc::new(Asker::new(Arc::clone(client)));
-        let choices = Choices::default();
+        let (choices, mode) = match kept {
+            Some(Kept { choices, mode }) => (choices, Some(mode)),
+            None => (Choices::default(), None),
+        };
         let opened = host.open(wanted(start, &place, &choices, &asker)).await;
         let opened = opened.map_err(failed)?;
         let id = opened.seat.agent().session().to_owned();
@@ -85,7 +110,8 @@ impl Session {
         asker.opened(
             &id,
             folder.clone(),
-            opened.mode,
+            mode.filter(|mode| opened.modes.contains(mode))
+                .unwrap_or(opened.mode),
             opened.interrupt_on.clone(),
         );
         let place = Place { folder, ..place };
@@ -99,12 +125,17 @@ impl Session {
                 seat: None,
                 offers: Offers::default(),
                 commands: Vec::new(),
+                modes: Vec::new(),
+                problems: None,
+                told: HashSet::new(),
+                reporting: None,
                 has_title: opened.title.is_some(),
                 applied: choices.clone(),
                 choices,
                 running: None,
                 prompts: 0,
                 background: None,
+                stopped: Vec::new(),
             }),
             turn: Arc::default(),
         };
@@ -122,26 +153,18 @@ impl Session {
         let window = model.context_window().unwrap_or(DEFAULT_WINDOW);
         self.asker
             .translate(|translator| translator.set_window(window));
-        let mut background = opened.seat.agent().watch_background();
-        let (asker, client, id) = (
+        let shown = background::show(
+            opened.seat.agent(),
             Arc::clone(&self.asker),
             Arc::clone(&self.client),
             self.id.clone(),
         );
-        let shown = tokio::spawn(async move {
-            while let Some(event) = background.next().await {
-                asker.observe(&event);
-                let (updates, _) = asker.translate(|translator| translator.event(&event));
-                for update in updates {
-                    client.update(&id, update);
-                }
-                client.outbox.wait_for_room().await;
-            }
-        });
         let mut state = self.lock();
         state.seat = Some(opened.seat);
         state.offers = opened.offers;
         state.commands = opened.commands;
+        state.modes = opened.modes;
+        state.problems = Some(opened.problems);
         if let Some(old) = state.background.replace(shown) {
             old.abort();
         }
@@ -153,54 +176,54 @@ impl Session {
         seat.ok_or_else(|| RpcError::new(code::NOT_FOUND, "the session was closed"))
     }
 
-    /// Returns the mode and the settings for the client.
-    pub(crate) fn shown(&self) -> SessionState {
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Returns the settings that stay when the session is opened again.
+    pub(crate) fn kept(&self) -> Kept {
+        let mode = self.asker.mode();
+        Kept {
+            choices: Choices {
+                is_read_only: mode == Mode::Plan,
+                ..self.lock().choices.clone()
+            },
+            mode,
+        }
+    }
+
+    /// Whether there is no record of the session, because it has had no prompt.
+    pub(crate) fn is_unrecorded(&self) -> bool {
         let state = self.lock();
-        let chosen = |options: &crate::port::Options, chosen: &Option<String>| {
-            let mut options = options.clone();
-            if let Some(chosen) = chosen {
-                options.current.clone_from(chosen);
-            }
-            options
+        let seat = state.seat.as_ref();
+        seat.is_some_and(|seat| seat.agent().history().is_empty())
+    }
+
+    /// Checks that the session could be opened again.
+    pub(crate) async fn check_open(&self, start: Start, place: &Place) -> Result<(), RpcError> {
+        let request = wanted(start, place, &self.kept().choices, &self.asker);
+        self.host.check_open(&request).await.map_err(failed)
+    }
+
+    /// Tells the client what is wrong with its servers and other tools, once that is known.
+    pub(crate) fn tell_problems(self: &Arc<Self>) {
+        let Some(problems) = self.lock().problems.take() else {
+            return;
         };
-        let (offers, choices) = (&state.offers, &state.choices);
-        let settings = vec![
-            Setting {
-                id: "model",
-                name: "Model",
-                description: "The model that answers",
-                category: Category::Model,
-                options: chosen(&offers.model, &choices.model),
-            },
-            Setting {
-                id: "effort",
-                name: "Effort",
-                description: "How much the model thinks before it answers",
-                category: Category::Effort,
-                options: chosen(&offers.effort, &choices.effort),
-            },
-            Setting {
-                id: "sandbox",
-                name: "Sandbox",
-                description: "What commands may write; takes effect with the next prompt",
-                category: Category::Other,
-                options: chosen(&offers.sandbox, &choices.sandbox),
-            },
-            Setting {
-                id: "network",
-                name: "Network",
-                description: "Network access of commands; takes effect with the next prompt",
-                category: Category::Other,
-                options: chosen(&offers.network, &choices.network),
-            },
-        ];
-        let settings = settings
-            .into_iter()
-            .filter(|setting| !setting.options.values.is_empty());
-        SessionState {
-            mode: self.asker.mode(),
-            settings: settings.collect(),
-            commands: commands::all(&state.commands),
+        let session = Arc::downgrade(self);
+        let reporting = tokio::spawn(async move {
+            let problems = problems.await;
+            let Some(session) = session.upgrade() else {
+                return;
+            };
+            for problem in problems {
+                if session.lock().told.insert(problem.clone()) {
+                    session.client.update(&session.id, Update::Note(problem));
+                }
+            }
+        });
+        if let Some(old) = self.lock().reporting.replace(reporting) {
+            old.abort();
         }
     }
 
@@ -212,27 +235,49 @@ impl Session {
     }
 
     /// Replays the conversation.
-    pub(crate) async fn replay(&self, messages: &[Message]) {
-        let can_continue = self.lock().seat.as_ref().is_some_and(|seat| {
+    pub(crate) async fn replay(&self, messages: Vec<Message>) {
+        let Ok(seat) = self.seat() else {
+            return;
+        };
+        let replay = Replay {
+            work_dir: self.place.folder.clone(),
             // Calls that wait for the user are asked about again with the next prompt.
-            seat.agent().has_work()
-        });
-        for update in replay::updates(messages, &self.place.folder, can_continue) {
+            can_continue: seat.agent().has_work(),
+            recorded: seat.agent().runtime().effects().cloned(),
+            sub_agents: seat.sub_agents().await,
+            session: self.id.clone(),
+        };
+        let mut updates = replay.start(messages);
+        while let Some(update) = updates.recv().await {
             self.client.update(&self.id, update);
             self.client.outbox.wait_for_room().await;
         }
     }
 
+    /// Tells the client how full the context window is, and the cost of the session so far.
+    pub(crate) fn tell_usage(&self) {
+        let Ok(seat) = self.seat() else {
+            return;
+        };
+        let (used, size) = seat.agent().context_size();
+        let cost = seat.agent().usage().cost;
+        self.asker.translate(|translator| translator.set_cost(cost));
+        if used > 0 {
+            let update = Update::Usage { used, size, cost };
+            self.client.update(&self.id, update);
+        }
+    }
+
     /// Whether a prompt becomes part of the conversation.
     pub(crate) fn records(&self, parts: &[Part]) -> bool {
-        let state = self.lock();
-        let request = prompt::first_text(parts).map(|text| commands::find(text, &state.commands));
-        !matches!(request, Some(Request::Own(..)))
+        !prompt::is_own_command(parts, &self.lock().commands)
     }
 
     /// Whether a prompt is being worked on.
     pub(crate) fn is_busy(&self) -> bool {
-        self.lock().running.is_some()
+        let state = self.lock();
+        let running = state.running.as_ref();
+        running.is_some_and(|(_, cancel)| !cancel.is_cancelled())
     }
 
     /// Accepts a prompt, unless another one is being worked on.
@@ -252,8 +297,13 @@ impl Session {
         Ok(Accepted { number, cancel })
     }
 
-    /// Cancels the prompt in progress.
+    /// Cancels the prompt in progress, and ends the sub-agents in the background.
     pub(crate) fn cancel(&self) {
+        self.cancel_prompt();
+        self.stop_background();
+    }
+
+    fn cancel_prompt(&self) {
         if let Some((_, running)) = &self.lock().running {
             running.cancel();
         }
@@ -261,7 +311,7 @@ impl Session {
 
     /// Works on an accepted prompt until it ends.
     pub(crate) async fn prompt(
-        &self,
+        self: &Arc<Self>,
         accepted: Accepted,
         parts: Vec<Part>,
     ) -> Result<StopReason, RpcError> {
@@ -282,28 +332,26 @@ impl Session {
     }
 
     async fn work(
-        &self,
+        self: &Arc<Self>,
         cancel: &CancellationToken,
         parts: Vec<Part>,
         turn: OwnedMutexGuard<()>,
     ) -> Result<StopReason, RpcError> {
         self.reopen_if_changed().await?;
+        self.tell_problems();
         let seat = self.seat()?;
         let users = self.lock().commands.clone();
-        let request = prompt::first_text(&parts).map(|text| commands::find(text, &users));
-        let mut input = prompt::input(parts);
-        match request {
-            Some(Request::Own(name, rest)) => {
+        let mut input = match prompt::read(parts, &users) {
+            Request::Own(name, words) => {
                 let text = tokio::select! {
-                    text = own_command(&*seat, name, rest) => text,
+                    text = own_command(&*seat, name, words) => text,
                     () = cancel.cancelled() => return Ok(StopReason::Cancelled),
                 };
                 self.client.update(&self.id, Update::Answer(text));
                 return Ok(StopReason::EndTurn);
             }
-            Some(Request::Prompt(text)) => input.text = text,
-            _ => {}
-        }
+            Request::Prompt(input) => input,
+        };
         if input.text.trim().is_empty() && input.pictures.is_empty() {
             return Err(RpcError::invalid("the prompt is empty"));
         }
@@ -311,15 +359,17 @@ impl Session {
         if self.asker.mode() == Mode::Plan {
             input.notes.push(PLAN_NOTE.to_owned());
         }
+        input.notes.extend(self.note_of_stopped());
         self.run(cancel, input, &seat, turn).await
     }
 
     /// Tells the client the title, which comes from the first prompt.
     fn tell_title(&self, input: &UserInput) {
         let is_first = !std::mem::replace(&mut self.lock().has_title, true);
-        let line = input.text.lines().find(|line| !line.trim().is_empty());
-        if let (true, Some(line)) = (is_first, line) {
-            let title = haft::ops::text::brief(line.trim(), MAX_TITLE);
+        // On one line, as in the list of sessions.
+        let words: Vec<_> = input.text.split_whitespace().collect();
+        if is_first && !words.is_empty() {
+            let title = haft::ops::text::brief(words.join(" "), MAX_TITLE);
             self.client.update(&self.id, Update::Title(title));
         }
     }
@@ -366,86 +416,17 @@ impl Session {
         }
     }
 
-    /// Switches the mode.
-    pub(crate) fn set_mode(&self, mode: Mode) {
-        self.asker.set_mode(mode);
-    }
-
-    /// Tells the client the mode and all settings.
-    pub(crate) fn tell_settings(&self) {
-        let shown = self.shown();
-        self.tell_mode(shown.mode);
-        self.client
-            .tell(|protocol| Some(protocol.settings(&self.id, &shown)));
-    }
-
-    fn tell_mode(&self, mode: Mode) {
-        self.client
-            .tell(|protocol| protocol.current_mode(&self.id, mode));
-    }
-
-    /// Changes a setting.
-    pub(crate) async fn set_option(&self, chosen: Chosen) -> Result<(), RpcError> {
-        if chosen.option == "mode" {
-            let mode = Mode::ALL.into_iter().find(|mode| mode.id() == chosen.value);
-            let mode = mode.ok_or_else(|| {
-                RpcError::invalid(format!("unknown mode {}: plan, ask or auto", chosen.value))
-            })?;
-            self.set_mode(mode);
-            self.tell_mode(mode);
-            return Ok(());
-        }
-        let shown = self.shown();
-        let setting = shown.settings.iter().find(|one| one.id == chosen.option);
-        let setting = setting
-            .ok_or_else(|| RpcError::invalid(format!("unknown option {}", chosen.option)))?;
-        let is_offered = setting
-            .options
-            .values
-            .iter()
-            .any(|(value, _)| *value == chosen.value);
-        if !is_offered {
-            let values = setting.options.values.iter();
-            let values: Vec<_> = values.map(|(value, _)| value.as_str()).collect();
-            return Err(RpcError::invalid(format!(
-                "{} cannot be {}; possible values: {}",
-                chosen.option,
-                chosen.value,
-                values.join(", ")
-            )));
-        }
-        let mut choices = self.lock().choices.clone();
-        let value = Some(chosen.value);
-        match setting.id {
-            "model" => choices.model = value,
-            "effort" => choices.effort = value,
-            "sandbox" => choices.sandbox = value,
-            _ => choices.network = value,
-        }
-        if matches!(setting.id, "model" | "effort") {
-            let seat = self.seat()?;
-            let set = seat.set_model(&choices).await;
-            set.map_err(RpcError::invalid)?;
-            let window = seat
-                .agent()
-                .model()
-                .context_window()
-                .unwrap_or(DEFAULT_WINDOW);
-            self.asker
-                .translate(|translator| translator.set_window(window));
-        }
-        self.lock().choices = choices;
-        Ok(())
-    }
-
     /// Ends the session and everything it started.
     pub(crate) async fn close(&self) {
-        self.cancel();
+        self.cancel_prompt();
         let _turn = self.turn.lock().await;
         let seat = {
             let mut state = self.lock();
             if let Some(background) = state.background.take() {
                 background.abort();
+            }
+            if let Some(reporting) = state.reporting.take() {
+                reporting.abort();
             }
             state.seat.take()
         };
@@ -475,7 +456,14 @@ async fn own_command(seat: &dyn Seat, name: &str, words: String) -> String {
             .map(|diff| format!("```diff\n{}\n```", diff.trim_end())),
         "undo" => seat.undo(words).await,
         "redo" => seat.redo().await,
-        _ => seat.compact().await,
+        "export" => seat.export(words).await,
+        _ => {
+            let done = seat.compact().await;
+            done.map(|(before, after)| compacted(before, after))
+        }
     };
-    done.unwrap_or_else(|problem| format!("/{name}: {problem}"))
+    done.unwrap_or_else(|problem| {
+        let problem = problem.strip_prefix("error: ").unwrap_or(&problem);
+        format!("/{name}: {problem}")
+    })
 }

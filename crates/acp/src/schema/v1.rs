@@ -5,8 +5,8 @@ mod updates;
 
 use super::{
     AUTH_METHOD, Answer, Category, Chosen, Ended, FormAnswer, Incoming, Place, Protocol, Replay,
-    SessionState, Setting, StopReason, authenticate, method, mode, or_empty, page, read, unknown,
-    write,
+    SessionState, Setting, StopReason, authenticate, listed_folder, method, mode, or_empty, page,
+    read, unknown, write,
 };
 use crate::commands::Command;
 use crate::port::{Listed, Mode, ProgramInfo, Server};
@@ -89,7 +89,10 @@ impl Protocol for V1 {
             }
             method::LIST => {
                 let request: v1::ListSessionsRequest = read(or_empty(params))?;
-                Incoming::List(request.cwd, page(request.cursor.as_deref())?)
+                Incoming::List(
+                    listed_folder(request.cwd)?,
+                    page(request.cursor.as_deref())?,
+                )
             }
             method::CLOSE => Incoming::Close(session_of(params)?),
             method::DELETE => Incoming::Delete(session_of(params)?),
@@ -109,8 +112,9 @@ impl Protocol for V1 {
             method::SET_OPTION => {
                 let request: v1::SetSessionConfigOptionRequest = read(params)?;
                 let value = request.value.as_value_id();
-                let value =
-                    value.ok_or_else(|| RpcError::invalid("the value of this option is an id"))?;
+                let value = value.ok_or_else(|| {
+                    RpcError::invalid("value must be the id of one of the values of the option")
+                })?;
                 Incoming::SetOption(Chosen {
                     session: request.session_id.to_string(),
                     option: request.config_id.0.to_string(),
@@ -124,7 +128,7 @@ impl Protocol for V1 {
     fn created(&self, session: &str, state: &SessionState) -> Result<Value, RpcError> {
         write(
             v1::NewSessionResponse::new(session.to_owned())
-                .modes(modes(state.mode))
+                .modes(modes(state))
                 .config_options(options(state)),
         )
     }
@@ -132,7 +136,7 @@ impl Protocol for V1 {
     fn opened(&self, state: &SessionState) -> Result<Value, RpcError> {
         write(
             v1::LoadSessionResponse::new()
-                .modes(modes(state.mode))
+                .modes(modes(state))
                 .config_options(options(state)),
         )
     }
@@ -178,7 +182,7 @@ impl Protocol for V1 {
         updates::settings(session, state)
     }
 
-    fn ask(&self, session: &str, call: CallUpdate, answers: Vec<Answer>) -> Value {
+    fn ask(&self, session: &str, _: &str, call: CallUpdate, answers: Vec<Answer>) -> Value {
         questions::ask(session, call, answers)
     }
 
@@ -222,19 +226,13 @@ fn place(
     roots: Vec<PathBuf>,
     servers: Vec<v1::McpServer>,
 ) -> Result<Place, RpcError> {
-    let servers = servers.into_iter().map(server).collect::<Result<_, _>>();
-    Place {
+    let servers = servers.into_iter().map(server).collect::<Result<_, _>>()?;
+    let place = Place {
         folder,
         roots,
-        servers: Vec::new(),
-    }
-    .checked()
-    .and_then(|place| {
-        Ok(Place {
-            servers: servers?,
-            ..place
-        })
-    })
+        servers,
+    };
+    place.checked()
 }
 
 fn server(server: v1::McpServer) -> Result<Server, RpcError> {
@@ -293,17 +291,18 @@ fn part(block: v1::ContentBlock) -> Result<Part, RpcError> {
             _ => return Err(RpcError::invalid("unknown kind of resource in the prompt")),
         }),
         v1::ContentBlock::Audio(_) => Err(RpcError::invalid(
-            "haft takes no audio; its capabilities say so",
+            "haft does not take audio; send text, pictures or files",
         )),
         _ => Err(RpcError::invalid("unknown kind of content in the prompt")),
     }
 }
 
-fn modes(current: Mode) -> v1::SessionModeState {
-    let modes = Mode::ALL
-        .into_iter()
+fn modes(state: &SessionState) -> v1::SessionModeState {
+    let modes = state
+        .modes
+        .iter()
         .map(|mode| v1::SessionMode::new(mode.id(), mode.name()).description(mode.description()));
-    v1::SessionModeState::new(current.id(), modes.collect())
+    v1::SessionModeState::new(state.mode.id(), modes.collect())
 }
 
 fn options(state: &SessionState) -> Vec<v1::SessionConfigOption> {

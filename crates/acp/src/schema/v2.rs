@@ -7,8 +7,8 @@ mod updates;
 
 use super::{
     AUTH_METHOD, Accepted, Answer, Category, Chosen, Ended, FormAnswer, Incoming, Place, Protocol,
-    Replay, SessionState, Setting, StopReason, Waiting, authenticate, method, or_empty, page, read,
-    unknown, write,
+    Replay, SessionState, Setting, StopReason, Waiting, authenticate, listed_folder, method,
+    or_empty, page, read, unknown, write,
 };
 use crate::commands::Command;
 use crate::port::{Listed, ProgramInfo, Server};
@@ -106,7 +106,8 @@ impl Protocol for V2 {
             method::LIST => {
                 let request: v2::ListSessionsRequest = read(or_empty(params))?;
                 let cursor = request.cursor.as_ref().map(|cursor| &*cursor.0);
-                Incoming::List(request.cwd.map(|folder| folder.0), page(cursor)?)
+                let folder = listed_folder(request.cwd.map(|folder| folder.0))?;
+                Incoming::List(folder, page(cursor)?)
             }
             method::CLOSE => Incoming::Close(session_of(params)?),
             method::DELETE => Incoming::Delete(session_of(params)?),
@@ -126,7 +127,9 @@ impl Protocol for V2 {
             method::SET_OPTION => {
                 let request: v2::SetSessionConfigOptionRequest = read(params)?;
                 let v2::SessionConfigOptionValue::Id { value, .. } = request.value else {
-                    return Err(RpcError::invalid("the value of this option is an id"));
+                    return Err(RpcError::invalid(
+                        "value must be the id of one of the values of the option",
+                    ));
                 };
                 Incoming::SetOption(Chosen {
                     session: request.session_id.to_string(),
@@ -230,8 +233,8 @@ impl Protocol for V2 {
         Some(updates::state(session, state))
     }
 
-    fn ask(&self, session: &str, call: CallUpdate, answers: Vec<Answer>) -> Value {
-        questions::ask(session, call, answers)
+    fn ask(&self, session: &str, question: &str, call: CallUpdate, answers: Vec<Answer>) -> Value {
+        questions::ask(session, question, call, answers)
     }
 
     fn answered(&self, result: Value) -> Result<Option<String>, RpcError> {
@@ -258,14 +261,13 @@ fn place(
     roots: Vec<v2::AbsolutePath>,
     servers: Vec<v2::McpServer>,
 ) -> Result<Place, RpcError> {
+    let servers = servers.into_iter().map(server).collect::<Result<_, _>>()?;
     let place = Place {
         folder: folder.0,
         roots: roots.into_iter().map(|root| root.0).collect(),
-        servers: Vec::new(),
+        servers,
     };
-    let place = place.checked()?;
-    let servers = servers.into_iter().map(server).collect::<Result<_, _>>()?;
-    Ok(Place { servers, ..place })
+    place.checked()
 }
 
 fn server(server: v2::McpServer) -> Result<Server, RpcError> {
@@ -317,7 +319,7 @@ fn part(block: v2::ContentBlock) -> Result<Part, RpcError> {
             _ => return Err(RpcError::invalid("unknown kind of resource in the prompt")),
         }),
         v2::ContentBlock::Audio(_) => Err(RpcError::invalid(
-            "haft takes no audio; its capabilities say so",
+            "haft does not take audio; send text, pictures or files",
         )),
         _ => Err(RpcError::invalid("unknown kind of content in the prompt")),
     }

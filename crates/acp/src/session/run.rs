@@ -5,9 +5,8 @@ use crate::changes;
 use crate::port::Seat;
 use crate::rpc::{RpcError, code};
 use crate::schema::StopReason;
-use crate::translate::RunEnd;
-use crate::update::{CallContent, Update};
-use haft::ops::blocking::on_a_thread;
+use crate::translate::{RunEnd, Stream};
+use crate::update::Update;
 use haft_agent::{
     Agent, Event, EventKind, Limit, Message, ModelAnswer, Origin, Resumed, Stop, UserInput,
 };
@@ -66,13 +65,12 @@ impl Session {
                 event = events.next() => match event {
                     None => break,
                     Some(event) => {
-                        self.asker.observe(&event);
+                        self.asker.observe(&event, Stream::Run);
                         self.announce_denied(agent, &event);
-                        let changed = changes_of(agent, &event).await;
-                        self.asker
-                            .translate(|translator| translator.set_changes(changed));
-                        let (updates, ended) =
-                            self.asker.translate(|translator| translator.event(&event));
+                        let changes = changes::of_event(agent.runtime().effects(), &event).await;
+                        let (updates, ended) = self.asker.translate(|translator| {
+                            translator.event(&event, Stream::Run, changes)
+                        });
                         end = ended.or(end);
                         updates
                     }
@@ -95,6 +93,10 @@ impl Session {
                 () = self.client.outbox.wait_for_room() => {}
                 () = cancel.cancelled(), if !is_aborted => {}
             }
+        }
+        if is_aborted {
+            // A call may have started one after the cancellation.
+            self.stop_background();
         }
         match end {
             None | Some(RunEnd::Interrupted) => Ok(StopReason::Cancelled),
@@ -134,29 +136,6 @@ impl Session {
             }
         }
     }
-}
-
-/// Returns what the call has changed that an event ends.
-async fn changes_of(agent: &Agent, event: &Event) -> Vec<CallContent> {
-    let EventKind::Tool(haft::EventKind::ToolEnd {
-        call_id, details, ..
-    }) = &event.kind
-    else {
-        return Vec::new();
-    };
-    let recorded = agent.runtime().effects();
-    let (Some(recorded), true) = (recorded, details.contains_key("effects")) else {
-        return Vec::new();
-    };
-    let (own, session, call) = (recorded.clone(), event.session.clone(), call_id.clone());
-    let read = on_a_thread(move || {
-        if session == own.id() {
-            return changes::of_call(&own, &call);
-        }
-        let found = own.store().find(&session).ok().flatten();
-        found.map_or_else(Vec::new, |found| changes::of_call(&found, &call))
-    });
-    read.await.unwrap_or_default()
 }
 
 /// Returns why the last answer to the last prompt is not whole, if so.

@@ -71,13 +71,13 @@ fn a_flood_of_requests_is_answered() {
 }
 
 /// Whether a process has this in its command line.
-fn is_running(marker: &str) -> bool {
+pub(crate) fn is_running(marker: &str) -> bool {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let mut lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     lines.any(|line| String::from_utf8_lossy(&line).contains(marker))
 }
 
-fn ends_within_a_second(marker: &str) {
+pub(crate) fn ends_within_a_second(marker: &str) {
     let begun = Instant::now();
     while is_running(marker) {
         assert!(begun.elapsed() < Duration::from_secs(1), "it goes on");

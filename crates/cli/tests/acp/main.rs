@@ -5,10 +5,13 @@
     reason = "tests look at files themselves, and fail by panicking"
 )]
 
+mod background;
 mod bed;
 mod hostile;
+mod order;
 mod prompts;
 mod questions;
+mod replay;
 mod servers;
 mod sessions;
 mod settings;

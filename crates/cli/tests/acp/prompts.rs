@@ -251,3 +251,77 @@ fn audio_is_refused_and_the_session_goes_on() {
     assert!(message.contains("audio"), "{message}");
     assert_eq!(client.prompt(&session, "Go"), "end_turn");
 }
+
+#[test]
+fn files_and_selections_come_with_a_slash_command() {
+    let bed = Bed::new(|_: &Value, _: usize| says("Reviewed"));
+    bed.write(
+        "home/.config/haft/commands/review.md",
+        "Review $ARGUMENTS. List mistakes first.\n",
+    );
+    let (mut client, session) = bed.seated();
+    let link = json!({ "type": "resource_link", "name": "a.txt", "uri": "file:///w/a.txt" });
+    let selection = json!({ "type": "resource", "resource": { "uri": "file:///w/b.txt", "text": "beta text" } });
+    for (attached, expected) in [
+        (&link, "Review [a.txt](/w/a.txt). List mistakes first."),
+        (
+            &selection,
+            "Review /w/b.txt. List mistakes first.\n\n/w/b.txt:\n```\nbeta text\n```",
+        ),
+    ] {
+        let prompt = json!([{ "type": "text", "text": "/review " }, attached]);
+        client.ok(
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": prompt }),
+        );
+        let request = bed.last_request();
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        assert!(
+            last.to_string().contains(&json!(expected).to_string()),
+            "{last}"
+        );
+    }
+}
+
+#[test]
+fn the_files_of_a_command_of_haft_are_its_arguments() {
+    let write = json!({ "path": "a.txt", "content": "alpha\n" });
+    let both = ModelReply::calling("c1", "write", &write).call(
+        "c2",
+        "write",
+        &json!({ "path": "b.txt", "content": "beta\n" }),
+    );
+    let bed = Bed::new(vec![Turn::Reply(both), says("Done")]);
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "Write both");
+    client.seen.clear();
+    let uri = format!("file://{}", bed.folder().join("a.txt").display());
+    let prompt = json!([
+        { "type": "text", "text": "/changes " },
+        { "type": "resource_link", "name": "a.txt", "uri": uri },
+    ]);
+    client.ok(
+        "session/prompt",
+        json!({ "sessionId": session, "prompt": prompt }),
+    );
+    let shown = client.text("agent_message_chunk");
+    assert!(
+        shown.contains("alpha") && !shown.contains("beta"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_request_with_half_a_surrogate_pair_is_answered() {
+    let bed = Bed::new(vec![says("Hello")]);
+    let (mut client, session) = bed.seated();
+    client.raw(
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":900,\"method\":\"session/prompt\",\"params\":{{\"sessionId\":\"{session}\",\"prompt\":[{{\"type\":\"text\",\"text\":\"cut \\ud83d\"}}]}}}}\n"
+        )
+        .as_bytes(),
+    );
+    assert_eq!(client.stop_reason(900), "end_turn");
+    let sent = bed.last_request()["messages"].to_string();
+    assert!(sent.contains("cut \u{fffd}"), "{sent}");
+}

@@ -272,3 +272,98 @@ fn cancel_ends_the_question_of_a_sub_agent_and_the_session_goes_on() {
     assert_eq!(client.prompt(&session, "Go on"), "end_turn");
     assert!(!bed.work("left").exists() && !bed.work("right").exists());
 }
+
+#[test]
+fn a_review_leaves_the_title_and_the_input_of_the_call() {
+    for answer in ["allow", "reject"] {
+        let script = vec![runs("c1", "echo changed > a.txt"), says("Done")];
+        let bed = Bed::with(script, "policy: [ { review: bash } ]\n");
+        bed.write("work/a.txt", "before\n");
+        let (mut client, session) = bed.seated();
+        client.chooses = None;
+        let id = client.begin_prompt(&session, "Change it");
+        let question = client.question();
+        let call = &question["params"]["toolCall"];
+        assert_eq!(call["title"], "`echo changed > a.txt`");
+        assert_eq!(call["rawInput"]["command"], "echo changed > a.txt");
+        let shown = call["content"].to_string();
+        assert!(shown.contains("Keep what"), "{shown}");
+        client.choose(&question, answer);
+        assert_eq!(client.stop_reason(id), "end_turn");
+        let shown = client.tool_call("c1")["content"].to_string();
+        assert!(!shown.contains("Keep what"), "{shown}");
+    }
+}
+
+#[test]
+fn what_the_user_did_not_say_is_not_reported_as_their_words() {
+    let script = vec![runs("c1", "touch out"), says("Done")];
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    client.ok(
+        "session/set_mode",
+        json!({ "sessionId": session, "modeId": "plan" }),
+    );
+    client.prompt(&session, "Run it");
+    let sent = bed.last_request()["messages"].to_string();
+    assert!(
+        sent.contains("not approved: the session is in plan mode"),
+        "{sent}"
+    );
+    assert!(!sent.contains("the user said no"), "{sent}");
+
+    let script = vec![
+        runs("c1", "touch out"),
+        runs("c2", "touch out"),
+        says("Done"),
+    ];
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Run it");
+    let question = client.question();
+    let error = json!({ "code": -32601, "message": "what?" });
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }));
+    let question = client.question();
+    client.choose(&question, "yes please");
+    assert_eq!(client.stop_reason(id), "end_turn");
+    let sent = bed.last_request()["messages"].to_string();
+    let expected = "not approved: the editor gave no valid answer";
+    assert_eq!(sent.matches(expected).count(), 2, "{sent}");
+    assert!(!sent.contains("the user said no"), "{sent}");
+}
+
+#[test]
+fn what_is_allowed_for_the_session_stays_allowed_after_a_switch_of_the_mode() {
+    let script = vec![
+        runs("c1", "make one"),
+        says("Done"),
+        says("Planned"),
+        runs("c2", "make one"),
+        says("Done"),
+    ];
+    let bed = Bed::with(script, ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = Some("allow_session");
+    client.prompt(&session, "Run it");
+    let mode = |mode: &str| json!({ "sessionId": session, "modeId": mode });
+    client.ok("session/set_mode", mode("plan"));
+    client.prompt(&session, "Plan");
+    client.ok("session/set_mode", mode("ask"));
+    client.chooses = Some("reject");
+    client.prompt(&session, "Run it again");
+    assert_eq!(client.tool_call("c2")["status"], "completed");
+}
+
+#[test]
+fn an_answer_may_have_its_id_as_text() {
+    let bed = Bed::with(vec![runs("c1", "touch out"), says("Done")], ASK);
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Run it");
+    let mut question = client.question();
+    question["id"] = json!(question["id"].to_string());
+    client.choose(&question, "allow");
+    assert_eq!(client.stop_reason(id), "end_turn");
+    assert!(bed.work("out").exists());
+}

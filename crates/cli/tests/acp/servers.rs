@@ -199,3 +199,48 @@ fn a_server_in_the_users_file_is_used_instead_of_one_with_the_same_name() {
     let content = client.tool_call("c1")["content"].to_string();
     assert!(content.contains("hello from afar"), "{content}");
 }
+
+#[test]
+fn a_server_that_does_not_start_is_reported_in_the_editor() {
+    let bed = Bed::new(vec![says("Hello")]);
+    let mut client = bed.client();
+    let servers = json!([
+        { "name": "missing", "command": "/no/such/program", "args": [], "env": [] },
+        { "name": "dead", "type": "http", "url": "http://127.0.0.1:9/mcp", "headers": [] },
+    ]);
+    let place = json!({ "cwd": bed.folder(), "mcpServers": servers });
+    let opened = client.ok("session/new", place);
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    for name in ["missing", "dead"] {
+        let is_told = |message: &Value| {
+            let update = &message["params"]["update"];
+            update["sessionUpdate"] == "agent_thought_chunk"
+                && update["content"].to_string().contains(name)
+        };
+        if !client.seen.iter().any(is_told) {
+            client.wait(is_told);
+        }
+    }
+    assert_eq!(client.prompt(&session, "Hi"), "end_turn");
+}
+
+#[test]
+fn a_server_that_is_not_described_right_is_refused() {
+    let bed = Bed::new(vec![says("Hello")]);
+    let mut client = bed.client();
+    for (server, expected) in [
+        (
+            json!({ "name": " ", "command": "x", "args": [], "env": [] }),
+            "needs a name",
+        ),
+        (
+            json!({ "type": "ws", "name": "x", "url": "ws://x" }),
+            "type http or sse",
+        ),
+    ] {
+        let place = json!({ "cwd": bed.folder(), "mcpServers": [server] });
+        let (code, message) = client.refused("session/new", place);
+        assert_eq!(code, -32602);
+        assert!(message.contains(expected), "{message}");
+    }
+}

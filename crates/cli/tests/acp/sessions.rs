@@ -28,7 +28,7 @@ fn a_session_of_the_terminal_is_listed_and_replayed() {
     assert_eq!(client.text("agent_message_chunk"), "It says two.");
     let edit = client.tool_call("c1");
     assert_eq!(edit["status"], "completed");
-    assert_eq!(edit["content"][0]["newText"], "two");
+    assert_eq!(edit["content"][0]["newText"], "two\n");
     assert_eq!(
         edit["locations"][0]["path"],
         json!(bed.folder().join("a.txt"))

@@ -252,7 +252,7 @@ fn compact_replaces_older_messages_with_a_summary() {
     client.seen.clear();
     assert_eq!(client.prompt(&session, "/compact"), "end_turn");
     let told = client.text("agent_message_chunk");
-    assert!(told.contains("tokens, now"), "{told}");
+    assert!(told.starts_with("compacted: about "), "{told}");
     assert_eq!(client.prompt(&session, "Do you remember?"), "end_turn");
     assert!(client.text("agent_message_chunk").contains("I remember"));
     // The whole conversation is still there for the user.
@@ -285,4 +285,75 @@ fn slash_commands_are_there_after_a_restart_and_a_reload() {
             assert!(offer.contains(&format!("\"{name}\"")), "{method}: {offer}");
         }
     }
+}
+
+#[test]
+fn the_conversation_can_be_exported() {
+    let bed = Bed::new(vec![says("Written down")]);
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "Write it down");
+    client.seen.clear();
+    assert_eq!(client.prompt(&session, "/export talk.md"), "end_turn");
+    let said = client.text("agent_message_chunk");
+    assert!(said.contains("talk.md"), "{said}");
+    let text = std::fs::read_to_string(bed.work("talk.md")).unwrap();
+    assert!(
+        text.contains("Write it down") && text.contains("Written down"),
+        "{text}"
+    );
+}
+
+#[test]
+fn modes_that_do_nothing_are_not_offered() {
+    let bed = Bed::with(vec![says("Hello")], "approve: never\n");
+    let mut client = bed.client();
+    let opened = client.ok(
+        "session/new",
+        json!({ "cwd": bed.folder(), "mcpServers": [] }),
+    );
+    let modes = opened["modes"]["availableModes"].as_array().unwrap();
+    let ids: Vec<_> = modes
+        .iter()
+        .map(|mode| mode["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["plan", "ask"]);
+    let session = &opened["sessionId"];
+    let auto = json!({ "sessionId": session, "modeId": "auto" });
+    assert_eq!(client.refused("session/set_mode", auto).0, -32602);
+}
+
+#[test]
+fn errors_say_what_is_possible() {
+    let bed = Bed::new(vec![says("Hello")]);
+    let (mut client, session) = bed.seated();
+    let option =
+        |id: &str, value: Value| json!({ "sessionId": session, "configId": id, "value": value });
+    for (method, params, expected) in [
+        (
+            "session/set_config_option",
+            option("nope", json!("x")),
+            "the options are mode, model",
+        ),
+        (
+            "session/set_config_option",
+            option("model", json!(["x"])),
+            "value must be the id",
+        ),
+        (
+            "authenticate",
+            json!({ "methodId": "x" }),
+            "unknown authentication method",
+        ),
+        ("session/load", bed.place(""), "does not exist"),
+        ("session/load", bed.place("nobody"), "does not exist"),
+    ] {
+        let (_, message) = client.refused(method, params);
+        assert!(message.contains(expected), "{message}");
+        for word in ["untagged", "struct", "haft sessions", "too short"] {
+            assert!(!message.contains(word), "{message}");
+        }
+    }
+    client.prompt(&session, "/undo --all");
+    let said = client.text("agent_message_chunk");
+    assert!(!said.contains("error:"), "{said}");
 }

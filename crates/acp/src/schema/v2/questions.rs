@@ -8,7 +8,12 @@ use agent_client_protocol_schema::v2;
 use serde_json::Value;
 
 /// Creates the parameters of `session/request_permission`.
-pub(super) fn ask(session: &str, update: CallUpdate, answers: Vec<Answer>) -> Value {
+pub(super) fn ask(
+    session: &str,
+    question: &str,
+    update: CallUpdate,
+    answers: Vec<Answer>,
+) -> Value {
     let options = answers.into_iter().map(|answer| {
         let kind = match answer.kind {
             AnswerKind::AllowOnce => v2::PermissionOptionKind::AllowOnce,
@@ -17,8 +22,8 @@ pub(super) fn ask(session: &str, update: CallUpdate, answers: Vec<Answer>) -> Va
         };
         v2::PermissionOption::new(answer.id, answer.name, kind)
     });
-    let title = update.title.clone().unwrap_or_else(|| update.tool.clone());
-    let request = v2::RequestPermissionRequest::new(session.to_owned(), title, options.collect());
+    let request =
+        v2::RequestPermissionRequest::new(session.to_owned(), question, options.collect());
     write(request.subject(v2::RequestPermissionSubject::from(call(update)))).unwrap_or_default()
 }
 

@@ -8,6 +8,7 @@ use crate::args::Shared;
 use crate::exit;
 use crate::{effects, log, saved_prompts};
 use async_trait::async_trait;
+use futures::FutureExt;
 use haft::Approve;
 use haft_acp::{
     Choices, Failure, FailureKind, Host, Listed, Mode, Opened, ProgramInfo, Server, SlashCommand,
@@ -18,7 +19,8 @@ use haft_chat::SavedPrompt;
 use haft_config::{FolderChoice, Settings};
 use haft_store::sessions::{Error, Filter, Loaded, SessionKind, Sessions};
 use serde_json::{Map, Value, json};
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Once};
 
 /// The sessions and settings of the user who runs the editor.
@@ -42,13 +44,42 @@ fn other(failure: impl Into<exit::Failure>) -> Failure {
 }
 
 fn of_store(error: Error) -> Failure {
-    let kind = match &error {
-        Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. } => {
-            FailureKind::NotFound
-        }
-        _ => FailureKind::Failed,
-    };
-    failed(kind, &store_failure(error))
+    match &error {
+        Error::InUse { id, .. } => Failure {
+            kind: FailureKind::InUse,
+            message: format!(
+                "session {id} is in use by another editor or terminal; close it there, or fork it"
+            ),
+        },
+        _ => failed(FailureKind::Failed, &store_failure(error)),
+    }
+}
+
+/// Returns the folder that a path leads to, through links too.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the editor's own folders, before a scope exists"
+)]
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.components().collect())
+}
+
+/// Returns a folder as it is recorded: as the editor writes it, so that its paths stay those of
+/// the editor, but without slashes at the end and without steps back.
+fn recorded_folder(path: &Path) -> PathBuf {
+    let steps_back = path.components().any(|part| part == Component::ParentDir);
+    match steps_back {
+        true => real(path),
+        false => path.components().collect(),
+    }
+}
+
+/// Everything that is needed to open a session, apart from its record.
+struct Prepared {
+    settings: Settings,
+    model: Arc<dyn haft_agent::Model>,
+    /// Remark for the user.
+    note: Option<String>,
 }
 
 impl EditorHost {
@@ -105,20 +136,70 @@ impl EditorHost {
     }
 }
 
+impl EditorHost {
+    /// Reads the configuration for a session. `own` is the folder of a recorded one.
+    fn prepare(&self, wanted: &Wanted, own: Option<&Path>) -> Result<Prepared, Failure> {
+        let asked = recorded_folder(&wanted.folder);
+        // A session stays in its folder, as long as that exists.
+        let own = own.filter(|own| own.is_dir());
+        let folder = own.map_or_else(|| asked.clone(), Path::to_owned);
+        let note = (real(&folder) != real(&asked)).then(|| {
+            format!(
+                "the session works in {}, not in {}",
+                folder.display(),
+                asked.display()
+            )
+        });
+        for path in std::iter::once(&folder).chain(&wanted.roots) {
+            if !path.is_dir() {
+                return Err(Failure {
+                    kind: FailureKind::Invalid,
+                    message: format!("not a folder: {}", path.display()),
+                });
+            }
+        }
+        let mut settings = self.settings(Some(&folder), &wanted.choices)?;
+        settings.paths.open_to_tools().map_err(other)?;
+        for root in &wanted.roots {
+            // Tools may do in them what they may do in the work folder.
+            let work_dir = std::mem::replace(&mut settings.paths.work_dir, root.clone());
+            let checked = settings.paths.open_to_tools();
+            settings.paths.work_dir = work_dir;
+            checked.map_err(|failure| failed(FailureKind::Invalid, &failure.into()))?;
+        }
+        settings.paths.roots.extend(wanted.roots.iter().cloned());
+        for server in wanted.servers.iter().cloned() {
+            let (name, entry) = entry(server);
+            settings
+                .add_server(&name, entry)
+                .map_err(|failure| failed(FailureKind::Invalid, &exit::Failure::from(failure)))?;
+        }
+        let model = model(&settings)?;
+        Ok(Prepared {
+            settings,
+            model,
+            note,
+        })
+    }
+}
+
 /// Returns a session's full id. Editors never shorten ids.
 fn exact(sessions: &Sessions, id: &str) -> Result<String, Failure> {
-    let found = sessions.find(id).map_err(of_store)?;
-    match found == id {
-        true => Ok(found),
-        false => Err(Failure {
-            kind: FailureKind::NotFound,
-            message: format!("session {id} does not exist"),
-        }),
+    let missing = || Failure {
+        kind: FailureKind::NotFound,
+        message: format!("session {id} does not exist"),
+    };
+    match sessions.find(id) {
+        Ok(found) if found == id => Ok(found),
+        Ok(_) | Err(Error::Unknown { .. } | Error::Ambiguous { .. } | Error::TooShort { .. }) => {
+            Err(missing())
+        }
+        Err(error) => Err(of_store(error)),
     }
 }
 
 /// Returns the conversation from its beginning, including what was compacted away.
-fn messages(loaded: &Loaded) -> Vec<Message> {
+pub(super) fn messages(loaded: &Loaded) -> Vec<Message> {
     let stored = loaded.messages.iter();
     stored
         .filter(|message| message.role != "compaction")
@@ -169,43 +250,43 @@ impl Host for EditorHost {
         }
     }
 
-    async fn check(&self) -> Result<(), Failure> {
+    async fn check_model(&self) -> Result<(), Failure> {
         let settings = self.settings(None, &Choices::default())?;
         model(&settings).map(drop)
     }
 
-    async fn open(&self, wanted: Wanted) -> Result<Opened, Failure> {
-        let (past, folder) = match wanted.start {
-            Start::New(None) => (Past::New, wanted.folder),
-            Start::New(Some(id)) => (Past::NewWithId(id), wanted.folder),
+    async fn check_open(&self, wanted: &Wanted) -> Result<(), Failure> {
+        let own = match &wanted.start {
+            Start::New(_) => None,
             Start::Recorded(id) => {
                 let (_, sessions, _) = self.sessions()?;
-                let past = sessions.resume(&exact(&sessions, &id)?).map_err(of_store)?;
-                // A session stays in its folder, as long as that exists.
-                let own = past.1.info.work_dir.clone();
-                let folder = match own.is_dir() {
-                    true => own,
-                    false => wanted.folder,
-                };
-                (Past::Session(Box::new(past)), folder)
+                let loaded = sessions.load(&exact(&sessions, id)?).map_err(of_store)?;
+                Some(loaded.info.work_dir)
             }
         };
-        for path in std::iter::once(&folder).chain(&wanted.roots) {
-            if !path.is_dir() {
-                return Err(Failure {
-                    kind: FailureKind::Invalid,
-                    message: format!("not a folder: {}", path.display()),
-                });
+        self.prepare(wanted, own.as_deref()).map(drop)
+    }
+
+    async fn open(&self, wanted: Wanted) -> Result<Opened, Failure> {
+        let (past, own) = match &wanted.start {
+            Start::New(None) => (Past::New, None),
+            Start::New(Some(id)) => (Past::NewWithId(id.clone()), None),
+            Start::Recorded(id) => {
+                let (_, sessions, _) = self.sessions()?;
+                let past = sessions.resume(&exact(&sessions, id)?).map_err(of_store)?;
+                let own = past.1.info.work_dir.clone();
+                (Past::Session(Box::new(past)), Some(own))
             }
-        }
-        let mut settings = self.settings(Some(&folder), &wanted.choices)?;
-        settings.paths.roots.extend(wanted.roots);
-        for server in wanted.servers {
-            let (name, entry) = entry(server);
-            settings
-                .add_server(&name, entry)
-                .map_err(|failure| failed(FailureKind::Invalid, &exit::Failure::from(failure)))?;
-        }
+        };
+        let Prepared {
+            mut settings,
+            model,
+            note,
+        } = self.prepare(&wanted, own.as_deref())?;
+        let modes = match settings.approve {
+            Approve::Never => vec![Mode::Plan, Mode::Ask],
+            Approve::Ask | Approve::Auto => Mode::ALL.to_vec(),
+        };
         let mode = match settings.approve {
             Approve::Auto => Mode::Auto,
             Approve::Ask | Approve::Never => Mode::Ask,
@@ -214,8 +295,6 @@ impl Host for EditorHost {
             // The mode decides, which the user can change at any time.
             settings.approve = Approve::Ask;
         }
-        settings.paths.open_to_tools().map_err(other)?;
-        let model = model(&settings)?;
         let sessions = agent::sessions(&settings).map_err(other)?;
         let (title, history) = match &past {
             Past::Session(past) => (past.1.info.title.clone(), messages(&past.1)),
@@ -234,6 +313,11 @@ impl Host for EditorHost {
         let chosen = settings.model.clone().map_err(other)?;
         let has_unfinished_run = is_resumed && agent.has_work();
         let offers = offers::of(&settings, &agent);
+        let runtime = agent.runtime().clone();
+        let problems = async move {
+            let found = runtime.ready().await.iter().cloned();
+            note.into_iter().chain(found).collect()
+        };
         Ok(Opened {
             folder: settings.paths.work_dir.clone(),
             offers,
@@ -247,7 +331,9 @@ impl Host for EditorHost {
                 has_unfinished_run,
             )),
             messages: history,
+            problems: problems.boxed(),
             title,
+            modes,
             mode,
         })
     }
@@ -255,11 +341,18 @@ impl Host for EditorHost {
     async fn list(&self, folder: Option<&Path>) -> Result<Vec<Listed>, Failure> {
         let (_, sessions, _) = self.sessions()?;
         let filter = Filter {
-            work_dir: folder.map(Path::to_owned),
             kinds: vec![SessionKind::Agent],
             ..Filter::default()
         };
-        let found = sessions.list(&filter).map_err(of_store)?;
+        let mut found = sessions.list(&filter).map_err(of_store)?;
+        if let Some(folder) = folder.map(real) {
+            // Sessions are recorded with the path as it was given.
+            let mut known = HashMap::new();
+            found.retain(|one| {
+                let own = known.entry(one.work_dir.clone());
+                *own.or_insert_with(|| real(&one.work_dir)) == folder
+            });
+        }
         let listed = found.into_iter().map(|one| Listed {
             updated: haft::ops::text::moment::to_millis(one.updated),
             id: one.id,

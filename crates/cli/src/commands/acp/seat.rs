@@ -1,15 +1,17 @@
 //! The agent of a session in an editor.
 
-use crate::agent;
+use super::host::messages;
 use crate::agent::driver::Live;
 use crate::agent::model_choice::ModelChoice;
+use crate::{agent, effects};
 use async_trait::async_trait;
-use haft_acp::{Choices, Seat};
-use haft_agent::Agent;
+use haft::ops::blocking::on_a_thread;
+use haft_acp::{Choices, Seat, SubAgent};
 use haft_agent::provider::Effort;
+use haft_agent::{Agent, AgentEvent, EventKind};
 use haft_chat::Driver;
 use haft_config::model::Model;
-use haft_store::sessions::Sessions;
+use haft_store::sessions::{Loaded, Sessions};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,8 +72,44 @@ impl Seat for EditorSeat {
         self.live.note_start();
     }
 
-    async fn compact(&self) -> Result<String, String> {
-        self.live.compact().await
+    async fn sub_agents(&self) -> Vec<SubAgent> {
+        let Some(sessions) = self.live.sessions.clone() else {
+            return Vec::new();
+        };
+        let id = self.live.agent.session().to_owned();
+        let read = on_a_thread(move || {
+            let ids = effects::descendants(&sessions, &id);
+            let loaded = ids.iter().filter_map(|id| sessions.load(id).ok());
+            let sub_agent = |loaded: Loaded| {
+                Some(SubAgent {
+                    messages: messages(&loaded),
+                    session: loaded.info.id,
+                    started_by: loaded.info.parent?,
+                })
+            };
+            loaded.filter_map(sub_agent).collect()
+        });
+        read.await.unwrap_or_default()
+    }
+
+    async fn compact(&self) -> Result<(u64, u64), String> {
+        let begun = self.live.agent.compact().await;
+        let mut events = begun.map_err(|busy| busy.to_string())?;
+        let mut outcome = Err("the conversation is already short".to_owned());
+        while let Some(event) = events.next().await {
+            match event.kind {
+                EventKind::Agent(AgentEvent::Compaction { before, after }) => {
+                    outcome = Ok((before, after));
+                }
+                EventKind::Agent(AgentEvent::Error { message }) => outcome = Err(message),
+                _ => {}
+            }
+        }
+        outcome
+    }
+
+    async fn export(&self, file: String) -> Result<String, String> {
+        self.live.export(file).await
     }
 
     async fn changes(&self, words: String) -> Result<String, String> {
