@@ -359,7 +359,6 @@ impl Connection {
                     false => Start::Recorded(self.host.fork(&id).await.map_err(failed)?),
                 };
                 let (session, _) = self.open(start, place, None).await?;
-                session.tell_usage();
                 let answer = protocol.created(&session.id, &session.shown())?;
                 Ok((answer, Some(session)))
             }

@@ -169,8 +169,6 @@ pub struct Opened {
     pub messages: Vec<Message>,
     /// Values that the user can choose.
     pub offers: Offers,
-    /// The user's own slash commands.
-    pub commands: Vec<SlashCommand>,
     /// Problems that the user should know of, once they are known, such as servers that did
     /// not start.
     pub problems: BoxFuture<'static, Vec<String>>,
@@ -283,6 +281,9 @@ pub trait Seat: Send + Sync {
 
     /// Notes that a run starts, which [`Seat::undo`] is about.
     fn note_run(&self);
+
+    /// Returns the user's own slash commands, which may have changed.
+    async fn slash_commands(&self) -> Vec<SlashCommand>;
 
     /// Returns the recorded sessions of the sub-agents, those of sub-agents of sub-agents too.
     async fn sub_agents(&self) -> Vec<SubAgent>;

@@ -139,7 +139,9 @@ impl Session {
             }),
             turn: Arc::default(),
         };
+        let seat = Arc::clone(&opened.seat);
         let messages = session.take_seat(opened);
+        session.lock().commands = seat.slash_commands().await;
         Ok((Arc::new(session), messages))
     }
 
@@ -162,7 +164,6 @@ impl Session {
         let mut state = self.lock();
         state.seat = Some(opened.seat);
         state.offers = opened.offers;
-        state.commands = opened.commands;
         state.modes = opened.modes;
         state.problems = Some(opened.problems);
         if let Some(old) = state.background.replace(shown) {
@@ -340,7 +341,7 @@ impl Session {
         self.reopen_if_changed().await?;
         self.tell_problems();
         let seat = self.seat()?;
-        let users = self.lock().commands.clone();
+        let users = self.read_commands(&*seat).await;
         let mut input = match prompt::read(parts, &users) {
             Request::Own(name, words) => {
                 let text = tokio::select! {
@@ -361,6 +362,16 @@ impl Session {
         }
         input.notes.extend(self.note_of_stopped());
         self.run(cancel, input, &seat, turn).await
+    }
+
+    /// Reads the user's slash commands, and tells the client if they have changed.
+    async fn read_commands(&self, seat: &dyn Seat) -> Vec<SlashCommand> {
+        let users = seat.slash_commands().await;
+        let old = std::mem::replace(&mut self.lock().commands, users.clone());
+        if old != users {
+            self.tell_commands();
+        }
+        users
     }
 
     /// Tells the client the title, which comes from the first prompt.

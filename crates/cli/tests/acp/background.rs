@@ -9,6 +9,15 @@ use serde_json::{Value, json};
 /// A sub-agent in the background runs `command`; the main agent goes on with `main`, given its
 /// request.
 fn scouting(command: &str, main: impl Fn(&Value) -> Turn + Send + Sync + 'static) -> Bed {
+    scouting_with(command, main, "")
+}
+
+/// With more settings of the user.
+fn scouting_with(
+    command: &str,
+    main: impl Fn(&Value) -> Turn + Send + Sync + 'static,
+    more: &str,
+) -> Bed {
     let command = command.to_owned();
     let script = move |request: &Value, _: usize| {
         let messages = request["messages"].to_string();
@@ -29,7 +38,7 @@ fn scouting(command: &str, main: impl Fn(&Value) -> Turn + Send + Sync + 'static
         }
     };
     let settings = "tools: { preset: all }\nsubagents: [ { name: scout, description: looks, system_prompt: You look things up., tools: [bash] } ]\n";
-    Bed::with(script, settings)
+    Bed::with(script, &format!("{settings}{more}"))
 }
 
 /// Updates of the call of the sub-agent, so far.
@@ -122,4 +131,27 @@ fn a_call_in_the_background_goes_on_when_the_turn_ends() {
     let path = json!(bed.folder().join("made.txt"));
     let change = content.iter().find(|one| one["path"] == path).unwrap();
     assert_eq!(change["newText"], "made\n");
+}
+
+#[test]
+fn a_question_in_the_background_can_be_cancelled_when_the_turn_has_ended() {
+    let bed = scouting_with(
+        "touch out",
+        |_| says("Started"),
+        "policy: [ { ask: bash } ]\n",
+    );
+    let (mut client, session) = bed.seated();
+    client.chooses = None;
+    let id = client.begin_prompt(&session, "Send a scout");
+    let question = client.question();
+    assert_eq!(client.stop_reason(id), "end_turn");
+    let outcome = json!({ "outcome": { "outcome": "cancelled" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": outcome }));
+    client.wait(|message| message["params"]["update"]["status"] == "failed");
+    let updates = updates(&client);
+    let announced = |update: &&Value| update["sessionUpdate"] == "tool_call";
+    assert_eq!(updates.iter().filter(announced).count(), 1, "{updates:#?}");
+    let titles = updates.iter().filter_map(|update| update["title"].as_str());
+    assert_eq!(titles.collect::<Vec<_>>(), ["scout: `touch out`"]);
+    assert!(!bed.work("out").exists());
 }

@@ -325,3 +325,20 @@ fn a_request_with_half_a_surrogate_pair_is_answered() {
     let sent = bed.last_request()["messages"].to_string();
     assert!(sent.contains("cut \u{fffd}"), "{sent}");
 }
+
+#[test]
+fn a_command_that_is_added_during_a_session_can_be_used() {
+    let bed = Bed::new(|_: &Value, _: usize| says("Done"));
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "Hi");
+    bed.write(
+        "home/.config/haft/commands/late.md",
+        "Do it late: $ARGUMENTS",
+    );
+    client.seen.clear();
+    client.prompt(&session, "/late now");
+    let sent = bed.last_request()["messages"].to_string();
+    assert!(sent.contains("Do it late: now"), "{sent}");
+    let told = client.updates("available_commands_update");
+    assert!(told[0].to_string().contains("late"), "{told:?}");
+}

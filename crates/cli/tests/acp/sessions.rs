@@ -169,3 +169,17 @@ fn a_session_of_the_editor_can_be_exported() {
         assert!(exported.contains(part), "{exported}");
     }
 }
+
+#[test]
+fn a_session_stays_in_its_folder_and_says_so() {
+    let bed = Bed::new(vec![says("Hello")]);
+    let (mut client, session) = bed.seated();
+    client.prompt(&session, "Hi");
+    let other = bed.write("other/a.txt", "");
+    let place = json!({ "sessionId": session, "cwd": other.parent(), "mcpServers": [] });
+    client.ok("session/load", place);
+    client.wait(|message| {
+        let text = message["params"]["update"]["content"]["text"].as_str();
+        text.is_some_and(|text| text.contains("the session works in"))
+    });
+}

@@ -199,3 +199,21 @@ fn what_version_2_removed_is_unknown() {
     let empty = json!({ "sessionId": session, "prompt": [] });
     assert_eq!(client.refused("session/prompt", empty).0, -32602);
 }
+
+#[test]
+fn a_review_has_a_title_of_its_own() {
+    let script = vec![runs("c1", "echo changed > a.txt"), says("Done")];
+    let bed = Bed::with(script, "policy: [ { review: bash } ]\n");
+    bed.write("work/a.txt", "before\n");
+    let mut client = client(&bed);
+    client.chooses = None;
+    let session = client.session(&bed.folder());
+    client.begin_prompt(&session, "Change it");
+    let question = client.question();
+    let params = &question["params"];
+    assert_eq!(params["title"], "Keep what `echo changed > a.txt` changed?");
+    let call = &params["subject"]["toolCall"];
+    assert_eq!(call["title"], "`echo changed > a.txt`", "{params}");
+    client.choose(&question, "allow");
+    idle(&mut client);
+}

@@ -6,16 +6,14 @@ use super::seat::EditorSeat;
 use crate::agent::{self, Past};
 use crate::args::Shared;
 use crate::exit;
-use crate::{effects, log, saved_prompts};
+use crate::{effects, log};
 use async_trait::async_trait;
 use futures::FutureExt;
 use haft::Approve;
 use haft_acp::{
-    Choices, Failure, FailureKind, Host, Listed, Mode, Opened, ProgramInfo, Server, SlashCommand,
-    Start, Wanted,
+    Choices, Failure, FailureKind, Host, Listed, Mode, Opened, ProgramInfo, Server, Start, Wanted,
 };
 use haft_agent::Message;
-use haft_chat::SavedPrompt;
 use haft_config::{FolderChoice, Settings};
 use haft_store::sessions::{Error, Filter, Loaded, SessionKind, Sessions};
 use serde_json::{Map, Value, json};
@@ -321,13 +319,13 @@ impl Host for EditorHost {
         Ok(Opened {
             folder: settings.paths.work_dir.clone(),
             offers,
-            commands: slash_commands(settings.folders.config.as_deref()),
             interrupt_on: settings.interrupt_on.clone(),
             seat: Arc::new(EditorSeat::new(
                 agent,
                 chosen,
                 sessions,
                 settings.paths.work_dir.clone(),
+                settings.folders.config.clone(),
                 has_unfinished_run,
             )),
             messages: history,
@@ -381,16 +379,4 @@ impl Host for EditorHost {
 fn model(settings: &Settings) -> Result<Arc<dyn haft_agent::Model>, Failure> {
     let model = agent::model(settings).and_then(|model| model.ok_or_else(agent::no_model));
     model.map_err(|failure| failed(FailureKind::NeedsSetup, &failure))
-}
-
-/// The user's own slash commands, as editors know them.
-fn slash_commands(config: Option<&Path>) -> Vec<SlashCommand> {
-    let command = |saved: SavedPrompt| SlashCommand {
-        name: saved.name,
-        description: saved.description,
-        hint: saved.hint,
-        prompt: saved.prompt,
-    };
-    let saved = saved_prompts::read(config);
-    saved.into_iter().map(command).collect()
 }

@@ -3,13 +3,13 @@
 use super::host::messages;
 use crate::agent::driver::Live;
 use crate::agent::model_choice::ModelChoice;
-use crate::{agent, effects};
+use crate::{agent, effects, saved_prompts};
 use async_trait::async_trait;
 use haft::ops::blocking::on_a_thread;
-use haft_acp::{Choices, Seat, SubAgent};
+use haft_acp::{Choices, Seat, SlashCommand, SubAgent};
 use haft_agent::provider::Effort;
 use haft_agent::{Agent, AgentEvent, EventKind};
-use haft_chat::Driver;
+use haft_chat::{Driver, SavedPrompt};
 use haft_config::model::Model;
 use haft_store::sessions::{Loaded, Sessions};
 use std::path::PathBuf;
@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The agent, with the commands that the chat has too.
 pub(super) struct EditorSeat {
     live: Live,
+    /// Folder of the user's configuration.
+    config: Option<PathBuf>,
 }
 
 impl EditorSeat {
@@ -27,9 +29,11 @@ impl EditorSeat {
         chosen: Model,
         sessions: Option<Sessions>,
         work_dir: PathBuf,
+        config: Option<PathBuf>,
         has_unfinished_run: bool,
     ) -> Self {
         Self {
+            config,
             live: Live {
                 agent,
                 model_choice: ModelChoice::new(chosen),
@@ -70,6 +74,19 @@ impl Seat for EditorSeat {
 
     fn note_run(&self) {
         self.live.note_start();
+    }
+
+    async fn slash_commands(&self) -> Vec<SlashCommand> {
+        let config = self.config.clone();
+        let read = on_a_thread(move || saved_prompts::read(config.as_deref()));
+        let command = |saved: SavedPrompt| SlashCommand {
+            name: saved.name,
+            description: saved.description,
+            hint: saved.hint,
+            prompt: saved.prompt,
+        };
+        let saved = read.await.unwrap_or_default();
+        saved.into_iter().map(command).collect()
     }
 
     async fn sub_agents(&self) -> Vec<SubAgent> {
