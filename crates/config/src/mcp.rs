@@ -224,8 +224,15 @@ pub(crate) fn load(sources: &Sources, notes: &mut Notes) -> Result<Vec<Configure
         if name.trim().is_empty() {
             return Err(given.wrong("the server's name is empty"));
         }
-        let Some(mut server) = server(name, &given, &given.value)? else {
-            continue;
+        let mut server = match server(name, &given, &given.value) {
+            Ok(Some(server)) => server,
+            Ok(None) => continue,
+            // Other programs write it, so a mistake in it must not stop haft.
+            Err(failure) if given.is_shared() => {
+                notes.warn(format!("skipped MCP server {name}: {failure}"));
+                continue;
+            }
+            Err(failure) => return Err(failure),
         };
         note_unknown_keys(&given, &server, notes);
         match env_file(&given, &given.value) {

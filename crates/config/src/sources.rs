@@ -77,6 +77,11 @@ impl<'a, T> Given<'a, T> {
         self.layer.role
     }
 
+    /// Whether it is in the file that a project shares with other programs.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_project() && self.layer.file_name() == SERVERS_FILE
+    }
+
     /// Returns the keys that lead to the value, such as `tools.mcp.docs`.
     pub(crate) fn path(&self) -> &str {
         &self.found.path

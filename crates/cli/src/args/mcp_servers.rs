@@ -19,7 +19,7 @@ pub(crate) enum Servers {
     /// Add a server to your own haft.yaml.
     #[command(
         verbatim_doc_comment,
-        after_help = "Examples:\n  haft mcp add github -e GITHUB_TOKEN='${GITHUB_TOKEN}' -- npx -y server-github\n  haft mcp add docs https://example.com/mcp"
+        after_help = "Examples:\n  haft mcp add github -e GITHUB_TOKEN='${GITHUB_TOKEN}' -- npx -y server-github\n  haft mcp add wiki https://example.com/mcp"
     )]
     Add(Add),
     /// Add the servers of another agent to your own haft.yaml.
@@ -29,7 +29,10 @@ pub(crate) enum Servers {
     )]
     Import(Import),
     /// Remove a server from your own haft.yaml.
-    #[command(verbatim_doc_comment, after_help = "Examples:\n  haft mcp remove docs")]
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft mcp list\n  haft mcp remove docs"
+    )]
     Remove(Remove),
 }
 

@@ -132,6 +132,10 @@ fn every_example_works() {
         changes_in(&scratch);
         let servers = r#"{"mcpServers": {"docs": {"command": "docs-server"}}}"#;
         scratch.file(".mcp.json", servers);
+        std::fs::write(scratch.home(".claude.json"), servers).unwrap();
+        std::fs::create_dir_all(scratch.home(".codex")).unwrap();
+        let codex = "[mcp_servers.fast]\ncommand = \"fast-server\"\n";
+        std::fs::write(scratch.home(".codex/config.toml"), codex).unwrap();
         // A model and a server that answer.
         let server = scratch.home("docs.py");
         std::fs::write(&server, SERVER).unwrap();
