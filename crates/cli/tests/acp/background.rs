@@ -135,15 +135,20 @@ fn a_call_in_the_background_goes_on_when_the_turn_ends() {
 
 #[test]
 fn a_question_in_the_background_can_be_cancelled_when_the_turn_has_ended() {
-    let bed = scouting_with(
-        "touch out",
-        |_| says("Started"),
-        "policy: [ { ask: bash } ]\n",
-    );
+    let main = |request: &Value| match request["messages"].to_string().contains("was asked") {
+        true => says("Started"),
+        false => runs(
+            "w1",
+            "while ! test -e asked; do sleep 0.05; done; echo was asked",
+        ),
+    };
+    let rule = "policy: [ { ask: bash, command: touch } ]\n";
+    let bed = scouting_with("touch out", main, rule);
     let (mut client, session) = bed.seated();
     client.chooses = None;
     let id = client.begin_prompt(&session, "Send a scout");
     let question = client.question();
+    bed.write("work/asked", "");
     assert_eq!(client.stop_reason(id), "end_turn");
     let outcome = json!({ "outcome": { "outcome": "cancelled" } });
     client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": outcome }));
