@@ -357,3 +357,23 @@ fn errors_say_what_is_possible() {
     let said = client.text("agent_message_chunk");
     assert!(!said.contains("error:"), "{said}");
 }
+
+#[test]
+fn a_switch_to_plan_during_a_prompt_says_when_it_applies() {
+    let wait = "while ! test -e go; do sleep 0.05; done; touch late";
+    let bed = Bed::new(vec![runs("c1", wait), says("Done"), says("Planned")]);
+    let (mut client, session) = bed.seated();
+    let id = client.begin_prompt(&session, "Run it");
+    client.wait(|message| message["params"]["update"]["toolCallId"] == "c1");
+    client.ok(
+        "session/set_mode",
+        json!({ "sessionId": session, "modeId": "plan" }),
+    );
+    let told = client.text("agent_thought_chunk");
+    assert!(told.contains("until this prompt ends"), "{told}");
+    bed.write("work/go", "");
+    assert_eq!(client.stop_reason(id), "end_turn");
+    client.seen.clear();
+    client.prompt(&session, "Plan it");
+    assert_eq!(client.text("agent_thought_chunk"), "");
+}
