@@ -64,16 +64,16 @@ fn is_last_prompt(request: &Value, text: &str) -> bool {
 
 #[test]
 fn cancel_ends_sub_agents_in_the_background() {
-    for goes_on in [false, true] {
+    let asks = "policy: [ { ask: \"*\" } ]\n";
+    for (goes_on, rules) in [(false, ""), (true, ""), (false, asks)] {
         let marker = format!("30{}.5", fastrand::u32(10_000..99_999));
         let command = format!("echo begun; sleep {marker}; touch late");
-        let bed = scouting(&command, move |request| {
-            match is_last_prompt(request, "Again") {
-                true => says("Back"),
-                false if goes_on => Turn::Silent,
-                false => says("Started"),
-            }
-        });
+        let main = move |request: &Value| match is_last_prompt(request, "Again") {
+            true => says("Back"),
+            false if goes_on => Turn::Silent,
+            false => says("Started"),
+        };
+        let bed = scouting_with(&command, main, rules);
         let (mut client, session) = bed.seated();
         let id = client.begin_prompt(&session, "Send a scout");
         if !goes_on {
@@ -92,6 +92,9 @@ fn cancel_ends_sub_agents_in_the_background() {
         let sent = bed.last_request()["messages"].to_string();
         assert!(sent.contains("the user cancelled"), "{sent}");
         assert!(!bed.work("late").exists());
+        // The user is not asked whether to do what they have asked for.
+        let seen = json!(client.seen).to_string();
+        assert!(!seen.contains("cancel_task"), "{seen}");
     }
 }
 
