@@ -100,7 +100,7 @@ struct Connection {
     client: Arc<Client>,
     host: Arc<dyn Host>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
-    /// Closed sessions that have had no prompt, so that there is no record of them.
+    /// Closed sessions without a prompt, which are not recorded.
     unrecorded: Mutex<HashSet<String>>,
     queues: Queues,
     /// Ids of requests that are worked on, as JSON; the session for prompts.

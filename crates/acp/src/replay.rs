@@ -26,7 +26,7 @@ pub(crate) struct Replay {
     /// Whether the session can continue with calls that have no result. Otherwise they have
     /// failed.
     pub(crate) can_continue: bool,
-    /// What calls have changed, if that is recorded.
+    /// Recorded changes of calls, if there are any.
     pub(crate) recorded: Option<Session>,
     pub(crate) sub_agents: Vec<SubAgent>,
 }

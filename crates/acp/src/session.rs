@@ -65,7 +65,7 @@ struct State {
     stopped: Vec<String>,
 }
 
-/// What stays when a session is opened again.
+/// State that is kept when a session is opened again.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
     choices: Choices,
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Whether there is no record of the session, because it has had no prompt.
+    /// Whether the session is not recorded yet, because it has had no prompt.
     pub(crate) fn is_unrecorded(&self) -> bool {
         let state = self.lock();
         let seat = state.seat.as_ref();

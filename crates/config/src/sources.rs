@@ -154,7 +154,7 @@ pub(crate) struct Sources {
     /// Every file that was looked for, whether it exists or not, and the links on the way
     /// to it.
     pub(crate) searched_files: Vec<PathBuf>,
-    /// Why a file is not used.
+    /// Reasons why files are not used.
     problems: Vec<String>,
     /// Variables and folders of the process.
     pub(crate) environment: Environment,

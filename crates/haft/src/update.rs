@@ -1,4 +1,4 @@
-//! What a running call shows before its reply.
+//! Partial results of a running call.
 
 use crate::Content;
 use std::sync::Arc;

@@ -90,7 +90,9 @@ fn instructions(runtime: &Runtime) -> String {
     let folder = runtime.work_dir();
     let folder = haft::ops::text::decode::visible(&folder.to_string_lossy()).replace('\n', "\\n");
     let guidance = runtime.guidance();
-    format!("Work folder: {folder}\n\n{guidance}").trim_end().to_owned()
+    format!("Work folder: {folder}\n\n{guidance}")
+        .trim_end()
+        .to_owned()
 }
 
 impl ServerHandler for Handler {

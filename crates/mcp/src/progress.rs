@@ -274,7 +274,10 @@ mod tests {
         assert_eq!(totals, [None, four, four, four, four]);
         assert_eq!((reported[1].0, reported[4].0), (1.0, 3.0));
         let shares = reported.split_off(1);
-        assert!(shares.is_sorted_by(|one, next| one.0 < next.0), "{shares:?}");
+        assert!(
+            shares.is_sorted_by(|one, next| one.0 < next.0),
+            "{shares:?}"
+        );
     }
 
     #[test]

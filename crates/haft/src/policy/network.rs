@@ -214,8 +214,8 @@ struct Decided {
 
 impl Decided {
     fn by(rule: &Rule, host: &str) -> Self {
-        // The model chose the name that the user's answer is about, and nobody saw its
-        // address.
+        // The model chose the name that the user's answer is about, and the user did not see
+        // its address.
         let is_known = !rule.location().is_answer() || is_address(host);
         Self {
             verdict: rule.verdict(),

@@ -29,7 +29,7 @@ pub(super) struct Report {
 
 /// A message that arrives before the result of a call.
 pub(super) enum Interim {
-    /// Progress.
+    /// Progress of the call.
     Progress(Report),
     /// A question to the user, and the channel for the answer.
     Question(Box<ElicitRequestParams>, oneshot::Sender<ElicitResult>),

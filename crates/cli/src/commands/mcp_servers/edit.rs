@@ -49,7 +49,7 @@ pub(super) fn remove(shared: &Shared, args: &Remove) -> Result<Exit, Failure> {
 /// Returns the file that the user's servers are in.
 pub(super) fn own(shared: &Shared) -> Result<OwnServers, Failure> {
     OwnServers::new(&shared.flags(), env::read()).ok_or_else(|| {
-        Failure::failed("there is no config folder for your own haft.yaml")
+        Failure::failed("cannot find the config folder for your own haft.yaml")
             .hint("set HOME or XDG_CONFIG_HOME")
     })
 }
