@@ -5,6 +5,8 @@ use crate::bed::{Bed, lines, text};
 use crate::mcp::Client;
 use haft_testing::model::{ModelReply, Turn};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 
 fn run(id: &str, line: &str) -> ModelReply {
     ModelReply::calling(id, "bash", &json!({ "command": line }))
@@ -152,6 +154,27 @@ fn a_client_is_asked_by_elicitation_only_if_something_is_lost() {
     assert!(question.contains("deleted"), "{question}");
     assert!(made.to_string().contains("reverted, because"), "{made}");
     assert_eq!(bed.read("old/a.txt").unwrap(), "mine\n");
+}
+
+#[test]
+fn a_second_look_leaves_the_network_as_it_is_and_a_rule_closes_it() {
+    let listener = TcpListener::bind(("127.0.0.2", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nreply\n");
+        }
+    });
+    let line =
+        json!({ "command": format!("rm -rf gone; curl -sS -m 10 http://{address}/ 2>&1; true") });
+    for (rules, is_reached) in [("", true), ("policy: [{ review: bash }]\n", false)] {
+        let bed = Bed::new();
+        bed.user(&format!("network: [127.0.0.2]\n{rules}"));
+        let mut client = Client::start(&bed, &[], &json!({ "elicitation": {} }));
+        let reply = client.calls("bash", &line).to_string();
+        assert_eq!(reply.contains("reply\\n"), is_reached, "{rules}: {reply}");
+    }
 }
 
 #[test]

@@ -266,17 +266,30 @@ fn a_host_is_opened_for_one_call() {
 
 #[test]
 fn a_granted_name_must_have_a_public_address() {
-    let bed = Bed::new();
-    let mut client = Client::start(&bed, &[], &elicits());
     let host = "metadata.google.internal";
-    let fetch = json!({
-        "command": format!("curl -sS -m 5 http://{host}/ 2>&1; true"),
-        "request_access": [format!("network {host}")],
-    });
-    let (_, done) = client.asked("bash", &fetch, &accept(None));
-    let noted = format!("[the sandbox refused connections to {host}:80");
-    assert!(done.to_string().contains(&noted), "{done}");
-    assert!(done.to_string().contains("is a metadata service"), "{done}");
+    let fetch = |access: &[String]| {
+        json!({
+            "command": format!("curl -sS -m 5 http://{host}/ 2>&1; true"),
+            "request_access": access,
+        })
+    };
+    for scope in [None, Some("session")] {
+        let bed = Bed::new();
+        let mut client = Client::start(&bed, &[], &elicits());
+        let request = fetch(&[format!("network {host}")]);
+        let (_, done) = client.asked("bash", &request, &accept(scope));
+        let noted = format!("[the sandbox refused connections to {host}:80");
+        assert!(done.to_string().contains(&noted), "{done}");
+        assert!(done.to_string().contains("is a metadata service"), "{done}");
+        if scope.is_some() {
+            // The rule of the session opens the name, but no private address of it.
+            let later = client.calls("bash", &fetch(&[]));
+            assert!(
+                later.to_string().contains("is a metadata service"),
+                "{later}"
+            );
+        }
+    }
 }
 
 #[test]
