@@ -54,7 +54,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All modes.
+    /// Every mode, the strictest first.
     pub const ALL: [Self; 3] = [Self::Plan, Self::Ask, Self::Auto];
 
     pub(crate) fn id(self) -> &'static str {

@@ -46,11 +46,7 @@ fn a_server_is_added_used_and_removed() {
         "-H",
         "X-Key: ${NOT_SET}",
     ]);
-    let list = bed.done(&["mcp", "list"]).out;
-    assert!(
-        list.contains("https://example.com/mcp") || own(&bed).contains("far"),
-        "{list}"
-    );
+    assert!(own(&bed).contains("far: { url: "), "{}", own(&bed));
     bed.done(&["mcp", "remove", "far"]);
     bed.done(&["mcp", "remove", "s"]);
     assert_eq!(own(&bed).trim_end(), "# mine\nquiet: false");
@@ -123,11 +119,14 @@ fn servers_in_the_project_file_of_other_agents_need_trust() {
     bed.write("work/.env", "WORD='from the file'\nOTHER=x\n");
     bed.write(
         "work/.mcp.json",
-        "{\n\t\"mcpServers\": {\n\t\t\"theirs\": { \"type\": \"stdio\", \"command\": \"./server.py\", \"envFile\": \".env\" },\n\t\t\"haft\": { \"command\": \"haft\", \"args\": [\"mcp\"] }\n\t},\n\t\"inputs\": []\n}\n",
+        "{\n\t\"mcpServers\": {\n\t\t\"theirs\": { \"type\": \"stdio\", \"command\": \"./server.py\", \"envFile\": \".env\" },\n\t\t\"needy\": { \"command\": \"./server.py\", \"env\": { \"WORD\": \"${WANTED}\" } },\n\t\t\"haft\": { \"command\": \"haft\", \"args\": [\"mcp\"] }\n\t},\n\t\"inputs\": []\n}\n",
     );
     let (names, beside) = bed.names();
     assert!(!names.iter().any(|name| name == "theirs_says"), "{names:?}");
     assert!(beside.contains("theirs (MCP server)"), "{beside}");
+    // Variables of the user are not read for it either.
+    let withheld = "mcpServers.needy is ignored: it needs variable WANTED, and this file is not";
+    assert!(beside.contains(withheld), "{beside}");
     assert_eq!(bed.starts("server.py"), 0);
     let shown = bed.haft(&["trust"]).out;
     assert!(shown.contains("gets the variables in"), "{shown}");

@@ -98,6 +98,21 @@ fn only_the_named_host_is_reached() {
 }
 
 #[test]
+fn the_password_of_the_proxy_is_not_shown_in_any_form() {
+    const SHOW: &str = "python3 -c 'import base64, os, urllib.parse as u
+at = u.urlsplit(os.environ[\"HTTP_PROXY\"])
+sent = base64.b64encode(f\"{at.username}:{at.password}\".encode()).decode()
+print(\"named\", at.username, \"sent\", sent)'";
+    in_each(full(), |bed| {
+        let shown = bed.bash_with(&["--network", "127.0.0.2"], SHOW);
+        assert!(
+            shown.has("named ****") && shown.has("sent ****"),
+            "{shown:?}"
+        );
+    });
+}
+
+#[test]
 fn a_name_is_not_looked_up_unless_it_is_open() {
     in_each(full(), |bed| {
         let closed = bed.bash("curl -sS -m 10 http://no-such-host.example/; python3 -c 'import urllib.request as u; u.urlopen(\"https://other.example/\", timeout=9)'");

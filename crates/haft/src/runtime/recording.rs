@@ -1,7 +1,6 @@
 //! Recording what a call changes, from its start to the end of everything it started.
 
-use super::second_look::is_by_default;
-use super::second_look::needs_review;
+use super::second_look::{is_by_default, needs_review};
 use super::session::SharedSettings;
 use super::{Call, Runtime, Session};
 use crate::commands::CommandLocation;

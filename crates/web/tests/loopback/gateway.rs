@@ -361,11 +361,7 @@ async fn tunnels_count_as_connections_and_end_with_the_session() {
         assert_eq!(&head, b"HTTP/1.1 200");
         tunnels.push(stream);
     }
-    assert_eq!(
-        bed.says(tunnel.as_bytes()).await,
-        "",
-        "there is no room for more"
-    );
+    assert_eq!(bed.says(tunnel.as_bytes()).await, "", "it has to wait");
     bed._serving = Box::new(());
     let mut rest = Vec::new();
     tunnels[0].read_to_end(&mut rest).await.unwrap();
