@@ -22,6 +22,7 @@ mod tests;
 mod variables;
 mod walk;
 
+pub(crate) use config_gate::Created;
 pub use config_gate::{ConfigGate, RefusedConfig};
 pub(crate) use control_files::{Control, control_of, in_folder};
 pub use controls::Controls;
@@ -56,6 +57,15 @@ pub fn repositories(root: &Path) -> Controls {
     let registry = Registry::new(root);
     registry.look(Since::Start);
     registry.guarded(None)
+}
+
+/// Whether git would obey something at this path in a complete repository, and nothing is
+/// there.
+pub(crate) fn is_missing_control(path: &Path) -> bool {
+    let is_control = |name: &OsStr| CONTROL.iter().any(|control| name == *control);
+    path.file_name().is_some_and(is_control)
+        && kind(path).is_none()
+        && path.parent().is_some_and(shape::is_whole)
 }
 
 /// Returns the type of file at a path, without following links.

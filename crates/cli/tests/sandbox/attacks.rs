@@ -68,13 +68,38 @@ fn git_cannot_be_redirected() {
             "echo evil >> a/b/c/d/e/deep/.git/config",
         ]);
         assert!(did.is_empty(), "{did:?}");
-        for made in [
-            "mkdir .git/hooks; echo evil > .git/hooks/pre-commit",
-            "echo ../evil > .git/commondir",
-            "echo evil > .git/config.worktree",
-        ] {
-            let answer = server.bash(made);
-            assert!(answer.has("was moved to"), "{made}: {answer:?}");
+        for record in [true, false] {
+            bed.user(&format!("effects: {{ record: {record} }}\n"));
+            let mut server = bed.serve();
+            // Nothing of it exists, not even while the command runs.
+            for (made, path) in [
+                ("echo evil > @; ls @", ".git/commondir"),
+                (
+                    "echo evil > .git/new; mv -T .git/new @; ls @",
+                    ".git/commondir",
+                ),
+                (
+                    "echo evil > .git/new; ln .git/new @; ls @",
+                    ".git/commondir",
+                ),
+                ("ln -s @ way; echo evil > way; ls @", ".git/commondir"),
+                ("mkfifo @; ls @", ".git/config.worktree"),
+                ("ln -s ../scripts @; ls @", ".git/hooks"),
+                ("mv -T scripts @; ls @", ".git/hooks"),
+                (
+                    "mkdir .git/hooks; echo evil > @; ls @",
+                    ".git/hooks/pre-commit",
+                ),
+                (
+                    "cd .git; mkdir hooks; cd hooks; cp /bin/true pre-commit; ls pre-commit",
+                    ".git/hooks/pre-commit",
+                ),
+            ] {
+                let answer = server.bash(&made.replace('@', path));
+                let note = format!("[protected: {path} was not created, because git would obey it");
+                assert!(answer.has(&note), "{made}: {answer:?}");
+                assert!(answer.has("ls: cannot access"), "{made}: {answer:?}");
+            }
         }
         for gone in ["hooks", "commondir", "config.worktree"] {
             assert!(!bed.has(&format!("work/.git/{gone}")), "{gone}");

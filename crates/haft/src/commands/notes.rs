@@ -292,6 +292,13 @@ fn note_about(finding: &Finding, cx: &Session) -> String {
         Finding::GitControlChanged { path } => {
             format!("[changed: {} (git obeys it)]", cx.shown(path))
         }
+        Finding::ConfigRefused(RefusedConfig {
+            path,
+            objection: Objection::New,
+        }) => format!(
+            "[protected: {} was not created, because git would obey it, the user's too; if it is needed, ask the user to create it]",
+            cx.shown(path)
+        ),
         Finding::ConfigRefused(RefusedConfig { path, objection }) => format!(
             "[protected: {} was not changed: {}]",
             cx.shown(path),
@@ -350,6 +357,7 @@ fn why_refused(objection: &Objection) -> String {
             "its present content is not a valid git configuration; ask the user to repair it"
                 .to_owned()
         }
+        Objection::New => "git would obey it".to_owned(),
         Objection::TooLong => "the new content is longer than 1 MiB".to_owned(),
         Objection::Conflict => {
             "another program changed it at the same time; run the git command again".to_owned()

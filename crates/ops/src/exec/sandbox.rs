@@ -11,7 +11,7 @@ use super::survey::{self, Names};
 use crate::blocking::{self, Weight};
 use crate::executor::sandbox::{self, Confinement, Enforcement, Helper, Level, Plan, Request};
 use crate::executor::{Program, Refusal};
-use crate::git::{ConfigGate, Controls, Registry};
+use crate::git::{self, ConfigGate, Controls, Registry};
 use crate::scope::{self, Identity, PathFilter, Root};
 use crate::{Result, private};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -279,7 +279,12 @@ impl Sandbox {
         self.monitor.remember_protected(plan.protected());
         // These are the identities that the supervisor will insist on.
         self.check(plan.found().map(|(_, found)| Some(found)))?;
-        let gate = Arc::new(ConfigGate::new(plan.configs().iter().cloned()));
+        let watched = plan.watched().iter().map(|watched| &watched.path);
+        let missing = watched.filter(|path| git::is_missing_control(path));
+        let gate = Arc::new(ConfigGate::new(
+            plan.configs().iter().cloned(),
+            missing.cloned(),
+        ));
         Ok(Confined {
             gate,
             confinement: Confinement { strength, plan },

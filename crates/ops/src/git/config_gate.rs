@@ -1,5 +1,6 @@
 //! The way through the protection of git configurations: commands may change harmless
-//! variables in them.
+//! variables in them. It also closes what no mount can: names that git would obey and that
+//! do not exist.
 //!
 //! ```text
 //! git in the sandbox: creates config.lock, reads config, writes config.lock,
@@ -13,6 +14,10 @@
 //! arguments of a call, or `config.lock`, while haft looks at them: haft publishes what it has
 //! read itself (`publish`), or nothing. Every call that haft does not answer goes on to the
 //! kernel and fails.
+//!
+//! A missing name is closed by refusing the calls that would create it. A command could
+//! change the arguments of a call after haft has looked at them; what it creates that way is
+//! moved out after the command.
 
 use super::judgement::{Objection, judge};
 use super::publish::{self, Config};
@@ -27,12 +32,25 @@ const MAX_REFUSED: usize = 20;
 /// What git appends to the name of a file for its new content.
 const LOCK: &str = ".lock";
 
+const HOOKS: &str = "hooks";
+
+/// What a call is about to create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Created {
+    /// A new folder, which is empty.
+    Folder,
+    /// Anything else, with any content.
+    Other,
+}
+
 /// Git configurations that a command may change as far as that is harmless, and what it tried
 /// beyond that.
 #[derive(Debug, Default)]
 pub struct ConfigGate {
     /// Real paths.
     configs: BTreeSet<PathBuf>,
+    /// Real paths of what git would obey in these repositories if it existed.
+    missing: BTreeSet<PathBuf>,
     seen: Mutex<Seen>,
 }
 
@@ -53,19 +71,34 @@ pub struct RefusedConfig {
 }
 
 impl ConfigGate {
-    /// Creates a gate for these files.
+    /// Creates a gate for these files, and for what is missing in their repositories.
     #[must_use]
-    pub fn new(configs: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn new(
+        configs: impl IntoIterator<Item = PathBuf>,
+        missing: impl IntoIterator<Item = PathBuf>,
+    ) -> Self {
         Self {
             configs: configs.into_iter().collect(),
+            missing: missing.into_iter().collect(),
             seen: Mutex::default(),
         }
     }
 
-    /// Whether there is nothing to let through.
+    /// Whether there is nothing to let through and nothing to close.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.configs.is_empty()
+        self.configs.is_empty() && self.missing.is_empty()
+    }
+
+    /// Whether git would obey what a call is about to create at a real path.
+    pub(crate) fn closes(&self, path: &Path, what: Created) -> bool {
+        if self.missing.contains(path) {
+            // `git init` creates a folder for hooks, and samples in it.
+            return what != Created::Folder || !path.ends_with(HOOKS);
+        }
+        let is_sample = || path.extension().is_some_and(|suffix| suffix == "sample");
+        let folder = path.parent();
+        folder.is_some_and(|folder| self.missing.contains(folder)) && !is_sample()
     }
 
     /// Whether a real path is one of the configurations.
@@ -131,5 +164,34 @@ impl ConfigGate {
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_would_obey_is_closed_and_nothing_else() {
+        let missing = ["/w/.git/hooks", "/w/.git/commondir"].map(PathBuf::from);
+        let gate = ConfigGate::new([], missing);
+        for (path, created) in [
+            ("/w/.git/commondir", Created::Other),
+            ("/w/.git/commondir", Created::Folder),
+            // Such as a link to a folder with hooks.
+            ("/w/.git/hooks", Created::Other),
+            ("/w/.git/hooks/pre-commit", Created::Other),
+        ] {
+            assert!(gate.closes(Path::new(path), created), "{path}");
+        }
+        for (path, created) in [
+            ("/w/.git/hooks", Created::Folder),
+            ("/w/.git/hooks/pre-commit.sample", Created::Other),
+            ("/w/.git/config.worktree", Created::Other),
+            ("/w/hooks/pre-commit", Created::Other),
+            ("/w/.git/HEAD.lock", Created::Other),
+        ] {
+            assert!(!gate.closes(Path::new(path), created), "{path}");
+        }
     }
 }

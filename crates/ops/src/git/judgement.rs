@@ -23,6 +23,8 @@ pub enum Objection {
     PresentNotValid,
     /// It is too long.
     TooLong,
+    /// git would obey it, and it did not exist.
+    New,
     /// The file has changed since the command began to change it.
     Conflict,
     /// The new content could not be published.

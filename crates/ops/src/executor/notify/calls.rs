@@ -71,15 +71,28 @@ pub(super) const ALWAYS: &[c_long] = &[
     libc::SYS_lchown,
 ];
 
-/// Of these, the calls with which git changes a configuration.
+/// Of these, the calls with which git changes a configuration, or with which a command could
+/// create one.
 pub(super) const OF_GIT: &[c_long] = &[
+    libc::SYS_openat2,
     libc::SYS_renameat,
     libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mknodat,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     FCHMODAT2,
     #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
     libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
 ];
@@ -127,7 +140,8 @@ pub(super) enum Last {
 /// Effect of a call on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Creates anything but a symbolic link.
+    CreateFolder,
+    /// Creates anything but a folder and a symbolic link.
     Create,
     /// Creates it as a symbolic link.
     CreateLink,
@@ -208,7 +222,8 @@ pub(super) fn decode(number: c_long, arguments: [u64; 6]) -> Option<Call> {
             to: at(c, d),
         }),
         libc::SYS_symlinkat => change(at(b, c), Last::Kept, Act::CreateLink),
-        libc::SYS_mkdirat | libc::SYS_mknodat => change(at(a, b), Last::Kept, Act::Create),
+        libc::SYS_mkdirat => change(at(a, b), Last::Kept, Act::CreateFolder),
+        libc::SYS_mknodat => change(at(a, b), Last::Kept, Act::Create),
         libc::SYS_bind => Some(Call::Bind {
             address: b,
             length: c,
@@ -255,7 +270,8 @@ fn decode_old(number: c_long, [a, b, ..]: [u64; 6]) -> Option<Call> {
             to: here(b),
         }),
         libc::SYS_symlink => change(here(b), Last::Kept, Act::CreateLink),
-        libc::SYS_mkdir | libc::SYS_mknod => change(here(a), Last::Kept, Act::Create),
+        libc::SYS_mkdir => change(here(a), Last::Kept, Act::CreateFolder),
+        libc::SYS_mknod => change(here(a), Last::Kept, Act::Create),
         libc::SYS_chmod => change(here(a), Last::Followed, Act::Mode(mode(b))),
         libc::SYS_chown => change(here(a), Last::Followed, Act::Attributes),
         libc::SYS_lchown => change(here(a), Last::Kept, Act::Attributes),

@@ -32,6 +32,10 @@ impl<'a> Configs<'a> {
         }
     }
 
+    pub(super) fn gate(&self) -> &'a ConfigGate {
+        self.gate
+    }
+
     /// Handles a call. Returns `None` if it is not about a configuration, or if the kernel is
     /// to decide.
     pub(super) fn handle(

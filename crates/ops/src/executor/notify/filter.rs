@@ -1,12 +1,11 @@
 //! The filter that decides which system calls are notified. It sees the open flags, so that
 //! opening a file for reading never leaves the kernel.
 
-use super::calls::{ALWAYS, IS_NEW, OF_GIT, OPENS, WRITES};
+use super::calls::{ALWAYS, OF_GIT, OPENS, WRITES};
 use crate::executor::wire::Notified;
 use libc::{c_long, sock_filter};
 
 const LOAD: u16 = 0x20;
-const AND: u16 = 0x54;
 const IF_EQUAL: u16 = 0x15;
 const IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
@@ -38,23 +37,22 @@ pub(super) fn program(notified: Notified) -> Vec<sock_filter> {
         lines.push(jump(IF_EQUAL, lines.len(), notify, word(*number)));
     }
     lines.push(line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
+    let wanted = match notified {
+        Notified::Changes => WRITES,
+        Notified::GitConfigs => libc::O_CREAT,
+    };
     for (_, flags) in OPENS {
         lines.push(line(LOAD, 0, 0, argument(*flags)));
-        match notified {
-            // Ignore `O_PATH`, notify if it writes.
-            Notified::Changes => {
-                let path = libc::O_PATH.cast_unsigned();
-                // Backwards jumps do not exist, so the end of the block allows.
-                lines.push(jump(IF_ANY_BIT, lines.len(), lines.len() + 2, path));
-                let writes = WRITES.cast_unsigned();
-                lines.push(jump(IF_ANY_BIT, lines.len(), notify, writes));
-            }
-            Notified::GitConfigs => {
-                let is_new = IS_NEW.cast_unsigned();
-                lines.push(line(AND, 0, 0, is_new));
-                lines.push(jump(IF_EQUAL, lines.len(), notify, is_new));
-            }
-        }
+        // Ignore `O_PATH`.
+        let path = libc::O_PATH.cast_unsigned();
+        // Backwards jumps do not exist, so the end of the block allows.
+        lines.push(jump(IF_ANY_BIT, lines.len(), lines.len() + 2, path));
+        lines.push(jump(
+            IF_ANY_BIT,
+            lines.len(),
+            notify,
+            wanted.cast_unsigned(),
+        ));
         lines.push(line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     }
     debug_assert_eq!(lines.len(), notify);
@@ -96,10 +94,6 @@ mod tests {
                 LOAD => {
                     let from = now.k as usize;
                     held = u32::from_ne_bytes(data[from..from + 4].try_into().unwrap());
-                    continue;
-                }
-                AND => {
-                    held &= now.k;
                     continue;
                 }
                 IF_EQUAL => held == now.k,
@@ -165,7 +159,8 @@ mod tests {
         assert!(openat(
             libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC
         ));
-        for quiet in [libc::O_RDONLY, libc::O_RDWR | libc::O_CREAT, libc::O_EXCL] {
+        assert!(openat(libc::O_WRONLY | libc::O_CREAT));
+        for quiet in [libc::O_RDONLY, libc::O_RDWR | libc::O_TRUNC, libc::O_EXCL] {
             assert!(!openat(quiet), "{quiet:o}");
         }
         for number in OF_GIT {

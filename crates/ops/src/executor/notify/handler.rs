@@ -8,7 +8,7 @@ use super::resolve::{self, Resolver, Slash};
 use super::target;
 use super::underway::Underway;
 use crate::effects::{Incomplete, Opened, Recorder, Recording, Touch};
-use crate::git::ConfigGate;
+use crate::git::{ConfigGate, Created, Objection};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, FileType};
 use rustix::io::Errno;
@@ -202,26 +202,27 @@ fn handle(
             return Ok(Effect::Answered(answer));
         }
     }
-    let Some(recorder) = recorder else {
+    let gate = tools.configs.as_ref().map(|configs| configs.gate());
+    if recorder.is_none() && gate.is_none() {
         return Ok(Effect::Usual);
-    };
+    }
     let mut change = Change {
         resolver: tools.resolver,
         listener: tools.listener,
         thread: notification.thread,
-        recorder: &recorder,
+        recorder: recorder.as_deref(),
+        gate,
     };
     match call {
-        Call::Open { place, flags } => change.open(place, flags, Slash::Root)?,
-        Call::Open2 { place, how } => change.open2(place, how)?,
-        Call::Change { place, last, act } => change.one(place, last, act)?,
+        Call::Open { place, flags } => change.open(place, flags, Slash::Root),
+        Call::Open2 { place, how } => change.open2(place, how),
+        Call::Change { place, last, act } => change.one(place, last, act),
         Call::Rename { from, to, way } => {
-            return change.rename(from, to, way == Way::Exchange, tools.underway);
+            change.rename(from, to, way == Way::Exchange, tools.underway)
         }
-        Call::Link { from, last, to } => change.link(from, last, to)?,
-        Call::Bind { address, length } => change.bind(address, length)?,
+        Call::Link { from, last, to } => change.link(from, last, to),
+        Call::Bind { address, length } => change.bind(address, length),
     }
-    Ok(Effect::Usual)
 }
 
 /// One call that is about to change something.
@@ -229,15 +230,17 @@ struct Change<'a> {
     resolver: &'a mut Resolver,
     listener: &'a Listener,
     thread: u32,
-    recorder: &'a Recorder,
+    /// What keeps the content, if changes are recorded.
+    recorder: Option<&'a Recorder>,
+    gate: Option<&'a ConfigGate>,
 }
 
 impl Change<'_> {
-    fn open(&mut self, place: Place, flags: i32, slash: Slash) -> io::Result<()> {
+    fn open(&mut self, place: Place, flags: i32, slash: Slash) -> io::Result<Effect> {
         let has = |wanted: i32| flags & wanted == wanted;
         // Without a name there is nothing to restore; `linkat` gives it one.
         if has(libc::O_PATH) || has(libc::O_TMPFILE) {
-            return Ok(());
+            return Ok(Effect::Usual);
         }
         let is_new = has(libc::O_CREAT | libc::O_EXCL);
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || has(libc::O_TRUNC);
@@ -247,26 +250,36 @@ impl Change<'_> {
             false => Touch::Content,
         };
         let is_followed = !is_new && !has(libc::O_NOFOLLOW);
-        let last = match is_followed {
-            true => Last::Unknown,
-            false => Last::Kept,
+        let last = match (is_followed, self.recorder) {
+            (true, Some(_)) => Last::Unknown,
+            (true, None) => Last::Followed,
+            (false, _) => Last::Kept,
         };
-        let Some(path) = self.find(place, last, slash)? else {
-            return Ok(());
+        let Some(mut path) = self.find(place, last, slash)? else {
+            return Ok(Effect::Usual);
         };
-        if !is_followed {
-            self.recorder.before(&path, touch);
-        } else if self.recorder.before_open(&path, touch) == Opened::Link
-            && let Some(path) = self.find(place, Last::Followed, slash)?
+        if last != Last::Unknown {
+            self.record(&path, touch);
+        } else if let Some(recorder) = self.recorder
+            && recorder.before_open(&path, touch) == Opened::Link
         {
-            self.recorder.before(&path, touch);
+            path = match self.find(place, Last::Followed, slash)? {
+                Some(path) => path,
+                None => return Ok(Effect::Usual),
+            };
+            recorder.before(&path, touch);
         }
-        Ok(())
+        Ok(
+            match has(libc::O_CREAT) && self.closes(&path, Created::Other) {
+                true => Effect::Answered(Answer::Denied),
+                false => Effect::Usual,
+            },
+        )
     }
 
-    fn open2(&mut self, place: Place, how: u64) -> io::Result<()> {
+    fn open2(&mut self, place: Place, how: u64) -> io::Result<Effect> {
         let Some(bytes) = target::bytes::<24>(self.thread, how)? else {
-            return Ok(());
+            return Ok(Effect::Usual);
         };
         let (flags, rest) = bytes.split_at(8);
         let resolve = rest.split_at(8).1;
@@ -274,7 +287,7 @@ impl Change<'_> {
         // Flags beyond 32 bits make the call fail.
         let flags = i32::try_from(number(flags)).unwrap_or(0);
         if flags & calls::WRITES == 0 {
-            return Ok(());
+            return Ok(Effect::Usual);
         }
         let slash = match number(resolve) & libc::RESOLVE_IN_ROOT {
             0 => Slash::Root,
@@ -283,20 +296,25 @@ impl Change<'_> {
         self.open(place, flags, slash)
     }
 
-    fn one(&mut self, place: Place, last: Last, act: Act) -> io::Result<()> {
+    fn one(&mut self, place: Place, last: Last, act: Act) -> io::Result<Effect> {
         if act == Act::CreateLink {
             resolve::forget_folders();
         }
-        if let Some(path) = self.find(place, last, Slash::Root)? {
-            let touch = match act {
-                Act::Create | Act::CreateLink => Touch::Create,
-                Act::Remove => Touch::Remove,
-                Act::Content => Touch::Content,
-                Act::Attributes | Act::Mode(_) => Touch::Attributes,
-            };
-            self.recorder.before(&path, touch);
+        let Some(path) = self.find(place, last, Slash::Root)? else {
+            return Ok(Effect::Usual);
+        };
+        let (touch, created) = match act {
+            Act::CreateFolder => (Touch::Create, Some(Created::Folder)),
+            Act::Create | Act::CreateLink => (Touch::Create, Some(Created::Other)),
+            Act::Remove => (Touch::Remove, None),
+            Act::Content => (Touch::Content, None),
+            Act::Attributes | Act::Mode(_) => (Touch::Attributes, None),
+        };
+        if created.is_some_and(|created| self.closes(&path, created)) {
+            return Ok(Effect::Answered(Answer::Denied));
         }
-        Ok(())
+        self.record(&path, touch);
+        Ok(Effect::Usual)
     }
 
     fn rename(
@@ -309,7 +327,13 @@ impl Change<'_> {
         let Some(mut ends) = self.both(from, to)? else {
             return Ok(Effect::Usual);
         };
-        let recorder = self.recorder;
+        let is_closed = self.closes(&ends.1, Created::Other);
+        if is_closed || exchange && self.closes(&ends.0, Created::Other) {
+            return Ok(Effect::Answered(Answer::Denied));
+        }
+        let Some(recorder) = self.recorder else {
+            return Ok(Effect::Usual);
+        };
         let is_covered = recorder.covers(&ends.0) || recorder.covers(&ends.1);
         let moves_folder = exchange || kind(&ends.0) == Some(FileType::Directory);
         if is_covered && moves_folder {
@@ -351,12 +375,15 @@ impl Change<'_> {
         Ok(find(from)?.zip(find(to)?))
     }
 
-    fn link(&mut self, from: Place, last: Last, to: Place) -> io::Result<()> {
+    fn link(&mut self, from: Place, last: Last, to: Place) -> io::Result<Effect> {
         // The new name may be that of a symbolic link.
         resolve::forget_folders();
         let Some(to) = self.find(to, Last::Kept, Slash::Root)? else {
-            return Ok(());
+            return Ok(Effect::Usual);
         };
+        if self.closes(&to, Created::Other) {
+            return Ok(Effect::Answered(Answer::Denied));
+        }
         let everything = |_: &Path| true;
         let from = self
             .resolver
@@ -366,42 +393,66 @@ impl Change<'_> {
             // A file that had no name.
             None => Touch::Create,
         };
-        self.recorder.before(&to, touch);
-        Ok(())
+        self.record(&to, touch);
+        Ok(Effect::Usual)
     }
 
     /// Creating a UNIX socket creates a file.
-    fn bind(&mut self, address: u64, length: u64) -> io::Result<()> {
+    fn bind(&mut self, address: u64, length: u64) -> io::Result<Effect> {
+        let Some(recorder) = self.recorder else {
+            return Ok(Effect::Usual);
+        };
         let length = usize::try_from(length).unwrap_or(0);
         if !(FAMILY_BYTES + 1..=SOCKET_ADDRESS).contains(&length) {
-            return Ok(());
+            return Ok(Effect::Usual);
         }
         let mut bytes = [0; SOCKET_ADDRESS];
         let bytes = bytes.get_mut(..length).unwrap_or_default();
         let read = super::raw::read_memory(self.thread, address, bytes)?;
         let Some((family, path)) = bytes.get(..read).and_then(|b| b.split_first_chunk::<2>())
         else {
-            return Ok(());
+            return Ok(Effect::Usual);
         };
         let is_unix = i32::from(u16::from_ne_bytes(*family)) == libc::AF_UNIX;
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
         // Without a path, the socket has only a name in memory.
         if !is_unix || path.is_empty() {
-            return Ok(());
+            return Ok(Effect::Usual);
         }
-        let covers = |path: &Path| self.recorder.covers(path);
+        let covers = |path: &Path| recorder.covers(path);
         let (last, slash) = (Last::Kept, Slash::Root);
         let found = self
             .resolver
             .follow(self.thread, Base::Cwd, path, last, slash, &covers)?;
         if let Some(path) = found {
-            self.recorder.before(&path, Touch::Create);
+            recorder.before(&path, Touch::Create);
         }
-        Ok(())
+        Ok(Effect::Usual)
+    }
+
+    fn record(&self, path: &Path, touch: Touch<'_>) {
+        if let Some(recorder) = self.recorder {
+            recorder.before(path, touch);
+        }
+    }
+
+    /// Whether nothing may be created at a path, because git would obey it. Notes it for the
+    /// reply.
+    fn closes(&self, path: &Path, created: Created) -> bool {
+        let gate = self.gate.filter(|gate| gate.closes(path, created));
+        if let Some(gate) = gate {
+            gate.refuse(path, Objection::New);
+        }
+        gate.is_some()
     }
 
     fn find(&mut self, place: Place, last: Last, slash: Slash) -> io::Result<Option<PathBuf>> {
-        let covers = |path: &Path| self.recorder.covers(path);
+        let covers = |path: &Path| {
+            self.recorder.is_some_and(|recorder| recorder.covers(path))
+                || self
+                    .gate
+                    .is_some_and(|gate| gate.closes(path, Created::Other))
+        };
         self.resolver
             .resolve(self.thread, place, last, slash, &covers)
     }
