@@ -34,7 +34,7 @@ const LOCK: &str = ".lock";
 
 const HOOKS: &str = "hooks";
 
-/// What a call is about to create.
+/// Kind of file that a call is about to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Created {
     /// A new folder, which is empty.

@@ -230,7 +230,7 @@ struct Change<'a> {
     resolver: &'a mut Resolver,
     listener: &'a Listener,
     thread: u32,
-    /// What keeps the content, if changes are recorded.
+    /// Keeps old content, if changes are recorded.
     recorder: Option<&'a Recorder>,
     gate: Option<&'a ConfigGate>,
 }
