@@ -27,6 +27,7 @@ mod raw;
 mod resolve;
 mod target;
 mod underway;
+mod waiting;
 
 use super::handle;
 use super::wire::Notified;
