@@ -44,6 +44,7 @@ pub use environment::{Environment, Process};
 pub use failure::{Cause, Failure};
 pub use file::{APPROVE, EFFORTS, LEVELS, MODES};
 pub use flags::Flags;
+pub use own_file::edit_file;
 pub use own_rules::OwnRules;
 pub use own_servers::{NewServer, OwnServers};
 pub use paths::{FolderChoice, Paths};

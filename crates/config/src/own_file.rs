@@ -32,47 +32,58 @@ impl OwnFile {
     }
 
     /// Replaces the text with what `edit` makes of it; `None` leaves it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the user's own file, outside every scope"
-    )]
     pub(crate) fn edit(
         &self,
         edit: impl FnOnce(&str) -> Result<Option<String>, Failure>,
     ) -> Result<(), Failure> {
-        // A file that is a link stays one.
-        let file = haft::ops::scope::real(&self.0).unwrap_or_else(|| self.0.clone());
-        let shown = self.shown();
-        let fail =
-            |error: std::io::Error| Failure::failed(format!("cannot write {shown}: {error}"));
-        let folder = file.parent().unwrap_or(Path::new("/"));
-        if !folder.is_dir() {
-            private::folder(folder).map_err(fail)?;
-        }
-        // Locked, so that two processes cannot overwrite each other's changes.
-        let folder_handle = std::fs::File::open(folder).map_err(fail)?;
-        folder_handle.lock().map_err(fail)?;
-        let old = read::read(&file, &shown, read::Links::Followed)?;
-        let mode = old.is_some().then(|| std::fs::metadata(&file)).transpose();
-        let mode = mode.map_err(fail)?.map(|facts| facts.permissions());
-        let Some(new) = edit(&old.unwrap_or_default())? else {
-            return Ok(());
-        };
-        let replace = || -> std::io::Result<()> {
-            let mut temporary = tempfile::Builder::new()
-                .prefix(".haft-")
-                .suffix(".tmp")
-                .tempfile_in(folder)?;
-            temporary.write_all(new.as_bytes())?;
-            if let Some(mode) = mode {
-                temporary.as_file().set_permissions(mode)?;
-            }
-            temporary.as_file().sync_all()?;
-            temporary.persist(&file)?;
-            folder_handle.sync_all()
-        };
-        replace().map_err(fail)
+        edit_file(&self.0, edit)
     }
+}
+
+/// Replaces the text of a settings file with what `edit` makes of it; `None` leaves it. A file
+/// that does not exist is empty.
+///
+/// # Errors
+/// The file cannot be read or written, or `edit` has failed.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user's own file, outside every scope"
+)]
+pub fn edit_file<E: From<Failure>>(
+    path: &Path,
+    edit: impl FnOnce(&str) -> Result<Option<String>, E>,
+) -> Result<(), E> {
+    // A file that is a link stays one.
+    let file = haft::ops::scope::real(path).unwrap_or_else(|| path.to_owned());
+    let shown = path.display().to_string();
+    let fail = |error: std::io::Error| Failure::failed(format!("cannot write {shown}: {error}"));
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    if !folder.is_dir() {
+        private::folder(folder).map_err(fail)?;
+    }
+    // Locked, so that two processes cannot overwrite each other's changes.
+    let folder_handle = std::fs::File::open(folder).map_err(fail)?;
+    folder_handle.lock().map_err(fail)?;
+    let old = read::read(&file, &shown, read::Links::Followed)?;
+    let mode = old.is_some().then(|| std::fs::metadata(&file)).transpose();
+    let mode = mode.map_err(fail)?.map(|facts| facts.permissions());
+    let Some(new) = edit(&old.unwrap_or_default())? else {
+        return Ok(());
+    };
+    let replace = || -> std::io::Result<()> {
+        let mut temporary = tempfile::Builder::new()
+            .prefix(".haft-")
+            .suffix(".tmp")
+            .tempfile_in(folder)?;
+        temporary.write_all(new.as_bytes())?;
+        if let Some(mode) = mode {
+            temporary.as_file().set_permissions(mode)?;
+        }
+        temporary.as_file().sync_all()?;
+        temporary.persist(&file)?;
+        folder_handle.sync_all()
+    };
+    Ok(replace().map_err(fail)?)
 }
 
 /// Form of the value of a key.

@@ -5,7 +5,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Serve over HTTP on HOST:PORT, or on a loopback PORT (0: any free one)
+    /// Serve over HTTP on HOST:PORT or a loopback PORT (0: any)
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<String>,
     /// Do not require a token; allowed on loopback only

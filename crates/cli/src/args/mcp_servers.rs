@@ -1,4 +1,4 @@
-//! Arguments of `haft mcp list`, `test`, `add`, `import` and `remove`.
+//! Arguments of `haft mcp list`, `test`, `add`, `import`, `remove` and `install`.
 
 use clap::{Args, Subcommand};
 
@@ -34,6 +34,12 @@ pub(crate) enum Servers {
         after_help = "Examples:\n  haft mcp list\n  haft mcp remove docs"
     )]
     Remove(Remove),
+    /// Add haft to the MCP servers of another agent.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Examples:\n  haft mcp install claude\n  haft mcp install codex"
+    )]
+    Install(Install),
 }
 
 #[derive(Debug, Args)]
@@ -61,6 +67,13 @@ pub(crate) struct Add {
 pub(crate) struct Import {
     /// The agent to read the settings of
     #[arg(value_parser = ["claude", "codex", "gemini", "cursor", "vscode", "opencode"])]
+    pub(crate) program: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Install {
+    /// The agent to add haft to
+    #[arg(value_parser = crate::commands::mcp_servers::clients())]
     pub(crate) program: String,
 }
 

@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 /// Shown to a user who starts the server by hand.
 const EXPLANATION: &str = "\
 haft mcp serves haft's tools to an MCP client, which starts it and writes JSON to its stdin.
-Clients are configured like this:
+One of these adds it to a client, or the line of JSON in the client's settings:
 
-  claude mcp add haft -- haft mcp --preset all
-  codex mcp add haft -- haft mcp --preset all
+  haft mcp install claude
+  haft mcp install codex
   { \"mcpServers\": { \"haft\": { \"command\": \"haft\", \"args\": [\"mcp\", \"--preset\", \"all\"] } } }
 
 `haft mcp --http 8080` serves over HTTP instead. Ctrl-D ends this one.

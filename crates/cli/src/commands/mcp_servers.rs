@@ -1,11 +1,14 @@
 //! `haft mcp list`, `test`, `add`, `import` and `remove`: the MCP servers whose tools haft uses.
+//! `haft mcp install`: haft as a server of another agent.
 
 mod edit;
 mod import;
+mod install;
 pub(crate) mod list;
 mod sign_in;
 mod test;
 
+pub(crate) use install::names as clients;
 pub(crate) use list::{ServerStatus, statuses};
 
 use crate::args::Shared;
@@ -26,6 +29,7 @@ pub(crate) fn run(shared: &Shared, command: &Servers) -> Result<Exit, Failure> {
         Servers::Add(args) => edit::add(shared, args),
         Servers::Import(args) => import::run(shared, args),
         Servers::Remove(args) => edit::remove(shared, args),
+        Servers::Install(args) => install::run(args),
     }
 }
 

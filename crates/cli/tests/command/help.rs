@@ -25,6 +25,7 @@ const COMMANDS: &[&[&str]] = &[
     &["mcp", "add"],
     &["mcp", "import"],
     &["mcp", "remove"],
+    &["mcp", "install"],
     &["init"],
     &["config"],
     &["config", "show"],

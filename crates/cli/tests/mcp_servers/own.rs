@@ -2,7 +2,7 @@
 
 use crate::bed::Bed;
 use crate::servers::{ECHO, PRELUDE};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A server that returns one of its variables.
 const SAYS: &str =
@@ -191,4 +191,123 @@ serve([tool('work'), dict(tool('later'), execution={'taskSupport': 'required'})]
         .iter()
         .find(|block| block["type"] == "resource_link");
     assert_eq!(link.unwrap()["uri"], "file:///n", "{result}");
+}
+
+#[test]
+fn haft_is_added_to_other_agents_and_nothing_else_changes() {
+    let bed = Bed::new();
+    let haft = json!(env!("CARGO_BIN_EXE_haft"));
+    let arguments = json!(["mcp", "--preset", "all"]);
+    let read = |file: &str| std::fs::read_to_string(bed.path("home").join(file)).unwrap();
+    for (program, file, key, more) in [
+        (
+            "claude",
+            ".claude.json",
+            "mcpServers",
+            json!({ "type": "stdio" }),
+        ),
+        ("gemini", ".gemini/settings.json", "mcpServers", json!({})),
+        ("cursor", ".cursor/mcp.json", "mcpServers", json!({})),
+        (
+            "vscode",
+            ".config/Code/User/mcp.json",
+            "servers",
+            json!({ "type": "stdio" }),
+        ),
+        (
+            "zed",
+            ".config/zed/settings.json",
+            "context_servers",
+            json!({}),
+        ),
+    ] {
+        let others =
+            format!("{{\"theme\":\"x\",\"{key}\":{{\"other\":{{\"command\":\"o\"}}}},\"a\":1}}");
+        bed.write(&format!("home/{file}"), &others);
+        let said = bed.done(&["mcp", "install", program]);
+        assert!(said.out.contains(&format!("restart {program}")), "{said:?}");
+        let mut wanted: Value = serde_json::from_str(&others).unwrap();
+        wanted[key]["haft"] = more;
+        wanted[key]["haft"]["command"] = haft.clone();
+        wanted[key]["haft"]["args"] = arguments.clone();
+        let is: Value = serde_json::from_str(&read(file)).unwrap();
+        assert_eq!(is, wanted, "{program}");
+        let order: Vec<&String> = is.as_object().unwrap().keys().collect();
+        assert_eq!(order, ["theme", key, "a"]);
+        let before = read(file);
+        let again = bed.done(&["mcp", "install", program]);
+        assert!(again.out.contains("already"), "{again:?}");
+        assert_eq!(read(file), before);
+    }
+    // Without a file, and with another form.
+    bed.done(&["mcp", "install", "opencode"]);
+    let opencode: Value = serde_json::from_str(&read(".config/opencode/opencode.json")).unwrap();
+    assert_eq!(opencode["mcp"]["haft"]["command"][1], "mcp");
+    let codex = "# mine\nmodel = \"m\"\n\n[mcp_servers.other]\ncommand = \"o\" # kept";
+    bed.write("home/.codex/config.toml", codex);
+    bed.done(&["mcp", "install", "codex"]);
+    let now = read(".codex/config.toml");
+    assert!(
+        now.starts_with(&format!("{codex}\n\n[mcp_servers.haft]\n")),
+        "{now}"
+    );
+    bed.done(&["mcp", "install", "codex"]);
+    assert_eq!(read(".codex/config.toml"), now);
+    // What the agent starts answers.
+    let listed = bed.haft(&["mcp", "import", "codex"]);
+    assert!(listed.out.contains("haft"), "{listed:?}");
+}
+
+#[test]
+fn settings_that_cannot_be_changed_safely_are_left_alone() {
+    let bed = Bed::new();
+    for (program, file, text, hint) in [
+        (
+            "zed",
+            ".config/zed/settings.json",
+            "{ // mine\n}",
+            "\"context_servers\"",
+        ),
+        ("gemini", ".gemini/settings.json", "[1]", "\"mcpServers\""),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            "{\"mcpServers\": 1}",
+            "\"mcpServers\"",
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            "{\"mcpServers\": {\"haft\": {}}}",
+            "remove it there",
+        ),
+        (
+            "codex",
+            ".codex/config.toml",
+            "mcp_servers = { x = { command = \"y\" } }",
+            "[mcp_servers.haft]",
+        ),
+        (
+            "codex",
+            ".codex/config.toml",
+            "[mcp_servers.haft]\ncommand = \"other\"",
+            "remove it there",
+        ),
+        (
+            "codex",
+            ".codex/config.toml",
+            "= broken",
+            "[mcp_servers.haft]",
+        ),
+    ] {
+        bed.write(&format!("home/{file}"), text);
+        let said = bed.haft(&["mcp", "install", program]);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.err.contains(hint), "{said:?}");
+        assert_eq!(
+            std::fs::read_to_string(bed.path("home").join(file)).unwrap(),
+            text
+        );
+    }
+    assert_eq!(bed.haft(&["mcp", "install", "emacs"]).code, Some(2));
 }
