@@ -5,13 +5,13 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Serve over HTTP on HOST:PORT or a loopback PORT (0: any)
+    /// Serve over HTTP on HOST:PORT, or on a loopback PORT
     #[arg(long, value_name = "ADDR")]
     pub(crate) http: Option<String>,
     /// Do not require a token; allowed on loopback only
     #[arg(long, requires = "http")]
     pub(crate) no_token: bool,
-    /// Accept requests for this host name too, as a reverse proxy sends it (repeatable)
+    /// Accept this host name of a proxy (repeatable)
     #[arg(long, value_name = "NAME", requires = "http")]
     pub(crate) allow_host: Vec<String>,
     #[command(subcommand)]
