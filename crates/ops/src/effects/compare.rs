@@ -8,9 +8,10 @@ use super::picture::{After, Entry, Picture};
 use super::session::Session;
 use super::state::{Inode, State, Time};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 /// Number of files and bytes whose content is read when a call ends, so that a later change
 /// which leaves the same content is not taken for another. Above it, size and time decide.
@@ -24,13 +25,26 @@ const STEP_SECONDS: i64 = 2;
 /// Finds the entries that changed and notes their state after the call.
 pub(super) fn compare(picture: &mut Picture, session: &Session, started: Time) -> io::Result<()> {
     let now = picture.observe()?;
+    let present: HashSet<Inode> = now.iter().flatten().map(|state| state.inode).collect();
     let mut budget = (HASHED_FILES, HASHED_BYTES);
     let mut afters = Vec::with_capacity(now.len());
     for (at, now) in now.into_iter().enumerate() {
         let Some(entry) = picture.entries.get(at) else {
             continue;
         };
-        afters.push(after(picture, session, entry, now, started, &mut budget)?);
+        let is_replaced = match (&entry.before, &now) {
+            (Some(before), Some(now)) => picture.is_replaced(before, now, &present),
+            _ => false,
+        };
+        let looked = Looked { now, is_replaced };
+        afters.push(after(
+            picture,
+            session,
+            entry,
+            looked,
+            started,
+            &mut budget,
+        )?);
     }
     for (entry, after) in picture.entries.iter_mut().zip(afters) {
         entry.after = after;
@@ -38,11 +52,18 @@ pub(super) fn compare(picture: &mut Picture, session: &Session, started: Time) -
     Ok(())
 }
 
+/// An entry after the call.
+struct Looked {
+    now: Option<State>,
+    /// Whether something else is there that cannot stand for what was.
+    is_replaced: bool,
+}
+
 fn after(
     picture: &Picture,
     session: &Session,
     entry: &Entry,
-    now: Option<State>,
+    Looked { now, is_replaced }: Looked,
     started: Time,
     budget: &mut (u32, u64),
 ) -> io::Result<Option<After>> {
@@ -51,7 +72,6 @@ fn after(
     match (&entry.before, &now) {
         (None, None) => return Ok(None),
         (Some(before), Some(now)) => {
-            let is_replaced = before.inode != now.inode && (now.is_dir() || before.links > 1);
             content = !before.same_content(now) || is_replaced;
             let may_be_same =
                 !is_replaced && before.is_file() && now.is_file() && before.size == now.size;
@@ -124,6 +144,23 @@ fn is_kept_content(
         return Ok(!differs);
     };
     same_bytes(&mut *source.reader(), file)
+}
+
+/// Whether a file at a path, which looks as an inode did before, has its content.
+pub(super) fn has_content_of(
+    picture: &Picture,
+    session: &Session,
+    inode: Inode,
+    path: &Path,
+) -> io::Result<bool> {
+    match picture.contents.get(&inode) {
+        None | Some((_, Kept::Linked(_) | Kept::No(_))) => Ok(true),
+        Some(_) => {
+            #[expect(clippy::disallowed_methods, reason = "haft's own file")]
+            let mut file = File::open(path)?;
+            is_kept_content(picture, session, inode, &mut file, false)
+        }
+    }
 }
 
 /// Whether a file that looks as before is as before. A program can set the time of a file that

@@ -94,7 +94,14 @@ pub(super) fn linked(
         return Ok(None);
     };
     if before.same_version(&there) {
-        return Ok(Some(Linked::Same(folder.join(name), there)));
+        let object = folder.join(name);
+        // A program can set the time of a file that it wrote to what it was.
+        return Ok(
+            match compare::has_content_of(picture, session, before.inode, &object)? {
+                true => Some(Linked::Same(object, there)),
+                false => None,
+            },
+        );
     }
     let left = picture.links_after.get(&before.inode);
     let is_left_so = left.is_some_and(|left| left.same_version(&there));

@@ -328,6 +328,23 @@ impl Picture {
         self.entries.get(at as usize)
     }
 
+    /// Whether something else is in a place now that cannot stand for what was there, even if it
+    /// looks the same: it has other names, had another place before, to which an undo takes it,
+    /// or is a folder; or what was there is `present` in another place.
+    pub(super) fn is_replaced(
+        &self,
+        before: &State,
+        now: &State,
+        present: &HashSet<Inode>,
+    ) -> bool {
+        before.inode != now.inode
+            && (now.is_dir()
+                || before.links > 1
+                || now.links > 1
+                || self.originals.contains_key(&now.inode)
+                || present.contains(&before.inode))
+    }
+
     /// Whether the folder did not exist before.
     pub(super) fn is_new(&self, mut id: u32) -> bool {
         // A chain that is longer than the list of folders is a loop.

@@ -29,6 +29,8 @@ pub(super) struct Plan {
     pub(super) picture: Picture,
     /// Present state of each entry.
     pub(super) now: Vec<Option<State>>,
+    /// The files and folders that these are.
+    present: HashSet<Inode>,
     /// Entries, those of outer folders first.
     pub(super) order: Vec<u32>,
     /// Entries that have to be restored.
@@ -74,6 +76,7 @@ pub(super) fn plan(
 ) -> io::Result<Plan> {
     let mut plan = Plan {
         now: Vec::new(),
+        present: HashSet::new(),
         order: order(&picture),
         picture,
         todo: HashSet::new(),
@@ -149,6 +152,8 @@ impl Plan {
                 *slot = now;
             }
         }
+        let present = self.now.iter().flatten();
+        self.present = present.map(|state| state.inode).collect();
         Ok(())
     }
 
@@ -282,8 +287,7 @@ impl Plan {
         let (Some(before), Some(now)) = (&entry.before, now) else {
             return Ok(entry.before.is_none() && now.is_none());
         };
-        let is_same = before.inode == now.inode || (!before.is_dir() && before.links <= 1);
-        Ok(is_same
+        Ok(!self.picture.is_replaced(before, now, &self.present)
             && before.same_content(now)
             && before.same_access(now)
             && compare::has_same_attributes(&self.picture, entry, before, now)

@@ -198,8 +198,11 @@ impl<'a> Restorer<'a> {
         before: &State,
         here: Option<&State>,
     ) -> Result<(), UndoError> {
+        // One that belongs to another place is still taken there.
+        let is_spare = |here: &State| !self.hands.picture.originals.contains_key(&here.inode);
         let is_there = here.is_some_and(|here| {
-            here.inode == before.inode || (before.links <= 1 && here.same_content(before))
+            here.inode == before.inode
+                || (before.links <= 1 && here.same_content(before) && is_spare(here))
         });
         if !is_there {
             self.make_way(place, here)?;

@@ -150,6 +150,17 @@ impl Call {
         file.write_all(bytes)
     }
 
+    /// Like `cp -p`: the copy has the times of the original too.
+    pub(super) fn copy(&self, from: &str, to: &str) -> io::Result<()> {
+        let meta = fs::metadata(self.at(from))?;
+        let bytes = fs::read(self.at(from))?;
+        self.write(to, &bytes)?;
+        self.tell(&self.at(to), Touch::Attributes);
+        let file = fs::File::options().write(true).open(self.at(to))?;
+        let times = fs::FileTimes::new().set_modified(meta.modified()?);
+        file.set_times(times)
+    }
+
     /// Opens a file for writing and does nothing with it.
     pub(super) fn open(&self, name: &str) -> io::Result<()> {
         self.tell(&self.at(name), Touch::Content);

@@ -16,6 +16,7 @@ pub(super) enum Operation {
     Write(usize, u8),
     Append(usize, u8),
     Open(usize),
+    Copy(usize, usize),
     Remove(usize),
     Rmdir(usize),
     RemoveAll(usize),
@@ -35,6 +36,7 @@ pub(super) fn operation() -> impl Strategy<Value = Operation> {
         4 => (name(), any::<u8>()).prop_map(|(name, byte)| Operation::Write(name, byte)),
         2 => (name(), any::<u8>()).prop_map(|(name, byte)| Operation::Append(name, byte)),
         1 => name().prop_map(Operation::Open),
+        3 => (name(), name()).prop_map(|(from, to)| Operation::Copy(from, to)),
         3 => name().prop_map(Operation::Remove),
         1 => name().prop_map(Operation::Rmdir),
         2 => name().prop_map(Operation::RemoveAll),
@@ -57,7 +59,11 @@ pub(super) fn run(call: &Call, bed: &Bed, operation: &Operation) {
     };
     // Opening a FIFO would wait; writing through a link goes to another path.
     let done = match operation {
-        Operation::Write(name, _) | Operation::Append(name, _) | Operation::Open(name)
+        Operation::Write(name, _)
+        | Operation::Append(name, _)
+        | Operation::Open(name)
+        | Operation::Copy(name, _)
+        | Operation::Copy(_, name)
             if is_special(*name) =>
         {
             return;
@@ -65,6 +71,7 @@ pub(super) fn run(call: &Call, bed: &Bed, operation: &Operation) {
         Operation::Write(name, byte) => call.write(NAMES[*name], &vec![*byte; (*byte % 7).into()]),
         Operation::Append(name, byte) => call.append(NAMES[*name], &[*byte]),
         Operation::Open(name) => call.open(NAMES[*name]),
+        Operation::Copy(from, to) => call.copy(NAMES[*from], NAMES[*to]),
         Operation::Remove(name) => call.remove(NAMES[*name]),
         Operation::Rmdir(name) => call.rmdir(NAMES[*name]),
         Operation::RemoveAll(name) => call.remove_all(NAMES[*name]),
@@ -90,7 +97,9 @@ pub(super) fn fill(bed: &Bed) {
         fs::write(bed.path(file), file).unwrap();
     }
     fs::hard_link(bed.path("a"), bed.path("d/b")).unwrap();
-    std::os::unix::fs::symlink("a", bed.path("c")).unwrap();
+    for link in ["b", "c"] {
+        std::os::unix::fs::symlink("a", bed.path(link)).unwrap();
+    }
     fs::set_permissions(bed.path("f"), fs::Permissions::from_mode(0o750)).unwrap();
 }
 
@@ -134,6 +143,26 @@ pub(super) fn cases(cases: u32) -> ProptestConfig {
 
 proptest! {
     #![proptest_config(cases(2000))]
+
+    #[test]
+    fn what_a_killed_haft_recorded_is_undone_exactly(
+        operations in prop::collection::vec(operation(), 1..14),
+    ) {
+        let bed = Bed::new();
+        fill(&bed);
+        let before = bed.tree();
+        let call = bed.call("call-1");
+        for operation in &operations {
+            run(&call, &bed, operation);
+        }
+        // Without the states after the call.
+        drop(call);
+        match bed.undo() {
+            Ok(_) | Err(crate::effects::UndoError::Nothing) => {}
+            Err(error) => return Err(TestCaseError::fail(error.to_string())),
+        }
+        prop_assert_eq!(&bed.tree(), &before);
+    }
 
     #[test]
     fn any_operations_are_undone_exactly(operations in prop::collection::vec(operation(), 1..14)) {

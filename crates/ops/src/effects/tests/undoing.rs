@@ -72,6 +72,62 @@ fn a_removed_tree_comes_back_and_goes_again() {
     assert_eq!(tools, expected);
 }
 
+/// What has taken the place of a file must go home, even if both look the same.
+#[test]
+fn a_file_whose_place_an_equal_one_took_comes_back() {
+    for is_killed in [false, true] {
+        let bed = Bed::new();
+        fs::write(bed.path("a"), "same").unwrap();
+        fs::write(bed.path("b"), "other").unwrap();
+        for link in ["l", "m", "n", "o"] {
+            std::os::unix::fs::symlink("a", bed.path(link)).unwrap();
+        }
+        let before = bed.tree();
+        let call = bed.call("call-1");
+        call.copy("a", "b").unwrap();
+        call.rename("b", "a").unwrap();
+        call.rename("l", "m").unwrap();
+        call.rename("o", "n").unwrap();
+        if is_killed {
+            drop(call);
+        } else {
+            call.done();
+        }
+        bed.undo().unwrap();
+        assert_eq!(bed.tree(), before);
+        bed.session.redo(UndoMode::Careful).unwrap();
+        bed.undo().unwrap();
+        assert_eq!(bed.tree(), before);
+    }
+}
+
+/// A file that a call wrote and a later one removed is kept as it was last. If it looks as it
+/// did first, its first content is put back all the same.
+#[test]
+fn a_rewritten_and_removed_file_gets_its_first_content() {
+    let bed = Bed::new();
+    fs::write(bed.path("a"), "one").unwrap();
+    fs::write(bed.path("b"), "two").unwrap();
+    let times = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+    for name in ["a", "b"] {
+        let file = fs::File::options().write(true).open(bed.path(name));
+        file.unwrap().set_times(times).unwrap();
+    }
+    let before = bed.tree();
+    let first = bed.call("call-1");
+    first.rename("a", "c").unwrap();
+    first.done();
+    let second = bed.call("call-2");
+    second.copy("b", "c").unwrap();
+    second.done();
+    let third = bed.call("call-3");
+    third.remove("c").unwrap();
+    third.done();
+    let all = selection(Calls::All, &[]);
+    bed.session.undo(&all, UndoMode::Careful).unwrap();
+    assert_eq!(bed.tree(), before);
+}
+
 #[test]
 fn what_others_changed_is_refused_and_moved_aside_by_force() {
     let bed = Bed::new();
