@@ -253,7 +253,7 @@ fn haft_is_added_to_other_agents_and_nothing_else_changes() {
     );
     bed.done(&["mcp", "install", "codex"]);
     assert_eq!(read(".codex/config.toml"), now);
-    // What the agent starts answers.
+    // The entry can be read back.
     let listed = bed.haft(&["mcp", "import", "codex"]);
     assert!(listed.out.contains("haft"), "{listed:?}");
 }

@@ -14,7 +14,7 @@ const NAME: &str = "haft";
 /// Arguments with which an agent starts haft.
 const ARGUMENTS: [&str; 3] = ["mcp", "--preset", "all"];
 
-/// Where an agent keeps its servers.
+/// An agent and its settings.
 struct Client {
     name: &'static str,
     /// Its settings, below the home folder.
@@ -22,7 +22,7 @@ struct Client {
     form: Form,
 }
 
-/// How an agent writes a server down.
+/// Form in which an agent writes a server down.
 #[derive(Clone, Copy)]
 enum Form {
     /// JSON with the servers in this object; some agents want further keys.

@@ -72,7 +72,7 @@ fn a_removed_tree_comes_back_and_goes_again() {
     assert_eq!(tools, expected);
 }
 
-/// What has taken the place of a file must go home, even if both look the same.
+/// A file that has taken the place of another must go home, even if both look the same.
 #[test]
 fn a_file_whose_place_an_equal_one_took_comes_back() {
     for is_killed in [false, true] {
