@@ -99,6 +99,15 @@ impl Asker {
         with(&mut self.lock().translator)
     }
 
+    /// Waits until text that the translator holds back is to be sent; for ever if there is none.
+    pub(crate) async fn flush_due(&self) {
+        let due = self.translate(|translator| translator.due());
+        match due {
+            Some(due) => tokio::time::sleep_until(due.into()).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Notes the questions that events announce, and which sub-agents they come from.
     pub(crate) fn observe(&self, event: &Event, stream: Stream) {
         self.lock().translator.place(event, stream);

@@ -27,13 +27,6 @@ pub(super) fn show(
     let recorded = agent.runtime().effects().cloned();
     tokio::spawn(async move {
         loop {
-            let due = asker.translate(|translator| translator.due());
-            let flush = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
             let updates = tokio::select! {
                 biased;
                 event = events.next() => {
@@ -46,7 +39,7 @@ pub(super) fn show(
                         translator.event(&event, Stream::Background, changes).0
                     })
                 }
-                () = flush => asker.translate(|translator| translator.flush()),
+                () = asker.flush_due() => asker.translate(|translator| translator.flush()),
             };
             for update in updates {
                 client.update(&session, update);

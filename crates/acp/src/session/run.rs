@@ -46,13 +46,6 @@ impl Session {
         tokio::pin!(overdue);
         let mut is_aborted = false;
         loop {
-            let due = self.asker.translate(|translator| translator.due());
-            let flush = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
             let updates = tokio::select! {
                 biased;
                 () = cancel.cancelled(), if !is_aborted => {
@@ -75,7 +68,7 @@ impl Session {
                         updates
                     }
                 },
-                () = flush => self.asker.translate(|translator| translator.flush()),
+                () = self.asker.flush_due() => self.asker.translate(|translator| translator.flush()),
                 () = &mut overdue, if is_aborted => {
                     // The end is recorded in the background; the next prompt waits for it.
                     let seat = Arc::clone(seat);

@@ -66,14 +66,14 @@ pub(crate) struct Add {
 #[derive(Debug, Args)]
 pub(crate) struct Import {
     /// The agent to read the settings of
-    #[arg(value_parser = ["claude", "codex", "gemini", "cursor", "vscode", "opencode"])]
+    #[arg(value_parser = ["claude", "codex", "gemini", "qwen", "opencode", "cursor", "vscode", "cline"])]
     pub(crate) program: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Install {
     /// The agent to add haft to
-    #[arg(value_parser = crate::commands::mcp_servers::clients())]
+    #[arg(value_parser = crate::commands::mcp_servers::client_names())]
     pub(crate) program: String,
 }
 

@@ -1,6 +1,7 @@
 //! `haft mcp list`, `test`, `add`, `import` and `remove`: the MCP servers whose tools haft uses.
 //! `haft mcp install`: haft as a server of another agent.
 
+mod clients;
 mod edit;
 mod import;
 mod install;
@@ -8,7 +9,7 @@ pub(crate) mod list;
 mod sign_in;
 mod test;
 
-pub(crate) use install::names as clients;
+pub(crate) use clients::names as client_names;
 pub(crate) use list::{ServerStatus, statuses};
 
 use crate::args::Shared;

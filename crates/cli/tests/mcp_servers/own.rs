@@ -221,8 +221,11 @@ fn haft_is_added_to_other_agents_and_nothing_else_changes() {
             json!({}),
         ),
     ] {
-        let others =
-            format!("{{\"theme\":\"x\",\"{key}\":{{\"other\":{{\"command\":\"o\"}}}},\"a\":1}}");
+        let before = format!(
+            "{{\"theme\":  0.1000000000000000055511151231257827, \"{key}\":{{\"other\":{{\"command\":\"o\"}}"
+        );
+        let after = "},\"a\":1 }";
+        let others = format!("{before}{after}");
         bed.write(&format!("home/{file}"), &others);
         let said = bed.done(&["mcp", "install", program]);
         assert!(said.out.contains(&format!("restart {program}")), "{said:?}");
@@ -232,14 +235,21 @@ fn haft_is_added_to_other_agents_and_nothing_else_changes() {
         wanted[key]["haft"]["args"] = arguments.clone();
         let is: Value = serde_json::from_str(&read(file)).unwrap();
         assert_eq!(is, wanted, "{program}");
-        let order: Vec<&String> = is.as_object().unwrap().keys().collect();
-        assert_eq!(order, ["theme", key, "a"]);
-        let before = read(file);
+        let text = read(file);
+        assert!(text.starts_with(&before) && text.ends_with(after), "{text}");
         let again = bed.done(&["mcp", "install", program]);
         assert!(again.out.contains("already"), "{again:?}");
-        assert_eq!(read(file), before);
+        assert_eq!(read(file), text);
     }
-    // Without a file, and with another form.
+    // Without servers, without a file, and with another form.
+    bed.write("home/.qwen/settings.json", "{\n  \"a\": {}\n}\n");
+    bed.done(&["mcp", "install", "qwen"]);
+    let qwen = read(".qwen/settings.json");
+    let start = "{\n  \"a\": {},\n  \"mcpServers\": {\n    \"haft\": {\n      \"command\": ";
+    assert!(
+        qwen.starts_with(start) && qwen.ends_with("\n    }\n  }\n}\n"),
+        "{qwen}"
+    );
     bed.done(&["mcp", "install", "opencode"]);
     let opencode: Value = serde_json::from_str(&read(".config/opencode/opencode.json")).unwrap();
     assert_eq!(opencode["mcp"]["haft"]["command"][1], "mcp");
@@ -254,8 +264,10 @@ fn haft_is_added_to_other_agents_and_nothing_else_changes() {
     bed.done(&["mcp", "install", "codex"]);
     assert_eq!(read(".codex/config.toml"), now);
     // The entry can be read back.
-    let listed = bed.haft(&["mcp", "import", "codex"]);
-    assert!(listed.out.contains("haft"), "{listed:?}");
+    for program in ["codex", "qwen"] {
+        let listed = bed.haft(&["mcp", "import", program]);
+        assert!(listed.out.contains("haft"), "{listed:?}");
+    }
 }
 
 #[test]

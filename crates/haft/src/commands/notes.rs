@@ -296,7 +296,7 @@ fn note_about(finding: &Finding, cx: &Session) -> String {
             path,
             objection: Objection::New,
         }) => format!(
-            "[protected: {} was not created, because git would obey it, the user's too; if it is needed, ask the user to create it]",
+            "[protected: {} was not created, because git would obey it, also when the user runs git; if it is needed, ask the user to create it]",
             cx.shown(path)
         ),
         Finding::ConfigRefused(RefusedConfig { path, objection }) => format!(

@@ -1,6 +1,6 @@
 //! `haft mcp import`: adds the servers of another agent to the user's own file.
 
-use super::edit;
+use super::{clients, edit};
 use crate::args::Shared;
 use crate::args::mcp_servers::Import;
 use crate::commands::init;
@@ -10,21 +10,6 @@ use haft_config::external::servers;
 use haft_import::Target;
 use std::path::PathBuf;
 
-/// Files with the servers of a program, below the home folder.
-fn files(program: &str) -> &'static [&'static str] {
-    match program {
-        "claude" => &[".claude.json", ".claude/settings.json"],
-        "codex" => &[".codex/config.toml"],
-        "gemini" => &[".gemini/settings.json"],
-        "cursor" => &[".cursor/mcp.json"],
-        "vscode" => &[".config/Code/User/mcp.json"],
-        _ => &[
-            ".config/opencode/opencode.json",
-            ".config/opencode/opencode.jsonc",
-        ],
-    }
-}
-
 /// Runs the command.
 pub(super) fn run(shared: &Shared, args: &Import) -> Result<Exit, Failure> {
     let own = edit::own(shared)?;
@@ -33,16 +18,14 @@ pub(super) fn run(shared: &Shared, args: &Import) -> Result<Exit, Failure> {
     let home = folders
         .home
         .ok_or_else(|| Failure::failed("HOME is not set"))?;
-    let paths: Vec<PathBuf> = files(&args.program)
+    let files = clients::named(&args.program).map_or(&[][..], |client| client.files);
+    let paths: Vec<PathBuf> = files
         .iter()
         .map(|file| home.join(file))
         .filter(|path| path.is_file())
         .collect();
     if paths.is_empty() {
-        let names: Vec<String> = files(&args.program)
-            .iter()
-            .map(|file| format!("~/{file}"))
-            .collect();
+        let names: Vec<String> = files.iter().map(|file| format!("~/{file}")).collect();
         return Err(Failure::failed(format!(
             "{} has no settings here: {} not found",
             args.program,

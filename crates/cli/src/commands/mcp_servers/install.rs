@@ -1,11 +1,14 @@
 //! `haft mcp install`: adds haft to the MCP servers of another agent, in that agent's own
 //! settings.
 
+use super::clients::{self, Form};
 use crate::args::mcp_servers::Install;
 use crate::exit::{Exit, Failure};
 use crate::{env, output};
 use haft_config::edit_file;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Name of haft among the servers.
@@ -14,103 +17,17 @@ const NAME: &str = "haft";
 /// Arguments with which an agent starts haft.
 const ARGUMENTS: [&str; 3] = ["mcp", "--preset", "all"];
 
-/// An agent and its settings.
-struct Client {
-    name: &'static str,
-    /// Its settings, below the home folder.
-    file: &'static str,
-    form: Form,
-}
-
-/// Form in which an agent writes a server down.
-#[derive(Clone, Copy)]
-enum Form {
-    /// JSON with the servers in this object; some agents want further keys.
-    Json {
-        servers: &'static str,
-        more: &'static [(&'static str, &'static str)],
-    },
-    /// JSON in which `command` is a list.
-    List,
-    Toml,
-}
-
-const PLAIN: Form = Form::Json {
-    servers: "mcpServers",
-    more: &[],
-};
-
-const CLIENTS: [Client; 9] = [
-    Client {
-        name: "claude",
-        file: ".claude.json",
-        form: Form::Json {
-            servers: "mcpServers",
-            more: &[("type", "stdio")],
-        },
-    },
-    Client {
-        name: "codex",
-        file: ".codex/config.toml",
-        form: Form::Toml,
-    },
-    Client {
-        name: "gemini",
-        file: ".gemini/settings.json",
-        form: PLAIN,
-    },
-    Client {
-        name: "qwen",
-        file: ".qwen/settings.json",
-        form: PLAIN,
-    },
-    Client {
-        name: "opencode",
-        file: ".config/opencode/opencode.json",
-        form: Form::List,
-    },
-    Client {
-        name: "cursor",
-        file: ".cursor/mcp.json",
-        form: PLAIN,
-    },
-    Client {
-        name: "vscode",
-        file: ".config/Code/User/mcp.json",
-        form: Form::Json {
-            servers: "servers",
-            more: &[("type", "stdio")],
-        },
-    },
-    Client {
-        name: "cline",
-        file: ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-        form: PLAIN,
-    },
-    Client {
-        name: "zed",
-        file: ".config/zed/settings.json",
-        form: Form::Json {
-            servers: "context_servers",
-            more: &[],
-        },
-    },
-];
-
-/// Returns the names of the agents.
-pub(crate) fn names() -> [&'static str; CLIENTS.len()] {
-    CLIENTS.map(|client| client.name)
-}
-
 /// Runs the command.
 pub(super) fn run(args: &Install) -> Result<Exit, Failure> {
-    let client = CLIENTS.iter().find(|client| client.name == args.program);
+    let client = clients::named(&args.program);
     let client = client.ok_or_else(|| Failure::usage(format!("unknown agent {}", args.program)))?;
     let folders = env::read().folders();
     let home = folders
         .home
         .ok_or_else(|| Failure::failed("HOME is not set"))?;
-    let file = home.join(client.file);
+    let mut files = client.files.iter().map(|file| home.join(file));
+    let file = files.clone().find(|file| file.is_file());
+    let file = file.or_else(|| files.next()).unwrap_or(home);
     let program = program();
     let mut is_new = true;
     edit_file(&file, |old| {
@@ -160,6 +77,9 @@ fn program() -> String {
     }
 }
 
+/// One step of indentation.
+const STEP: &str = "  ";
+
 /// Result of adding haft to a text.
 enum Added {
     To(String),
@@ -170,25 +90,60 @@ enum Added {
     Unreadable,
 }
 
+/// An object of JSON in a text, with its values as they are written.
+struct Object<'a> {
+    text: &'a str,
+    values: HashMap<String, &'a RawValue>,
+}
+
+impl<'a> Object<'a> {
+    /// `None` if it is not one.
+    fn new(text: &'a str) -> Option<Self> {
+        let values = serde_json::from_str(text).ok()?;
+        Some(Self { text, values })
+    }
+
+    /// Returns the text with one more entry at its end. `indent` is that of the object.
+    fn with(&self, name: &str, value: &Value, indent: &str) -> Option<String> {
+        let start = self.text.trim_end().strip_suffix('}')?.trim_end();
+        let comma = if self.values.is_empty() { "" } else { "," };
+        let value = serde_json::to_string_pretty(value).ok()?;
+        let value = value.replace('\n', &format!("\n{indent}{STEP}"));
+        Some(format!(
+            "{start}{comma}\n{indent}{STEP}\"{name}\": {value}\n{indent}}}"
+        ))
+    }
+}
+
+/// Adds haft at the end of the servers, which leaves everything else as it is written.
 fn in_json(old: &str, form: Form, program: &str) -> Added {
     let text = if old.trim().is_empty() { "{}" } else { old };
-    let Ok(mut settings) = serde_json::from_str::<Map<String, Value>>(text) else {
-        return Added::Unreadable;
-    };
     let (section, entry) = entry(form, program);
-    let servers = settings.entry(section).or_insert_with(|| json!({}));
-    let Some(servers) = servers.as_object_mut() else {
+    let Some(settings) = Object::new(text) else {
         return Added::Unreadable;
     };
-    match servers.get(NAME) {
-        Some(known) if *known == entry => return Added::BeforeThis,
-        Some(_) => return Added::Another,
-        None => {}
+    let Some(servers) = settings.values.get(section).map(|servers| servers.get()) else {
+        let servers = json!({ NAME: entry });
+        let new = settings.with(section, &servers, "");
+        return new.map_or(Added::Unreadable, |new| Added::To(new + "\n"));
+    };
+    let Some(object) = Object::new(servers) else {
+        return Added::Unreadable;
+    };
+    if let Some(known) = object.values.get(NAME) {
+        let known: Value = serde_json::from_str(known.get()).unwrap_or_default();
+        return match known["command"] == entry["command"] {
+            true => Added::BeforeThis,
+            false => Added::Another,
+        };
     }
-    servers.insert(NAME.to_owned(), entry);
-    match serde_json::to_string_pretty(&settings) {
-        Ok(text) => Added::To(text + "\n"),
-        Err(_) => Added::Unreadable,
+    // The servers are a part of the text, so this is where they start in it.
+    let start = servers.as_ptr() as usize - text.as_ptr() as usize;
+    let parts = text.get(..start).zip(text.get(start + servers.len()..));
+    let new = object.with(NAME, &entry, STEP);
+    match parts.zip(new) {
+        Some(((before, after), new)) => Added::To(format!("{before}{new}{after}")),
+        None => Added::Unreadable,
     }
 }
 
